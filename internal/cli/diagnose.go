@@ -10,6 +10,7 @@ import (
 
 	"strandline/face/report"
 	judgetorch "strandline/judge/torch"
+	"strandline/torch/allocator"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/snapshot"
@@ -146,7 +147,7 @@ func sizeFlag(name, text string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("--%s: %w", name, err)
 	}
-	const least = 2 << 20 // of a segment
+	const least = allocator.SmallBuffer // of a segment
 	if n < least {
 		return 0, fmt.Errorf("--%s: %q is %s, less than PyTorch takes from a device at once; write the size with its unit, such as 80GiB", name, text, units.Bytes(n))
 	}

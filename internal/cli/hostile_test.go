@@ -187,7 +187,7 @@ func TestNotToBeTraced(t *testing.T) {
 		if name, _ := os.ReadFile("/proc/2/comm"); pid == "2" && string(name) != "kthreadd\n" {
 			continue // in a container
 		}
-		for _, args := range [][]string{{"hooks"}, {"trace", "--rung", "polling"}, {"trace"}} {
+		for _, args := range [][]string{{"hooks"}, {"trace", "--backend", "polling"}, {"trace"}} {
 			if _, stderr, code := run(append(args, "--pid", pid)...); code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("%v --pid %s: exit status %d, want %q: %s", args, pid, code, want, stderr)
 			}
@@ -238,7 +238,7 @@ func hostileProcesses(t *testing.T, exe string) {
 func polledChildren(t *testing.T, exe string) {
 	pid, _ := live.Start(t, "sh", "-c", "echo ready; sleep 0.5; "+exe+" grow >/dev/null; true")
 	t.Cleanup(func() { killAll(pid) })
-	if doc, _ := judged(t, "--rung", "polling", "--pid", strconv.Itoa(pid), "--duration", "3s"); doc.RSSGrowth < 10*151552 {
+	if doc, _ := judged(t, "--backend", "polling", "--pid", strconv.Itoa(pid), "--duration", "3s"); doc.RSSGrowth < 10*151552 {
 		t.Errorf("%d bytes of growth", doc.RSSGrowth)
 	}
 }
@@ -280,7 +280,7 @@ func stoppedProcesses(t *testing.T, exe string) {
 				if rung == trace.BPF {
 					needBPF(t)
 				}
-				doc, code := judged(t, "--pid", strconv.Itoa(pid), "--duration", "500ms", "--rung", rung)
+				doc, code := judged(t, "--pid", strconv.Itoa(pid), "--duration", "500ms", "--backend", rung)
 				if doc.Ended || doc.RSSGrowth > 0 || code != 0 {
 					t.Errorf("%s: exit status %d, %d bytes of growth", rung, code, doc.RSSGrowth)
 				}
@@ -295,7 +295,7 @@ func TestTraceOfThread(t *testing.T) {
 	pid := os.Getpid()
 	for _, task := range must(os.ReadDir("/proc/self/task")) {
 		if tid := task.Name(); tid != strconv.Itoa(pid) {
-			if doc, _ := judged(t, "--rung", "polling", "--duration", "100ms", "--pid", tid); doc.PID != pid {
+			if doc, _ := judged(t, "--backend", "polling", "--duration", "100ms", "--pid", tid); doc.PID != pid {
 				t.Errorf("thread %s is taken for process %d, and is of %d", tid, doc.PID, pid)
 			}
 			return
@@ -314,7 +314,7 @@ func must[T any](x T, err error) T {
 // nestedDebugger runs a debugger where it cannot debug.
 func nestedDebugger(t *testing.T, exe string) {
 	// As a program: in this one its tracer could take the end of another test's child.
-	_, stderr, _ := asProgram(nil, "trace", "--rung", "ptrace", "--", exe, "debugger")
+	_, stderr, _ := asProgram(nil, "trace", "--backend", "ptrace", "--", exe, "debugger")
 	if !strings.Contains(stderr, "wanted to trace a process itself") || !strings.Contains(stderr, "--backend bpf") {
 		t.Errorf("it says %q", stderr)
 	}
@@ -382,7 +382,7 @@ func killed(t *testing.T, exe string) {
 				if err := os.Link(exe, own); err != nil {
 					t.Fatal(err)
 				}
-				c := exec.Command(program, "trace", "--rung", rung, "--", own, "grow")
+				c := exec.Command(program, "trace", "--backend", rung, "--", own, "grow")
 				if err := c.Start(); err != nil {
 					t.Fatal(err)
 				}
@@ -449,7 +449,7 @@ func endedBySignals(t *testing.T, exe string) {
 					t.Fatal(err)
 				}
 				kept := filepath.Join(t.TempDir(), "run.trace")
-				c := exec.Command(program, "trace", "--rung", rung, "--out", kept, "--", own, "grow")
+				c := exec.Command(program, "trace", "--backend", rung, "--out", kept, "--", own, "grow")
 				out := must(os.Create(filepath.Join(t.TempDir(), "out")))
 				defer out.Close()
 				c.Stdout = out // the command has it, too, and runs on
@@ -539,7 +539,7 @@ func numberOfAnother(t *testing.T, exe string) {
 	script := `
 		"$1" grow >"$2" & first=$!
 		while ! test -s "$2"; do :; done
-		"$3" trace --json --rung polling --duration 2m --out "$4" --pid $first & trace=$!
+		"$3" trace --json --backend polling --duration 2m --out "$4" --pid $first & trace=$!
 		while ! test -s "$4"; do sleep 0.05; done
 		kill -9 $first
 		wait $first

@@ -163,22 +163,22 @@ func TestTraceFindsKinds(t *testing.T) {
 	}
 }
 
-// TestTraceOfCommands starts commands on both rungs that can, and sees what they
+// TestTraceOfCommands starts commands with both backends that can, and sees what they
 // do from the first call on.
 func TestTraceOfCommands(t *testing.T) {
 	some := []*reproducer{&reproducers[0], &reproducers[2], &reproducers[4], &reproducers[7]}
-	for _, rung := range []string{trace.Ptrace, trace.BPF} {
-		t.Run(rung, func(t *testing.T) {
-			if rung == trace.BPF {
+	for _, backend := range []string{trace.Ptrace, trace.BPF} {
+		t.Run(backend, func(t *testing.T) {
+			if backend == trace.BPF {
 				needBPF(t)
 			}
-			for _, x := range traceAll(t, some, func(exe string) []string { return []string{"--backend", rung, "--", exe} }) {
+			for _, x := range traceAll(t, some, func(exe string) []string { return []string{"--backend", backend, "--", exe} }) {
 				if x.err != nil {
 					t.Fatal(x.err)
 				}
 				syscall.Kill(x.doc.PID, syscall.SIGKILL)
-				if got := x.problems(); x.doc.Backend != rung || !slices.Equal(got, x.want) {
-					t.Errorf("%s: rung %s, problems %v, want %v; %s", x.name, x.doc.Backend, got, x.want, x.stdout)
+				if got := x.problems(); x.doc.Backend != backend || !slices.Equal(got, x.want) {
+					t.Errorf("%s: backend %s, problems %v, want %v; %s", x.name, x.doc.Backend, got, x.want, x.stdout)
 				}
 			}
 		})
