@@ -12,6 +12,7 @@ import (
 	"math"
 	"strings"
 
+	"strandline/internal/lazyregexp"
 	"strandline/profiles"
 )
 
@@ -177,9 +178,16 @@ func (t *table) split(line string) []string {
 	cells := strings.Split(line, string(t.delimiter))
 	for i := range cells {
 		cells[i] = strings.TrimSpace(cells[i])
+		if t.delimiter == ';' && decimalComma.MatchString(cells[i]) {
+			cells[i] = strings.Replace(cells[i], ",", ".", 1)
+		}
 	}
 	return cells
 }
+
+// decimalComma is a number as it is written where semicolons separate the cells because
+// commas stand before the decimals.
+var decimalComma = lazyregexp.New(`^-?\d+,\d+$`)
 
 // row reads one row. Its error is io.EOF at the end.
 func (t *table) row() error {

@@ -47,6 +47,8 @@ func TestRead(t *testing.T) {
 			[]column{{"index 0", "memory.used [MiB]", []float64{0, 5}, []float64{10 << 20, 12 << 20}, 100 << 20}, {"index 1", "memory.used [MiB]", []float64{0, 5}, []float64{20 << 20, nan}, 100 << 20}}},
 		{"docker stats", "time,container,mem_usage\n10:00:00,a,1.5MiB / 2GiB\n10:00:10,a,2MiB / 2GiB\n", []column{{"", "mem_usage", []float64{0, 10}, []float64{1.5 * (1 << 20), 2 << 20}, 2 << 30}}},
 		{"white space, comments, the header once more", "# by hand\ntime rss\n0 1\n\ntime rss\n5 2\n", []column{{"", "rss", []float64{0, 5}, []float64{1, 2}, 0}}},
+		{"decimal commas", "Zeit;RSS_MB\n01.11.2026 00:00:00;2002,5\n01.11.2026 00:01:00;2002,875\n",
+			[]column{{"", "RSS_MB", []float64{0, 60}, []float64{2002.5 * (1 << 20), 2002.875 * (1 << 20)}, 0}}},
 		{"quotes and a byte order mark", "\ufefftime,\"rss, bytes\"\r\n0,\"1,024\"\r\n1,2048\r\n", []column{{"", "rss, bytes", []float64{0, 1}, []float64{1024, 2048}, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,6 +85,7 @@ func TestMoments(t *testing.T) {
 		{"as ps prints them", "elapsed,rss_mb\n59:30,1\n01:00:00,2\n1-00:00:30,3\n", "", []float64{0, 30, 82860}},
 		{"minutes, as is found out later", "time,rss_mb\n23:00,1\n23:30,2\n24:00,3\n100:00.5,4\n", "", []float64{0, 30, 60, 4620.5}},
 		{"more hours than a day has", "time,rss_mb\n23:59:00,1\n24:00:00,2\n25:00:00,3\n", "", []float64{0, 60, 3660}},
+		{"dates of the United States", "Time,rss_mb\n11/01/2026 11:59:00 AM,1\n11/01/2026 12:01:00 PM,2\n", "", []float64{0, 120}},
 		{"times of the day", "time,rss_mb\n10:00,1\n10:30,2\n", "", []float64{0, 1800}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -84,6 +84,10 @@ func Read(r io.Reader) (*profiles.File, error) {
 	return f, nil
 }
 
+// moment is a line that states a time, which a loop writes between its texts: that of date,
+// seconds since 1970, or one as 2026-11-22T10:00:00, whatever stands around it.
+var moment = lazyregexp.New(`^\W*(\d{4}-\d\d-\d\d[T _]\d\d:\d\d|(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d|\d{10}(\.\d+)?\W*$)`)
+
 // blocks collects the lines of a block.
 type blocks struct {
 	form    *form
@@ -102,6 +106,11 @@ func (b *blocks) add(line string) {
 	}
 	b.line++
 	if strings.TrimSpace(line) == "" {
+		return
+	}
+	if moment.MatchString(line) {
+		b.end()
+		b.from = b.line
 		return
 	}
 	if len(b.lines) > 0 || b.form.first.MatchString(line) {
