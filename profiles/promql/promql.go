@@ -12,8 +12,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -136,6 +138,12 @@ func (c *client) get(ctx context.Context, path string, form url.Values) (io.Read
 	if err != nil {
 		if e := (*url.Error)(nil); errors.As(err, &e) {
 			err = e.Err // without the address, which can contain a password
+		}
+		if e := (*net.OpError)(nil); errors.As(err, &e) {
+			err = e.Err // without the address once more
+		}
+		if e := (*os.SyscallError)(nil); errors.As(err, &e) {
+			err = e.Err
 		}
 		return nil, fmt.Errorf("%s: %w", c.base.Host, err)
 	}

@@ -177,6 +177,17 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestNoServer asks where nothing listens: the address is stated once.
+func TestNoServer(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	address := strings.TrimPrefix(s.URL, "http://")
+	s.Close()
+	_, err := ask(t, &fake{}, Query{Expr: "m_bytes", Server: address})
+	if err == nil || strings.Count(err.Error(), address) != 1 || strings.Contains(err.Error(), "dial") || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestMany reads a store that sends far more series than it counted, and does not read
 // them all.
 func TestMany(t *testing.T) {
