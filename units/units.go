@@ -187,13 +187,13 @@ func plus(n int64) string {
 	return ""
 }
 
-// Plural is a count of things in words: "1 file", "1,200 files", "2 processes".
+// Plural is a count of things in words: "1 file", "1,200 files", "2 processes", "3 batches".
 func Plural(n int64, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	ending := "s"
-	if strings.HasSuffix(one, "s") {
+	if strings.HasSuffix(one, "s") || strings.HasSuffix(one, "ch") {
 		ending = "es"
 	}
 	return Count(n) + " " + one + ending

@@ -48,7 +48,7 @@ func (c *Course) rate() string {
 	case c.Unit == "":
 		return units.Rate(c.Rate)
 	case c.Rate < small:
-		return fmt.Sprintf("%s in 1,000 %s", units.Bytes(int64(math.Round(1000*c.Rate))), plural(c.Unit))
+		return fmt.Sprintf("%s in %s", units.Bytes(int64(math.Round(1000*c.Rate))), units.Plural(1000, c.Unit))
 	}
 	article := "a"
 	if strings.ContainsRune("aeiou", rune(c.Unit[0])) {
@@ -63,27 +63,16 @@ func (c *Course) lasts(x float64) string {
 		return units.Seconds(x)
 	}
 	const most = 1 << 53
-	n := int64(math.Round(min(x, most)))
-	if n == 1 {
-		return "1 " + c.Unit
-	}
-	return units.Count(n) + " " + plural(c.Unit)
-}
-
-// plural is the plural of what moments are counted in.
-func plural(unit string) string {
-	if unit == "batch" {
-		return "batches"
-	}
-	return unit + "s"
+	return units.Plural(int64(math.Round(min(x, most))), c.Unit)
 }
 
 // Evidence returns the evidence for a finding on a series, with a name and a limit in
 // bytes for the series; the limit is nil if there is none.
 func (c *Course) Evidence(name string, limit *int64) *finding.LevelsEvidence {
+	rate, lasted := c.Rate, c.Seconds // the course can be judged anew while the evidence is read
 	e := &finding.LevelsEvidence{Column: name, Verdict: string(c.Shape), Unit: c.Unit, Growing: c.Growing, Samples: c.Samples, LimitBytes: limit}
 	if c.Unit == "" {
-		e.Seconds = &c.Seconds
+		e.Seconds = &lasted
 	}
 	if c.Samples > 0 {
 		level := int64(math.Round(c.Level))
@@ -96,9 +85,9 @@ func (c *Course) Evidence(name string, limit *int64) *finding.LevelsEvidence {
 			e.Confidence = c.Growing
 		}
 		e.Confidence = min(e.Confidence, maxForecast)
-		e.RatePerSecond = &c.Rate
+		e.RatePerSecond = &rate
 		if c.Unit != "" {
-			e.RatePerSecond, e.RatePerStep = nil, &c.Rate
+			e.RatePerSecond, e.RatePerStep = nil, &rate
 		}
 	}
 	if limit == nil {

@@ -221,12 +221,17 @@ func TestCurrent(t *testing.T) {
 	if len(again) != 1 || again[0].Evidence != now[0].Evidence {
 		t.Error("without another sample, it is found anew")
 	}
+	e := again[0].Evidence.(*finding.LevelsEvidence)
+	rate, seconds := *e.RatePerSecond, *e.Seconds
 	flat := made{anonymous: constant(1200), file: constant(1), shared: constant(1)}
 	for t := 100; t < 1000; t++ {
 		w.Add(flat.at(float64(t)))
 	}
 	if now = w.Current(); len(now) != 1 || now[0].Severity == finding.Problem {
 		t.Errorf("it no longer grows: %+v", now)
+	}
+	if *e.RatePerSecond != rate || *e.Seconds != seconds {
+		t.Errorf("an earlier finding changed: %v over %v, was %v over %v", *e.RatePerSecond, *e.Seconds, rate, seconds)
 	}
 }
 
