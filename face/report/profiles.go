@@ -48,7 +48,10 @@ func NewProfile(f *profiles.File) *Profile {
 func levelColumn(c *profiles.Column) api.LevelColumn {
 	out := api.LevelColumn{Process: named(c.Process), Name: c.Name, Limit: c.Limit}
 	if c.Unit == "" {
-		last := max(slices.Max(c.Times), 0)
+		var last float64
+		for _, at := range c.Times {
+			last = max(last, at)
+		}
 		out.Seconds = &last
 	}
 	for _, x := range c.Bytes {

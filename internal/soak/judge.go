@@ -69,16 +69,15 @@ func (e *experiment) series(metric string, device *int, level measure, apart boo
 	var skipped float64 // requests of waves that are not judged
 	for i := e.life; i < len(e.doc.Waves); i++ {
 		w := &e.doc.Waves[i]
-		bytes, ok := level(w)
-		if w.Load == nil || !ok {
-			if w.Load != nil {
-				requests, _ := e.work(i)
-				skipped += requests
-			}
+		if w.Load == nil {
 			continue
 		}
+		bytes, ok := level(w)
 		requests, generated := e.work(i)
 		switch {
+		case !ok:
+			skipped += requests
+			continue
 		case w.WarmUp:
 		case w.Repeats > 0 && apart:
 			added += float64(bytes - before)

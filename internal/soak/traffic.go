@@ -9,6 +9,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/host/procfs"
+	"strandline/internal/soak/load"
 	"strandline/units"
 )
 
@@ -65,7 +66,7 @@ func (e *experiment) traffic() {
 	if finished > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("something else sends requests, too: the engine finished %s in waves of %s. Growth is stated for each of all of them; without other traffic it would be more certain", units.Plural(finished, "request"), units.Plural(sent, "request")))
 	}
-	if n := d.Load.Errors["rate_limited"]; n > 0 {
+	if n := d.Load.Errors[string(load.RateLimited)]; n > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("the server asked %s to wait (status 429, rate limited): the waves took as long as it demanded", units.Plural(n, "time")))
 	}
 	if l := &d.Load; l.Completed > 0 && l.OutputTokens == 0 {
