@@ -78,7 +78,8 @@ func writeRun(w io.Writer, s Style, r *api.CheckRun) {
 		finding.OK: s.green("OK") + s.bold(": no leak"), finding.Unknown: s.yellow("UNKNOWN") + s.bold(": too little to judge"),
 		finding.Leaking: s.red("LEAK") + s.bold(": memory keeps growing"), finding.Over: s.red("OVER") + s.bold(": above the limit"),
 	}[r.Verdict]
-	failed := !r.Interrupted && r.Failed != "" && r.Verdict != finding.Leaking && r.Verdict != finding.Over
+	blamed := r.OutOfMemory && (r.Verdict == finding.Leaking || r.Verdict == finding.Over)
+	failed := !r.Interrupted && r.Failed != "" && !blamed
 	if failed {
 		what = s.red("FAILED") + s.bold(": the command failed by itself, so nothing is proved")
 	}

@@ -89,6 +89,12 @@ func (j *judging) snapshots(out *api.CheckRun, a *judgetorch.Answer) {
 	out.Findings = append(some, out.Findings...)
 	if leaks {
 		out.Verdict = finding.Leaking
+		for i := range out.Findings[len(some):] { // the snapshots name the line
+			f := &out.Findings[len(some)+i]
+			if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Metric == gate.Device {
+				f.Remedies = nil
+			}
+		}
 		return
 	}
 	if stepped || out.Verdict == finding.Leaking {

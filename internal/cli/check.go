@@ -95,9 +95,6 @@ func (o *checkOptions) flags(c *cobra.Command) {
 	f.StringVar(&o.baseline, "baseline", "", "fail if peak or level is above that of `FILE`, which is committed with the code")
 	f.BoolVar(&o.update, "update-baseline", false, "accept what is measured: write it to the file of --baseline")
 	o.ciOutput.flags(f)
-	c.MarkFlagsMutuallyExclusive("steps-from", "step-line")
-	c.MarkFlagsMutuallyExclusive("ab", "case")
-	c.MarkFlagsMutuallyExclusive("ab", "baseline")
 }
 
 // check returns what is wrong with the options.
@@ -106,6 +103,14 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 		o.ab = o.abs[0]
 	}
 	switch name, value, ok := strings.Cut(o.ab, "="); {
+	case o.line != "" && c.Flags().Changed("steps-from"):
+		return errors.New("give --steps-from or --step-line, and not both")
+	case len(o.abs) > 0 && len(o.named) > 0:
+		return errors.New("give --ab or --case, and not both")
+	case len(o.abs) > 0 && o.baseline != "":
+		return errors.New("give --ab or --baseline, and not both: a baseline is of one command as it is")
+	case len(o.command) > 0 && o.command[0] == "":
+		return errors.New("the command to run is an empty word")
 	case len(o.abs) > 1:
 		return fmt.Errorf("--ab %s: give one setting; several are tried one after another", strings.Join(o.abs, " --ab "))
 	case len(o.command) == 0 && len(o.named) == 0:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/face/api"
+	"strandline/face/ci"
 	"strandline/face/report"
 	"strandline/finding"
 	"strandline/internal/check"
@@ -122,7 +124,12 @@ func (o *checkOptions) write(ctx context.Context, g *globals, runs []api.CheckRu
 	if o.update {
 		_, failed = g.create(ctx, o.baseline, base.Write)
 	}
-	return cmp.Or(failed, o.ciOutput.write(ctx, g, "strandline check", strings.ToUpper(string(report.NewLeakCheck(runs).Verdict)), checkCases(runs)))
+	cases, verdict := checkCases(runs), report.NewLeakCheck(runs).Verdict
+	text := strings.ToUpper(string(verdict))
+	if !fails(verdict) && slices.ContainsFunc(cases, func(c ci.Case) bool { return c.Failed != "" }) {
+		text = "FAILED"
+	}
+	return cmp.Or(failed, o.ciOutput.write(ctx, g, "strandline check", text, cases))
 }
 
 // exit is the exit status of some runs, nil for 0.
@@ -212,10 +219,25 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 			out.Notes = append(out.Notes, noteText(r.Manifest, n))
 		}
 	}
+	if o.dir == "" {
+		gone(out.Findings, dir)
+	}
 	out.Failed, out.Unstarted = failure(r), r.Error != nil
 	out.Interrupted = r.Interrupted
 	out.OutOfMemory = r.Status == 128+int(syscall.SIGKILL) && !r.Killed || r.Manifest.Failures() > 0 || r.Manifest.MemoryErrors > 0
 	return out, check.Machine(r), nil
+}
+
+// gone mends the advice to look into a recording that is not kept.
+func gone(findings []finding.Finding, dir string) {
+	for i := range findings {
+		for k := range findings[i].Remedies {
+			if r := &findings[i].Remedies[k]; strings.Contains(r.Setting, dir) {
+				r.Setting = strings.ReplaceAll(r.Setting, dir, "DIR")
+				r.Text = "with -o DIR, which keeps the snapshots: " + r.Text
+			}
+		}
+	}
 }
 
 // folder is where the recording of a run goes, and how to remove it if it is not kept.
@@ -225,6 +247,9 @@ func (o *checkOptions) folder(name string) (string, func(), error) {
 		return dir, func() {}, err
 	}
 	dir, err := os.MkdirTemp("", "strandline-check-")
+	if err != nil {
+		err = fmt.Errorf("no temporary folder can be made in %s, which TMPDIR names if it is set: %w", os.TempDir(), errors.Unwrap(err))
+	}
 	return dir, func() { os.RemoveAll(dir) }, err
 }
 

@@ -47,7 +47,10 @@ func (j *Judgment) Finding() finding.Finding {
 			f.Trend = nil // a picture of the noise would look like growth
 		}
 		if j.Course.Leaks() && j.Growth.Low > 0 {
-			f.Title = fmt.Sprintf("%s grows by %s, no more than is allowed", s.Name(), j.Growth)
+			f.Title = fmt.Sprintf("%s grows by %s, as programs do without a leak", s.Name(), j.Growth)
+			if j.allowed {
+				f.Title = fmt.Sprintf("%s grows by %s, no more than is allowed", s.Name(), j.Growth)
+			}
 		}
 	}
 	return f

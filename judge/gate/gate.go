@@ -78,6 +78,7 @@ type Judgment struct {
 	Verdict finding.Verdict // ok, leak or unknown
 	Course  trend.Course
 	Growth  Growth
+	allowed bool // it grows, and no more than a limit allows
 	// Why states what the verdict rests on, or what is missing for a verdict.
 	Why string
 }
@@ -189,6 +190,7 @@ func Judge(s *Series, o Limits) Judgment {
 	j.Course, j.Growth = c.Course, c.Growth
 	switch {
 	case grows && o.Growth != nil && c.High <= float64(*o.Growth):
+		j.allowed = true
 		j.Verdict, j.Why = finding.OK, "grows, and by no more than is allowed; "+basis
 	case grows && o.Growth != nil && c.Low <= float64(*o.Growth):
 		j.Why = fmt.Sprintf("grows by %s, which may be more or less than the %s allowed: run more steps", j.Growth, units.Bytes(*o.Growth))
@@ -222,11 +224,11 @@ func tooLittle(s *Series, at []float64) string {
 	case s.Unit != Second && n < fewestSteps:
 		return fmt.Sprintf("%s of memory at the end of a %s: a verdict needs %d after the warm-up", units.Plural(int64(n), "sample"), s.Unit, fewestSteps)
 	case s.Unit == Second && (n < fewestSamples || at[n-1]-at[0] < shortest):
-		var lasted float64
+		some := "no sample"
 		if n > 0 {
-			lasted = at[n-1] - at[0]
+			some = fmt.Sprintf("%s in %s", units.Plural(int64(n), "sample"), units.Seconds(at[n-1]-at[0]))
 		}
-		return fmt.Sprintf("%s in %s: without steps, a verdict needs %d samples and %s after the warm-up", units.Plural(int64(n), "sample"), units.Seconds(lasted), fewestSamples, units.Seconds(shortest))
+		return fmt.Sprintf("%s: without steps, a verdict needs %d samples and %s after the warm-up", some, fewestSamples, units.Seconds(shortest))
 	}
 	return ""
 }

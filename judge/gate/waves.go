@@ -84,6 +84,7 @@ func (j *Judgment) allow(o Limits, basis string) {
 	case g.Low <= 0:
 		j.Why = "grows in each wave, by amounts that differ too much to state a rate: run more waves"
 	case o.Growth != nil && g.High <= float64(*o.Growth):
+		j.allowed = true
 		j.Verdict, j.Why = finding.OK, "grows, and by no more than is allowed; "+basis
 	case o.Growth != nil && g.Low <= float64(*o.Growth):
 		j.Why = fmt.Sprintf("grows by %s, which may be more or less than the %s allowed: run more waves", g, units.Bytes(*o.Growth))
