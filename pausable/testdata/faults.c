@@ -18,18 +18,34 @@ char doing[256];
 struct block blocks[MOST];
 int n_blocks;
 
-unsigned char value(const struct block *b, size_t i) { return (unsigned char)(b->seed + i * 7 + (i >> 8)); }
+/* The bytes of a block repeat after PERIOD; those of two seeds are shifted by rows. */
+enum { ROW = 256, PERIOD = ROW * 256 };
+static unsigned char rows[2 * PERIOD];
+
+__attribute__((constructor)) static void make_rows(void)
+{
+	for (size_t i = 0; i < sizeof rows; i++)
+		rows[i] = (unsigned char)(i * 7 + i / ROW);
+}
+
+static const unsigned char *bytes_of(const struct block *b) { return rows + (size_t)b->seed * ROW; }
+
+unsigned char value(const struct block *b, size_t i) { return bytes_of(b)[i % PERIOD]; }
+
+static size_t part(const struct block *b, size_t from) { return b->bytes - from < PERIOD ? b->bytes - from : PERIOD; }
 
 static void fill(const struct block *b)
 {
-	for (size_t i = 0; i < b->bytes; i++)
-		b->at[i] = value(b, i);
+	for (size_t i = 0; i < b->bytes; i += PERIOD)
+		memcpy(b->at + i, bytes_of(b), part(b, i));
 }
 
 static void compare(const struct block *b)
 {
-	for (size_t i = 0; i < b->bytes; i++)
-		check(b->at[i] == value(b, i), "byte %zu of %zu of tag %s is altered", i, b->bytes, b->tag);
+	for (size_t i = 0; i < b->bytes; i += PERIOD)
+		if (memcmp(b->at + i, bytes_of(b), part(b, i)))
+			for (size_t k = i;; k++)
+				check(b->at[k] == value(b, k), "byte %zu of %zu of tag %s is altered", k, b->bytes, b->tag);
 }
 
 int allocate(struct block *b)
