@@ -26,6 +26,7 @@ type Process struct {
 	PID     int
 	Command string
 	started uint64
+	read    uint64 // with system calls so far, in bytes
 }
 
 // A Sample is what the processes held at a moment.
@@ -33,6 +34,9 @@ type Sample struct {
 	At    time.Time
 	Step  int           // that ended then; 0 if the sample was taken by the clock
 	Bytes map[int]int64 // by index of the process in Samples.Processes
+	// Read is how much all processes had read by then with system calls such as read, from
+	// files, pipes and sockets, in bytes.
+	Read int64
 }
 
 // Sum returns what all processes held together, in bytes.
@@ -132,7 +136,13 @@ func (s *Sampler) take(step int) {
 		if i, ok := s.index(p); ok {
 			now.Bytes[i] = bytes
 			together += share
+			if n, err := p.ReadBytes(); err == nil {
+				s.all.Processes[i].read = n
+			}
 		}
+	}
+	for i := range s.all.Processes { // also of those that have ended
+		now.Read += int64(s.all.Processes[i].read)
 	}
 	if len(now.Bytes) == 0 { // all have ended
 		return

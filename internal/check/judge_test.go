@@ -61,3 +61,37 @@ func TestUnmeasured(t *testing.T) {
 		}
 	}
 }
+
+// TestLoads judges growth over time of processes that read: what may be loaded is no leak,
+// unless judging by time was asked for.
+func TestLoads(t *testing.T) {
+	grows := func(s float64) float64 { return 10 * s }
+	for _, c := range []struct {
+		name  string
+		read  func(seconds float64) float64 // MiB
+		asked bool                          // for a judgment by time
+		want  finding.Verdict
+	}{
+		{"nothing", func(float64) float64 { return 0 }, false, finding.Leaking},
+		{"as much", func(s float64) float64 { return 10 * s }, false, finding.Unknown},
+		{"as much, by time", func(s float64) float64 { return 10 * s }, true, finding.Leaking},
+		{"a text", func(s float64) float64 { return s }, false, finding.Unknown},
+		{"a log", func(s float64) float64 { return 0.1 * s }, false, finding.Leaking},
+		{"much that is not kept", func(s float64) float64 { return 100 * s }, false, finding.Leaking},
+		{"at first", func(s float64) float64 { return min(s, 8) * 10 }, false, finding.Leaking},
+	} {
+		r := run(grows)
+		r.guessed = !c.asked
+		for i := range r.Samples.Samples {
+			s := &r.Samples.Samples[i]
+			s.Read = int64(c.read(s.At.Sub(r.began).Seconds()) * (1 << 20))
+		}
+		got := Judge(r, Limits{gate.Host: {}}, nil)
+		if got.Verdict != c.want || (len(got.Missing) > 0) != (c.want == finding.Unknown) {
+			t.Errorf("%s: %s, missing %q", c.name, got.Verdict, got.Missing)
+		}
+		if f := got.Findings[0]; f.Confidence > 0.8 {
+			t.Errorf("%s: confidence %g", c.name, f.Confidence)
+		}
+	}
+}

@@ -81,7 +81,9 @@ func (m *Measured) judge(s *gate.Series, l gate.Limits) gate.Judgment {
 			l.WarmUp = m.stepAfter(l.WarmUpSeconds) - s.At[0]
 		}
 	}
-	return gate.Judge(s, l)
+	j := gate.Judge(s, l)
+	m.loads(&j)
+	return j
 }
 
 // stepAfter is the first step that ended after the command had run for some seconds;
@@ -263,6 +265,42 @@ func (m *Measured) ofTime() []gate.Series {
 	m.bridge(&s, times)
 	return []gate.Series{s}
 }
+
+// The reading that growth may be explained by, as a share of it: objects that are made of
+// a text take up to some 20 times as much.
+const (
+	leastRead = 0.04
+	mostRead  = 4
+)
+
+// loads takes back the verdict of a leak over time that nobody asked to judge by time, if
+// the processes also read about as much as they grew, in both halves of the time: they may
+// be loading what they read.
+func (m *Measured) loads(j *gate.Judgment) {
+	at := j.Series.At
+	if !m.guessed || j.Verdict != finding.Leaking || j.Series.Unit != gate.Second {
+		return
+	}
+	from, last := len(at)-j.Course.Samples, len(at)-1
+	read := func(i int) float64 {
+		when := m.began.Add(time.Duration(at[i] * float64(time.Second)))
+		all := m.Samples.Samples
+		k := sort.Search(len(all), func(k int) bool { return !all[k].At.Before(when) })
+		return float64(all[min(k, len(all)-1)].Read)
+	}
+	mid := (from + last) / 2
+	for _, half := range [][2]int{{from, mid}, {mid, last}} {
+		grew, in := j.Series.Bytes[half[1]]-j.Series.Bytes[half[0]], read(half[1])-read(half[0])
+		if in < leastRead*grew || in > mostRead*grew {
+			return
+		}
+	}
+	j.Verdict, j.Course.Growing = finding.Unknown, undecided
+	j.Why = fmt.Sprintf("grows by %s while %s are read, so it may be loading: count the steps of what is repeated (strandline.step, --step-line), or judge by time alone with --steps-from time", j.Growth, gate.Size(read(last)-read(from)))
+}
+
+// undecided is the probability of growth that is as likely as not.
+const undecided = 0.5
 
 // grower is the process that a finding is about: the one it names, or else the one that
 // most of the growth of all is of since a quarter of the time; 0 if there is none.

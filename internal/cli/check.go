@@ -45,8 +45,8 @@ It is a gate for CI, and can be the command of ` + "`git bisect run`" + `.
 Memory is judged over the steps of the program: calls of strandline.step (` + "`import strandline`" + `
 works under check), otherwise steps of PyTorch's optimizers, otherwise lines of output
 that match --step-line. A program without steps is judged over time, which takes longer
-and cannot distinguish a program that is loading from one that leaks. A verdict needs 20
-steps after the warm-up, or 2 seconds without steps. Memory that is loaded at first, a
+and is less sure, since a job that fills its tables until it ends looks like a leak. A
+verdict needs 20 steps after the warm-up, or 2 seconds without steps. Memory that is loaded at first, a
 cache that fills and levels off, and memory that is released again and again are not
 leaks. In Python programs of 200 noisy steps, 100 of 100 leaks of 64 KiB a step were
 found, and none of 300 runs without a leak was reported as one (docs/check.md has the

@@ -10,8 +10,13 @@ import (
 	"strandline/units"
 )
 
-// mostSure is the largest confidence in what a program will do next.
-const mostSure = 0.99
+// mostSure is the largest confidence in what a program will do next, and sureByTime that in
+// a leak which is seen over time alone: one job that fills its tables until it ends looks
+// the same.
+const (
+	mostSure   = 0.99
+	sureByTime = 0.8
+)
 
 // Finding returns a judgment as a finding: a problem if it leaks, otherwise information.
 // Site and stack come from a snapshot or a trace if one names them; otherwise they are
@@ -38,6 +43,10 @@ func (j *Judgment) Finding() finding.Finding {
 		f.Kind, f.Severity, f.Confidence = finding.Leak, finding.Problem, min(j.Course.Growing, mostSure)
 		f.Title = fmt.Sprintf("%s grows by %s", s.Name(), j.Growth)
 		f.Remedies = remedies(s)
+		if s.Unit == Second {
+			f.Confidence = min(f.Confidence, sureByTime)
+			f.Basis += "; without steps, a job that fills its tables until it ends looks the same: count the steps of what is repeated to be sure"
+		}
 	case finding.Unknown:
 		f.Kind, f.Severity = finding.Growth, finding.Warning
 		f.Title = s.Name() + " cannot be judged yet"
