@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -41,6 +42,7 @@ type Manifest struct {
 	Readings   []Reading    `json:"readings,omitempty"` // of the driver, when memory ran out
 	Notes      []Note       `json:"notes"`              // what could not be recorded
 	loaded     map[int]bool // processes that imported torch under the recorder
+	begun      map[int]bool // processes that made a journal, which is empty where the disk was full
 	// MemoryErrors is how many processes ended by Python's MemoryError, as far as they
 	// measured their steps.
 	MemoryErrors int `json:"-"`
@@ -229,6 +231,7 @@ func (m *Manifest) gather(dir string) error {
 		return err
 	}
 	m.Processes, m.Notes, m.MemoryErrors = nil, nil, 0
+	m.loaded, m.begun = map[int]bool{}, map[int]bool{}
 	for _, name := range names {
 		if err := m.readJournal(dir, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -244,6 +247,11 @@ func (m *Manifest) readJournal(dir, name string) error {
 		return err
 	}
 	defer f.Close()
+	if number, _, ok := strings.Cut(strings.TrimPrefix(filepath.Base(name), "pid"), "-"); ok {
+		if pid, err := strconv.Atoi(number); err == nil {
+			m.begun[pid] = true
+		}
+	}
 	p := Process{Dumps: []Dump{}}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 16<<20)
@@ -290,9 +298,6 @@ func (m *Manifest) apply(p *Process, line []byte, dir string) {
 	case "note":
 		m.Notes = append(m.Notes, e.Note)
 	case "loaded":
-		if m.loaded == nil {
-			m.loaded = map[int]bool{}
-		}
 		m.loaded[e.PID] = true
 	case "memory_error":
 		m.MemoryErrors++

@@ -118,7 +118,7 @@ func Begin(o Options, m Manifest) (*Session, error) {
 	if err := os.Chmod(s.module, 0o755); err != nil { // for processes of other users too
 		return nil, err
 	}
-	s.observer = observer{module: s.module, done: map[procfs.Process]bool{}, drivers: map[procfs.Process]Note{}}
+	s.observer = observer{module: s.module, dir: o.Dir, done: map[procfs.Process]bool{}, drivers: map[procfs.Process]Note{}}
 	return s, writeModule(s.module, ".")
 }
 
@@ -199,9 +199,11 @@ func (s *Session) End(status int) (*Manifest, error) {
 	}
 	now := time.Now()
 	s.manifest.Ended, s.manifest.ExitStatus = &now, &status
-	unseen := s.observer.unseen(&s.manifest)
-	s.manifest.Notes = append(s.manifest.Notes, unseen...)
-	s.Unseen, s.Others = unseen, s.observer.others(&s.manifest)
+	s.Unseen, s.Others = s.observer.unseen(&s.manifest, unwritable(dir)), s.observer.others(&s.manifest)
+	s.manifest.Notes = append(s.manifest.Notes, s.Unseen...)
+	if !s.Options.NoSnapshots {
+		s.manifest.Notes = append(s.manifest.Notes, s.Others...)
+	}
 	running := slices.ContainsFunc(s.manifest.Processes, func(p Process) bool { return !p.Ended && alive(p.PID) })
 	if !running {
 		s.manifest.unfinished(dir)
@@ -213,6 +215,13 @@ func (s *Session) End(status int) (*Manifest, error) {
 		os.RemoveAll(filepath.Join(dir, journals))
 	}
 	return &s.manifest, nil
+}
+
+// unwritable returns why the folder of a recording cannot be written, nil where it can.
+func unwritable(dir string) error {
+	name := filepath.Join(dir, journals, "attempt")
+	defer os.Remove(name)
+	return os.WriteFile(name, make([]byte, 4096), 0o600)
 }
 
 func alive(pid int) bool {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -336,13 +337,52 @@ func TestWhyUnseen(t *testing.T) {
 // which something was heard has forked.
 func TestUnseen(t *testing.T) {
 	o := observer{
-		notes:  []Note{{PID: 1, Command: "python -I a.py", Why: "-I"}, {PID: 2, Command: "python -I b.py", Why: "-I"}},
-		silent: []Note{{PID: 3, Command: "frozen"}, {PID: 4, Command: "python train.py"}, {PID: 5, Command: "python train.py"}, {PID: 6, Command: "python odd.py"}},
+		notes: []Note{{PID: 1, Command: "python -I a.py", Why: "-I"}, {PID: 2, Command: "python -I b.py", Why: "-I"}},
+		silent: []Note{{PID: 3, Command: "frozen"}, {PID: 4, Command: "python train.py"}, {PID: 5, Command: "python train.py"},
+			{PID: 6, Command: "python odd.py"}, {PID: 7, Command: "python full.py"}},
 	}
-	m := &Manifest{Processes: []Process{{PID: 2}}, Notes: []Note{{PID: 6, Why: "unseen"}}, loaded: map[int]bool{4: true}}
-	got := o.unseen(m)
-	if len(got) != 2 || got[0].PID != 1 || got[1].PID != 3 || !strings.Contains(got[1].Why, "frozen or embedded") {
-		t.Errorf("%+v", got)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, journals), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, journals, "pid7-1700000000.jsonl"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	m := &Manifest{}
+	if err := m.gather(dir); err != nil {
+		t.Fatal(err)
+	}
+	m.Processes, m.Notes, m.loaded = []Process{{PID: 2}}, []Note{{PID: 6, Why: "unseen"}}, map[int]bool{4: true}
+	for _, c := range []struct {
+		unwritable error
+		want       []string // of processes 1, 3 and 7
+	}{
+		{nil, []string{"-I", "frozen or embedded", "the disk was full"}},
+		{fs.ErrPermission, []string{"-I", "could not write to the folder of the recording: permission", "could not write to the folder of the recording: permission"}},
+	} {
+		got := o.unseen(m, c.unwritable)
+		if len(got) != 3 || got[0].PID != 1 || got[1].PID != 3 || got[2].PID != 7 {
+			t.Fatalf("%+v", got)
+		}
+		for i, want := range c.want {
+			if !strings.Contains(got[i].Why, want) {
+				t.Errorf("process %d: %s, want %q", got[i].PID, got[i].Why, want)
+			}
+		}
+	}
+}
+
+// TestUnreached looks at a process that sees the folder of the module, and at one that
+// does not.
+func TestUnreached(t *testing.T) {
+	live.Linux(t)
+	o := observer{module: t.TempDir(), dir: t.TempDir()}
+	if why := o.whyUnreached(procfs.Process(os.Getpid())); why != "" {
+		t.Error(why)
+	}
+	o.module = filepath.Join(o.module, "gone")
+	if why := o.whyUnreached(procfs.Process(os.Getpid())); !strings.Contains(why, "in a container") {
+		t.Errorf("%q, want that it runs in a container", why)
 	}
 }
 
@@ -389,14 +429,14 @@ some = [load("libcuda.so.1"), load("libc10_cuda.so")]
 		t.Fatal("it does not begin")
 	}
 	o.look(c.Process.Pid)
-	if got := o.others(&Manifest{}); len(got) != 1 || got[0].PID != c.Process.Pid || len(o.unseen(&Manifest{})) != 0 {
-		t.Errorf("with the driver alone: %+v and %+v", got, o.unseen(&Manifest{}))
+	if got := o.others(&Manifest{}); len(got) != 1 || got[0].PID != c.Process.Pid || len(o.unseen(&Manifest{}, nil)) != 0 {
+		t.Errorf("with the driver alone: %+v and %+v", got, o.unseen(&Manifest{}, nil))
 	}
 	if _, err := in.Write([]byte("\n")); err != nil || !lines.Scan() {
 		t.Fatal("it does not go on", err)
 	}
 	o.look(c.Process.Pid)
-	if got := o.unseen(&Manifest{}); len(got) != 1 || !strings.Contains(got[0].Why, "-I ignores") || len(o.others(&Manifest{})) != 0 {
+	if got := o.unseen(&Manifest{}, nil); len(got) != 1 || !strings.Contains(got[0].Why, "-I ignores") || len(o.others(&Manifest{})) != 0 {
 		t.Errorf("with PyTorch: %+v and %+v", got, o.others(&Manifest{}))
 	}
 }

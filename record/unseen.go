@@ -2,7 +2,9 @@ package record
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 // load the recorder.
 type observer struct {
 	module string // folder of the Python module
+	dir    string // of the recording
 	done   map[procfs.Process]bool
 	notes  []Note
 	silent []Note // of processes that should load the recorder
@@ -26,6 +29,10 @@ type observer struct {
 // deviceLibrary matches the library of PyTorch that every process loads which can use
 // a device.
 var deviceLibrary = lazyregexp.New(`^libc10_(cuda|hip)[.-]`)
+
+// torchLibrary matches the other libraries of PyTorch, which show it where the one for
+// the device has another name.
+var torchLibrary = lazyregexp.New(`^libtorch[._]`)
 
 // driverLibrary matches the library by which every program uses a device of Nvidia's or
 // AMD's.
@@ -39,14 +46,18 @@ func (o *observer) look(pid int) {
 			continue
 		}
 		maps, err := p.Maps()
-		torch := err == nil && loads(maps, deviceLibrary)
-		if err != nil || !torch && !loads(maps, driverLibrary) {
+		if err != nil {
+			continue
+		}
+		driver := loads(maps, driverLibrary)
+		torch := loads(maps, deviceLibrary) || driver && loads(maps, torchLibrary)
+		if !torch && !driver {
 			continue
 		}
 		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
 		args := strings.Split(strings.TrimRight(string(command), "\x00"), "\x00")
 		if !torch {
-			o.drivers[p] = Note{PID: int(p), Command: strings.Join(args, " "), Why: "it uses the device without PyTorch, whose allocator is what is measured"}
+			o.drivers[p] = Note{PID: int(p), Command: strings.Join(args, " "), Why: "it uses the device without a library of PyTorch, whose allocator is what is recorded: it is another program, or PyTorch is linked into it statically; strandline trace --gpu shows its memory"}
 			continue
 		}
 		delete(o.drivers, p)
@@ -55,7 +66,7 @@ func (o *observer) look(pid int) {
 		if err != nil {
 			continue
 		}
-		n := Note{PID: int(p), Command: strings.Join(args, " "), Why: whyUnseen(args, environ, o.module)}
+		n := Note{PID: int(p), Command: strings.Join(args, " "), Why: cmp.Or(whyUnseen(args, environ, o.module), o.whyUnreached(p))}
 		if n.Why != "" {
 			o.notes = append(o.notes, n)
 		} else {
@@ -64,8 +75,9 @@ func (o *observer) look(pid int) {
 	}
 }
 
-// unseen returns why processes that use the device are not in a manifest.
-func (o *observer) unseen(m *Manifest) (out []Note) {
+// unseen returns why processes that use the device are not in a manifest. The error is
+// why the folder of the recording cannot be written, nil where it can.
+func (o *observer) unseen(m *Manifest, unwritable error) (out []Note) {
 	for _, n := range o.notes {
 		if m.Find(n.PID) == nil {
 			out = append(out, n)
@@ -78,12 +90,35 @@ func (o *observer) unseen(m *Manifest) (out []Note) {
 		}
 	}
 	for _, n := range o.silent {
-		if !heard[n.Command] {
-			n.Why = "it loads PyTorch's library for the device, but not the recorder: it is not a Python program, or its interpreter is frozen or embedded and ignores PYTHONPATH, or it ended while it imported torch"
-			out = append(out, n)
+		switch {
+		case heard[n.Command]:
+			continue
+		case unwritable != nil:
+			n.Why = fmt.Sprintf("it could not write to the folder of the recording: %v", unwritable)
+		case m.begun[n.PID]:
+			n.Why = "it was recorded, but could not write to the folder of the recording: the disk was full"
+		default:
+			n.Why = "it loads PyTorch's library for the device, but not the recorder: it is not a Python program, or its interpreter is frozen or embedded and ignores PYTHONPATH, or it ended while it imported torch; strandline record --pid N records such a process while it runs"
 		}
+		out = append(out, n)
 	}
 	return out
+}
+
+// whyUnreached returns why a process cannot load the recorder, or note anything, nothing
+// if it can: it sees other files, or runs as a user who may not write.
+func (o *observer) whyUnreached(p procfs.Process) string {
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", p, o.module)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Sprintf("it runs in a container or a root of its own, without %s, from which the recorder is loaded; strandline record --pid N records such a process from outside", o.module)
+	}
+	st, err := p.Status()
+	if err != nil || st.User == os.Geteuid() || st.User == 0 {
+		return ""
+	}
+	if info, err := os.Stat(filepath.Join(o.dir, journals)); err == nil && info.Mode().Perm()&0o002 == 0 {
+		return fmt.Sprintf("it runs as user %d, who may not write to the folder of the recording", st.User)
+	}
+	return ""
 }
 
 // others are the processes that use the device without PyTorch.

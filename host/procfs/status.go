@@ -19,6 +19,7 @@ type Status struct {
 	Anon, File, Shared  uint64
 	Locked, Pinned      uint64
 	PageTables, Swapped uint64
+	User                int   // the effective user ID
 	Parent              int   // 0 if it is in a namespace that we cannot see
 	Tracer              int   // the process that debugs this one, 0 if none
 	NamespacePIDs       []int // the process's pid in each namespace, ours first
@@ -56,6 +57,10 @@ func (st *Status) set(name, value string) (err error) {
 		st.Group, err = strconv.Atoi(value)
 	case name == "Threads":
 		st.Threads, err = strconv.Atoi(value)
+	case name == "Uid": // real, effective, saved, of the file system
+		if ids := strings.Fields(value); len(ids) > 1 {
+			st.User, err = strconv.Atoi(ids[1])
+		}
 	case name == "PPid":
 		st.Parent, err = strconv.Atoi(value)
 	case name == "TracerPid":
