@@ -28,7 +28,7 @@ type source struct {
 	err    error // at which the text ended
 	words  *literals
 	reader []uint8 // by word
-	state  uint32  // of words
+	state  uint16  // of words
 	rest   block   // what follows the last line of the last block
 }
 

@@ -230,9 +230,19 @@ func (e *engineReader) rank() *Rank {
 func rankOf(text []byte) []byte {
 	const within, longest, stamp = 512, 96, 20
 	text = text[:min(len(text), within)]
-	for i, c := range text {
+	for at, n := 0, 0; ; at += n {
+		if n = bytes.IndexByte(text[at:], '('); n < 0 {
+			n = len(text) - at
+		}
+		if bracket := bytes.IndexByte(text[at:at+n], '['); bracket >= 0 {
+			n = bracket
+		}
+		i := at + n
+		if n++; i == len(text) {
+			return nil
+		}
 		rest := text[i+1:]
-		switch {
+		switch c := text[i]; {
 		case c == '(' && (hasPrefix(rest, "VllmWorker") || hasPrefix(rest, "RayWorker") || hasPrefix(rest, "Worker") || hasPrefix(rest, "EngineCore")):
 			if end := bytes.IndexByte(rest[:min(len(rest), longest)], ')'); end >= 0 {
 				return rest[:end]
@@ -246,7 +256,6 @@ func rankOf(text []byte) []byte {
 			}
 		}
 	}
-	return nil
 }
 
 // parallel reports whether a text is of words such as "DP0 TP1".

@@ -195,8 +195,8 @@ type finder struct {
 	v      *vocabulary
 	number int64
 	before lookback
-	open   []*excerpt
-	opened int        // how many are
+	open   []*excerpt // by family
+	opened []int      // the families that have one
 	about  []excerpt  // by family, the last line that statements may refer to
 	kept   []kept     // by family
 	spare  []*excerpt // by family, one to be used again
@@ -253,7 +253,7 @@ func (s *finder) hinted() map[Hint]int64 {
 // read reads the lines of a text; if it is quick, it skips those that cannot matter.
 func (s *finder) read(in *lines, quick bool) {
 	for more := false; in.more(); {
-		if quick && !more && s.opened == 0 {
+		if quick && !more && len(s.opened) == 0 {
 			s.number += in.skip()
 		}
 		if !more {
@@ -268,12 +268,8 @@ func (s *finder) read(in *lines, quick bool) {
 
 // line takes the next line of the text, or another piece of it, with the words that end in it.
 func (s *finder) line(text []byte, hits []hit) {
-	if s.opened > 0 {
-		for i, e := range s.open {
-			if e != nil {
-				s.extend(i, text)
-			}
-		}
+	for i := len(s.opened) - 1; i >= 0; i-- { // what is extended may be closed, and leaves the list
+		s.extend(s.opened[i], text)
 	}
 	for _, h := range hits {
 		s.take(h, text)
@@ -349,7 +345,7 @@ func (s *finder) begin(u *use, text []byte, at int) *excerpt {
 	from := max(0, at-someBytes/2) // of a very long line, what is around the word
 	e.raw = append(append(e.raw, text[from:min(len(text), max(from+someBytes, f.bytes))]...), '\n')
 	s.open[family] = e
-	s.opened++
+	s.opened = append(s.opened, family)
 	return e
 }
 
@@ -368,7 +364,9 @@ func (s *finder) close(family int) {
 	const bytes = 8 << 20
 	e, k := s.open[family], &s.kept[family]
 	s.open[family] = nil
-	s.opened--
+	at, last := slices.Index(s.opened, family), len(s.opened)-1
+	s.opened[at] = s.opened[last]
+	s.opened = s.opened[:last]
 	s.count[family]++
 	for k.count == mostExcerpts || k.count > 0 && k.bytes+len(e.raw) > bytes {
 		s.spare[family] = k.drop()

@@ -143,7 +143,7 @@ func readChunks(e *excerpt, f *Failure) bool {
 		if size < 0 {
 			continue
 		}
-		n, err := strconv.ParseFloat(string(leading(line[at+size+len(" of size "):], digit)), 64)
+		n, err := strconv.ParseFloat(string(digitsOf(bytes.TrimLeft(line[at+size+len(" of size "):], " "))), 64)
 		if err == nil && n < 1<<53 {
 			free, largest = free+n, max(largest, n)
 		}

@@ -70,7 +70,7 @@ func headAt(text []byte, at int, word string) (head, bool) {
 		if hasPrefix(behind, ".("+outOfMemory+")") {
 			h.end += len(".(" + outOfMemory + ")")
 		}
-		digits := trailing(before, digit)
+		digits := lastDigits(before)
 		if name := "Allocationondevice"; hasSuffix(before[:at-len(digits)], name) {
 			h.at -= len(name) + len(digits)
 		}
@@ -95,7 +95,7 @@ func (h head) ofDriver(text []byte) (head, bool) {
 	if shorter, ok := bytes.CutSuffix(name, []byte("driver")); ok {
 		name, h.wording = shorter, Driver
 	}
-	h.backend = backendOf(trailing(name, capital))
+	h.backend = backendOf(lastCapitals(name))
 	h.at = len(name) - len(h.backend)
 	return h, len(h.backend) > 1 && !h.quoted(text)
 }
@@ -113,7 +113,7 @@ func backendOf(name []byte) string {
 // ofNCCL is the head "Cuda failure 2 'out of memory'".
 func (h head) ofNCCL(text []byte) (head, bool) {
 	before := text[:h.at-1]
-	before = before[:len(before)-len(trailing(before, digit))]
+	before = before[:len(before)-len(lastDigits(before))]
 	for _, failure := range []string{"Cudafailure", "HIPfailure"} {
 		if hasSuffix(before, failure) {
 			h.wording, h.device = NCCL, deviceOfNCCL(before)
@@ -127,7 +127,7 @@ func (h head) ofNCCL(text []byte) (head, bool) {
 // ofAllocator is the head "CUDA out of memory. Tried to allocate".
 func (h head) ofAllocator(text []byte) (head, bool) {
 	before := text[:h.at]
-	h.backend = backendOf(trailing(before, capital))
+	h.backend = backendOf(lastCapitals(before))
 	if hasSuffix(before, "Cuda") {
 		h.backend = "Cuda"
 	}
@@ -169,7 +169,7 @@ func deviceOfNCCL(before []byte) *int {
 	if open < 0 {
 		return nil
 	}
-	digits := leading(line[open+1:], digit)
+	digits := digitsOf(line[open+1:])
 	if end := open + 1 + len(digits); len(digits) == 0 || len(digits) > 3 || line[end] != ']' {
 		return nil
 	}
@@ -177,10 +177,28 @@ func deviceOfNCCL(before []byte) *int {
 	return &n
 }
 
-// trailing is the end of a text that consists of such characters.
-func trailing(text []byte, is func(byte) bool) []byte {
+// digitsOf are the digits that a text begins with.
+func digitsOf(text []byte) []byte {
+	n := 0
+	for n < len(text) && digit(text[n]) {
+		n++
+	}
+	return text[:n]
+}
+
+// lastDigits are those that it ends with.
+func lastDigits(text []byte) []byte {
 	n := len(text)
-	for n > 0 && is(text[n-1]) {
+	for n > 0 && digit(text[n-1]) {
+		n--
+	}
+	return text[n:]
+}
+
+// lastCapitals are the capital letters that it ends with.
+func lastCapitals(text []byte) []byte {
+	n := len(text)
+	for n > 0 && capital(text[n-1]) {
 		n--
 	}
 	return text[n:]

@@ -65,10 +65,13 @@ func beginsSize(rest []byte) bool {
 		return false
 	}
 	rest = bytes.TrimLeft(rest, " \t\r\\n")
-	number := leading(rest, func(c byte) bool { return digit(c) || c == '.' || c == ',' })
-	if len(number) == 0 {
+	number := 0
+	for number < len(rest) && (digit(rest[number]) || rest[number] == '.' || rest[number] == ',') {
+		number++
+	}
+	if number == 0 {
 		return len(rest) == 0 || hasPrefix(rest, "more than") || hasPrefix(rest, ":")
 	}
-	rest = bytes.TrimLeft(rest[len(number):], " \t\r")
+	rest = bytes.TrimLeft(rest[number:], " \t\r")
 	return len(rest) == 0 || bytes.IndexByte([]byte("KMGTbB\\"), rest[0]) >= 0
 }

@@ -207,7 +207,7 @@ func (p *parser) read(o *OOM, h *head, text []byte) bool {
 			i += length - 1
 			continue
 		}
-		digits := leading(text[i:], digit)
+		digits := digitsOf(text[i:])
 		o.number(digits, text[:i], text[i+len(digits):])
 		i += len(digits) - 1
 	}
@@ -244,7 +244,7 @@ func (p *parser) take(o *OOM, h *head, n int64, before, behind []byte) bool {
 	}
 	if n >= 0 && hasPrefix(behind, "memoryinuse") && hasSuffix(before, "has") {
 		before = before[:len(before)-len("has")]
-		digits := trailing(before, digit)
+		digits := lastDigits(before)
 		if pid, err := strconv.ParseInt(string(digits), 10, 64); err == nil && hasSuffix(before[:len(before)-len(digits)], "Process") {
 			o.Processes = append(o.Processes, Process{pid, n})
 			return true
@@ -257,7 +257,7 @@ func (p *parser) take(o *OOM, h *head, n int64, before, behind []byte) bool {
 // "GPU 1 has a total …", "Allocation on device 1 …".
 func (o *OOM) number(digits, before, behind []byte) {
 	named := len(before) > 0 && capital(before[len(before)-1])
-	opened := named && hasSuffix(before[:len(before)-len(trailing(before, capital))], "(")
+	opened := named && hasSuffix(before[:len(before)-len(lastCapitals(before))], "(")
 	if o.Device != nil || !(named && hasPrefix(behind, "hasatotal") || opened && hasPrefix(behind, ";") || hasSuffix(before, "Allocationondevice")) {
 		return
 	}
@@ -301,7 +301,7 @@ func size(text []byte) (n int64, length int) {
 	}
 	whole, places, known := text[:i], text[:0], true
 	if j := i + 1; j < len(text) && (text[i] == '.' || text[i] == ',') && digit(text[j]) {
-		places = leading(text[j:], digit)
+		places = digitsOf(text[j:])
 		known = text[i] == '.' || len(places) != 3 // else a comma between thousands, or a decimal one
 		i = j + len(places)
 	}

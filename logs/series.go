@@ -109,7 +109,10 @@ func (t *tables) read(in *lines, quick bool) {
 
 // line takes the next line of the text; hot states that one of [tableWords] ends in it.
 func (t *tables) line(number int64, line []byte, hot bool) {
-	if hot || number <= t.torn {
+	if hot && len(t.open) == 0 && number > t.torn && hasPrefix(line, rule) && bytes.IndexByte(line, '\\') < 0 { // and no table has begun
+		t.lead.set("", number, nil)
+		t.leadAfter(number)
+	} else if hot || number <= t.torn {
 		if bar := bytes.IndexByte(line, '|'); bar >= 0 && tabular(line[bar:]) || number <= t.torn {
 			from := t.name(sourceOf(line))
 			rest := line
@@ -134,7 +137,7 @@ func (t *tables) line(number int64, line []byte, hot bool) {
 // tableWords are those of which one is in each line of a table, in lower case and
 // without white space.
 var tableWords = []string{
-	"|====", "memorysummary,deviceid", "ooms:", "allocatedmemory", "activememory", "requestedmemory", "reservedmemory", "releasablememory",
+	rule, "memorysummary,deviceid", "ooms:", "allocatedmemory", "activememory", "requestedmemory", "reservedmemory", "releasablememory",
 	"allocations", "reservedsegments",
 }
 
@@ -152,9 +155,11 @@ func tabular(line []byte) bool {
 		bytes.Contains(line, []byte(" OOMs: ")) || bytes.Contains(line, []byte(" Allocations ")) || bytes.Contains(line, []byte(" segments "))
 }
 
+// rule is how a line above and below the parts of a table begins.
+const rule = "|===="
+
 // ruleIn is where a rule of a table is in a line, -1 if there is none.
 func ruleIn(line []byte) int {
-	const rule = "|===="
 	if hasPrefix(line, rule) {
 		return 0
 	}
@@ -172,9 +177,8 @@ func (t *tables) piece(from string, number int64, line []byte) {
 			t.close(from)
 		} else if tb == nil {
 			t.lead.set(from, number, line[:rule])
-			if blank := len(bytes.TrimSpace(line[len(from):max(rule, len(from))])) == 0; blank && t.before.number == number-1 {
-				t.lead.text = append(t.lead.text, ' ')
-				t.lead.text = append(t.lead.text, t.before.text...)
+			if blank := len(bytes.TrimSpace(line[len(from):max(rule, len(from))])) == 0; blank {
+				t.leadAfter(number)
 			}
 		}
 		return
@@ -200,6 +204,13 @@ func (t *tables) piece(from string, number int64, line []byte) {
 	case row <= firstFigures || !t.seen[from]: // the title is cut off, or mangled
 		tb = t.begin(from, number, nil)
 		t.row(tb, row, number, line[figures:])
+	}
+}
+
+// leadAfter adds the line before to a rule that nothing precedes.
+func (t *tables) leadAfter(number int64) {
+	if t.before.number == number-1 {
+		t.lead.text = append(append(t.lead.text, ' '), t.before.text...)
 	}
 }
 

@@ -43,7 +43,7 @@ func bracketed(text []byte) int {
 	if at < len(text) && (text[at] == ' ' || text[at] == '\t') {
 		at++
 	}
-	digits := len(leading(text[at:], digit))
+	digits := len(digitsOf(text[at:]))
 	if at += digits; digits == 0 || at == len(text) || text[at] != ']' {
 		return 0
 	}
@@ -151,7 +151,7 @@ func nameAt(line []byte) int {
 func deviceOfError(text []byte) int {
 	text = bytes.TrimSuffix(text, []byte("driver "))
 	name := bytes.TrimSuffix(text, []byte(" "))
-	at := len(name) - len(trailing(name, capital))
+	at := len(name) - len(lastCapitals(name))
 	if len(name)-at < 2 || len(name) == len(text) || at > 0 && quotation(name[at-1]) {
 		return -1
 	}

@@ -126,7 +126,7 @@ func zone(text string) time.Duration {
 func timed(line []byte) bool {
 	const epochDigits = 10
 	for i := epochDigits - 1; i < len(line); i += epochDigits { // one of them is in each such number
-		if digit(line[i]) && len(trailing(line[:i], digit))+len(leading(line[i:], digit)) >= epochDigits {
+		if digit(line[i]) && len(lastDigits(line[:i]))+len(digitsOf(line[i:])) >= epochDigits {
 			return true
 		}
 	}

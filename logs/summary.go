@@ -24,6 +24,18 @@ type Summary struct {
 	NonReleasable Usage // free pieces of segments partly in use; none of expandable segments
 	Allocations   Usage // a number
 	Segments      Usage // a number; expandable ones are not counted
+
+	kept []int64 // has room for them
+}
+
+// keep returns where a figure is kept.
+func (s *Summary) keep(n int64) *int64 {
+	const room = 32 // a table has 28, and two counters
+	if len(s.kept) == cap(s.kept) {
+		s.kept = make([]int64, 0, room)
+	}
+	s.kept = append(s.kept, n)
+	return &s.kept[len(s.kept)-1]
 }
 
 // A Usage is a row: bytes, or a number. Gained and Freed are sums since the
@@ -69,13 +81,20 @@ var rows = []struct {
 // rowOf is the row of a table that is in a line, and where its figures begin;
 // -1 if there is none.
 func rowOf(line []byte) (row, figures int) {
-	if !bytes.Contains(line, []byte("memory ")) && !bytes.Contains(line, []byte(" OOMs: ")) &&
-		!bytes.Contains(line, []byte(" Allocations ")) && !bytes.Contains(line, []byte(" segments ")) {
-		return -1, 0
-	}
+	const memory = "memory "
+	end := bytes.Index(line, []byte(memory)) + len(memory)
+	once := end >= len(memory) && !bytes.Contains(line[end:], []byte(memory))
 	for i, r := range rows {
-		if at := bytes.Index(line, r.name); at >= 0 {
-			return i, at + len(r.name)
+		switch of := bytes.HasSuffix(r.name, []byte(memory)); {
+		case of && end < len(memory):
+		case of && once: // most lines of a table
+			if bytes.HasSuffix(line[:end], r.name) {
+				return i, end
+			}
+		default:
+			if at := bytes.Index(line, r.name); at >= 0 {
+				return i, at + len(r.name)
+			}
 		}
 	}
 	return -1, 0
@@ -89,7 +108,7 @@ func titleOf(line []byte) (device *int, at int, ok bool) {
 	if at < 0 {
 		return nil, 0, false
 	}
-	if n, err := strconv.Atoi(string(leading(line[at+len(words):], digit))); err == nil {
+	if n, err := strconv.Atoi(string(digitsOf(bytes.TrimLeft(line[at+len(words):], " ")))); err == nil {
 		device = &n
 	}
 	if bar := bytes.LastIndexByte(line[:at], '|'); bar >= 0 {
@@ -98,23 +117,12 @@ func titleOf(line []byte) (device *int, at int, ok bool) {
 	return device, at, true
 }
 
-// leading is the beginning of a text, spaces aside, that consists of such
-// characters.
-func leading(text []byte, is func(byte) bool) []byte {
-	text = bytes.TrimLeft(text, " ")
-	n := 0
-	for n < len(text) && is(text[n]) {
-		n++
-	}
-	return text[:n]
-}
-
 // take reads the figures of a row, and reports whether all of them are there.
 func (s *Summary) take(row int, text []byte) (whole bool) {
 	if row == counters {
-		s.OOMs = counter(text)
+		s.OOMs = s.counter(text)
 		if at := bytes.Index(text, []byte("retries: ")); at >= 0 {
-			s.Retries = counter(text[at+len("retries: "):])
+			s.Retries = s.counter(text[at+len("retries: "):])
 		}
 		return s.Retries != nil
 	}
@@ -125,7 +133,7 @@ func (s *Summary) take(row int, text []byte) (whole bool) {
 		// before the first bar belongs to the name.
 		var cell []byte
 		if cell, cells, whole = bytes.Cut(cells, []byte("|")); whole && len(bytes.TrimSpace(name)) == 0 {
-			*to = figure(cell, rows[row].count)
+			*to = s.figure(cell, rows[row].count)
 		}
 	}
 	return whole
@@ -133,30 +141,31 @@ func (s *Summary) take(row int, text []byte) (whole bool) {
 
 // counter is a number that ends with a space or a bar: at the end of a line it
 // may be cut.
-func counter(text []byte) *int64 {
-	number := leading(text, digit)
-	after := bytes.TrimLeft(text, " ")[len(number):]
+func (s *Summary) counter(text []byte) *int64 {
+	text = bytes.TrimLeft(text, " ")
+	number := digitsOf(text)
+	after := text[len(number):]
 	n, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil || len(after) == 0 || after[0] != ' ' && after[0] != '|' {
 		return nil
 	}
-	return &n
+	return s.keep(n)
 }
 
 // figure reads a cell: a number and its unit, nil if it is not a figure. Before PyTorch 2.0
 // the units were KB, MB and so on, and meant the same.
-func figure(cell []byte, count bool) *int64 {
+func (s *Summary) figure(cell []byte, count bool) *int64 {
 	cell = bytes.TrimSpace(cell)
-	number := leading(cell, digit)
-	unit := string(bytes.TrimSpace(cell[len(number):]))
+	number := digitsOf(cell)
+	unit := bytes.TrimSpace(cell[len(number):])
 	base := int64(1 << 10)
 	if count {
 		base = 1000
-	} else if unit == "" {
+	} else if len(unit) == 0 {
 		return nil
 	}
 	factor := int64(1)
-	switch unit {
+	switch string(unit) {
 	case "", "B":
 	case "K", "KB", "KiB":
 		factor = base
@@ -177,7 +186,7 @@ func figure(cell []byte, count bool) *int64 {
 		return nil
 	}
 	n *= factor
-	return &n
+	return s.keep(n)
 }
 
 // figures counts the rows that state what is there now.

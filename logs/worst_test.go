@@ -1,6 +1,7 @@
 package logs
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 )
@@ -33,6 +34,13 @@ var worst = []struct {
 	}},
 	{"table", func(int) string {
 		return "| Allocated memory      |   1024 KiB |   1024 KiB |   1024 KiB |      0 B   |\n"
+	}},
+	{"tables", func(n int) string { return fmt.Sprintf("step %d of 9000\n", n) + summaryOfTorch }},
+	{"training", func(n int) string {
+		return fmt.Sprintf("2026-01-02 03:04:05,%03d - INFO - step: %d  loss: %.4f  memory: 61.02GiB(77.1%%)  tps: %d\n", n%1000, n, 9/float64(n+1), 5000+n%99)
+	}},
+	{"tracebacks", func(n int) string {
+		return fmt.Sprintf("Traceback (most recent call last):\n  File \"/app/train.py\", line %d, in <module>\n    loss = model(batch)\n           ^^^^^^^^^^^^\nRuntimeError: shape '[%d]' is invalid for input of size 7\n", n%999, n)
 	}},
 	{"rules", func(int) string { return "|====\n" }},
 	{"bars", func(int) string { return "|||||\n" }},
@@ -68,6 +76,11 @@ var worst = []struct {
 	}},
 	{"messages of engines", func(int) string { return `msg="compute graph" device=CUDA0 buffer_type=CUDA0 size="64.0 MiB"` + "\n" }},
 }
+
+// summaryOfTorch is a table that PyTorch 2.6 printed.
+//
+//go:embed testdata/after.txt
+var summaryOfTorch string
 
 // wideText is a text with two bytes a character.
 func wideText(text string) string {
