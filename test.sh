@@ -97,9 +97,11 @@ concurrent() {
 
 # Tests of these packages in which nothing runs beside anything else. A test that is
 # not named here runs under the race detector.
-single='^(TestGolden|TestSessions|TestLinks|TestJSONIsDocumented|TestPicture|TestExport|TestMutants|TestHostileFiles|TestModelFolder|TestEngineCommand|TestViewRedacts|TestPage|TestCreate|TestReplaced|TestForeign)'
-single+='|^TestScripts$/^(color|compare|completion|diagnose|directory|errors-json|export|export-formats|help|inspect|jax|kineto|no-history|oom|partial|plan|proc-texts|ranks|simulate|tables|unreadable|usage|version)$'
+single='^(TestPipes|TestGolden|TestSessions|TestLinks|TestJSONIsDocumented|TestPicture|TestExport|TestMutants|TestHostileFiles|TestModelFolder|TestEngineCommand|TestViewRedacts|TestPage|TestCreate|TestReplaced|TestForeign)'
+single+='|^TestScripts$/^(color|compare|completion|diagnose|directory|errors-json|export|export-formats|help|inspect|jax|kineto|levels|no-history|oom|partial|plan|proc-texts|ranks|simulate|tables|unreadable|usage|version)$'
 single+='|^(TestCorpusReplays|TestGoldenReplays|TestReplayNotices|TestEachRuleIsHeld|TestNoHistory|TestWhatIfMemory|TestHugePrivate|TestCudaFree|TestSaveHolds|TestSaveLoads|TestOddFiles|TestRecordingOf)'
+# What these run at once, the script check does, too.
+single+='|^TestScripts$/^check-(bisect|ci)$'
 
 # in_turn PACKAGES COMMAND... runs a command that tests packages, those that watch
 # processes last.

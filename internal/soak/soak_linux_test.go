@@ -87,9 +87,13 @@ var moods = []mood{
 }
 
 // TestMoods soaks servers whose truth is known. With -reach 100 it is the measurement
-// that docs/soak.md states; else each mood has one run, and only what is certain counts.
+// that docs/soak.md states; without it each mood has one run, and only what is certain
+// counts.
 func TestMoods(t *testing.T) {
 	for _, m := range moods {
+		if testing.Short() && m.name != "leaking" {
+			continue
+		}
 		if *reach == 0 && !m.slow {
 			t.Run(m.name, func(t *testing.T) {
 				server := m.server(rand.New(rand.NewPCG(1, 1)))
