@@ -28,6 +28,9 @@ type File struct {
 	Columns []Column
 	// Earlier is what a text states several times, oldest first, before Host.
 	Earlier []Host
+	// Moments are when each of Earlier and Host was so, in seconds from a moment that
+	// files with such times have in common; nil if the text does not state all of them.
+	Moments []float64
 	Notes   []string // what is wrong with the file or not in it, a sentence each
 	// Partial is why reading ended before the end of the file.
 	Partial error

@@ -287,8 +287,11 @@ var record = map[string]string{
 
 func profilesBasis(s judgeprofiles.Series) string {
 	text := fmt.Sprintf("%s of %s", count(len(s.Files), "file"), s.Files[0].Format)
-	if n := len(s.Files[0].Columns); n > 0 {
+	switch n := len(s.Files[0].Columns); {
+	case n > 0:
 		text = "a table of " + count(n, "level") + " over time"
+	case s.Files[0].Host != nil && len(s.Files[0].Earlier) > 0:
+		text = judgeprofiles.HostBasis(s)
 	}
 	if len(s.Files) > 1 {
 		text += ", in the order of " + s.By

@@ -30,6 +30,12 @@ type class struct {
 // trace is what to do about memory that a text does not break down further.
 const trace = "`strandline trace --pid PID` of the running process names the call that takes it, with its Python line"
 
+// saveSmaps and findProcess are what to do about a total.
+const (
+	saveSmaps   = "save /proc/PID/smaps instead: it separates private memory, files and shared memory"
+	findProcess = "find the process: `ps aux --sort=-rss`, and then " + trace
+)
+
 // classesOf are the classes that a series is judged by. The class of private memory
 // outside the heap depends on what else the texts state.
 func classesOf(hosts []*profiles.Host) []class {
@@ -152,10 +158,9 @@ func grown(hosts []*profiles.Host) (out []finding.Finding) {
 		}
 	}
 	for _, c := range []class{
-		{finding.CopyOnWrite, "memory that was shared with another process and is written to", parted(first, last), finding.Warning,
-			"a process copies the pages of its parent that it writes to, as counts of references do: allocate what is shared outside Python's objects, or before gc.freeze() and fork"},
-		{finding.Unexplained, "resident memory", undivided(rest, first, last), finding.Warning, "save /proc/PID/smaps instead: it separates private memory, files and shared memory"},
-		{finding.Unexplained, "memory in use on the machine", inUse, finding.Warning, "find the process: `ps aux --sort=-rss`, and then " + trace},
+		copyOnWrite(parted(first, last)),
+		{finding.Unexplained, "resident memory", undivided(rest, first, last), finding.Warning, saveSmaps},
+		{finding.Unexplained, "memory in use on the machine", inUse, finding.Warning, findProcess},
 	} {
 		if f, ok := c.judge(hosts); ok {
 			out = append(out, f)
@@ -181,6 +186,12 @@ func unsaid(kind finding.Kind, first, last *profiles.Host, bytes int64) (out []s
 		out = append(out, fmt.Sprintf("%s of it are in huge pages, of which a program may use only a part", units.Bytes(huge)))
 	}
 	return out
+}
+
+// copyOnWrite is the class of pages that were shared with another process.
+func copyOnWrite(of func(*profiles.Host) *int64) class {
+	return class{finding.CopyOnWrite, "memory that was shared with another process and is written to", of, finding.Warning,
+		"a process copies the pages of its parent that it writes to, as counts of references do: allocate what is shared outside Python's objects, or before gc.freeze() and fork"}
 }
 
 // parted are the pages that only this process has, if the pages that it shares with

@@ -84,7 +84,12 @@ func judge(s Series) (out []finding.Finding, judged bool) {
 	}
 	out = append(places(s), steps(newest)...)
 	hosts := hostsOf(s.Files)
-	out = append(out, grown(hosts)...)
+	if len(hosts) >= enoughForCourse {
+		times, unit := momentsOf(s.Files)
+		out = append(out, hostCourses(hosts, times, unit, s.Limit)...)
+	} else {
+		out = append(out, grown(hosts)...)
+	}
 	if f, ok := failed(newest); ok {
 		out = append(out, f)
 	}

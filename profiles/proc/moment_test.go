@@ -15,7 +15,7 @@ func TestMoments(t *testing.T) {
 				continue
 			}
 			f, err := Read(strings.NewReader(whole))
-			if err != nil || f.Partial != nil || len(f.Earlier) != 2 {
+			if err != nil || f.Partial != nil || len(f.Earlier) != 2 || len(f.Moments) != 3 {
 				t.Errorf("%s after %s: %v, %+v", name, at, err, f)
 			}
 		}

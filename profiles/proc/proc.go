@@ -1,6 +1,7 @@
 // Package proc reads saved texts about a process or a machine: smaps,
 // smaps_rollup, status, the output of pmap and free, meminfo, and memory.stat of a
-// cgroup. A text can hold several of one kind, in the order of time.
+// cgroup. A text can hold several of one kind, in the order of time, with the time before
+// each.
 package proc
 
 import (
@@ -13,6 +14,7 @@ import (
 	"strandline/host/procfs"
 	"strandline/internal/lazyregexp"
 	"strandline/profiles"
+	"strandline/profiles/moment"
 	"strandline/units"
 )
 
@@ -28,7 +30,7 @@ type form struct {
 var forms = []form{
 	{"smaps_rollup", lazyregexp.New(`^[0-9a-f]+-[0-9a-f]+ .*\[rollup\]$`), nil, smaps},
 	{"smaps", lazyregexp.New(`^[0-9a-f]{4,16}-[0-9a-f]{4,16}( |$)`), lazyregexp.New(`(?m)^Rss: +\d+ kB`), smaps},
-	{"status", lazyregexp.New(`^Name:\t`), lazyregexp.New(`(?m)^(State|Umask):\t`), status},
+	{"status", lazyregexp.New(`^(Name|Vm[A-Z][A-Za-z]+|RssAnon):\t`), lazyregexp.New(`(?m)^VmRSS:\s`), status},
 	{"pmap", lazyregexp.New(`^ *Address +(Kbytes +RSS|Perm +Offset) `), nil, pmap},
 	{"free", lazyregexp.New(`^ +total +used +free +shared `), lazyregexp.New(`(?m)^Mem: `), free},
 	{"meminfo", lazyregexp.New(`^MemTotal: +\d+ kB$`), nil, meminfo},
@@ -75,6 +77,9 @@ func Read(r io.Reader) (*profiles.File, error) {
 		b.add(strings.TrimRight(s.Text(), "\r"))
 	}
 	b.end()
+	if f.Host != nil && len(f.Moments) != len(f.Earlier)+1 {
+		f.Moments = nil
+	}
 	if err := s.Err(); err != nil && f.Partial == nil {
 		f.Partial = fmt.Errorf("line %d: %w", b.line+1, err)
 	}
@@ -84,9 +89,12 @@ func Read(r io.Reader) (*profiles.File, error) {
 	return f, nil
 }
 
-// moment is a line that states a time, which a loop writes between its texts: that of date,
-// seconds since 1970, or one as 2026-11-22T10:00:00, whatever stands around it.
-var moment = lazyregexp.New(`^\W*(\d{4}-\d\d-\d\d[T _]\d\d:\d\d|(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d|\d{10}(\.\d+)?\W*$)`)
+// failed is what a command prints of a process that has ended, or may not be read.
+var failed = lazyregexp.New(`: (No such (file or directory|process)|Permission denied|Operation not permitted)$`)
+
+func alphanumeric(r rune) bool {
+	return '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z'
+}
 
 // blocks collects the lines of a block.
 type blocks struct {
@@ -96,7 +104,9 @@ type blocks struct {
 	from    int // the line before the block
 	line    int
 	address uint64 // of the last mapping
-	key     string // the first name of a block of memory.stat
+	key     string // the first name of a block of memory.stat or status
+	clock   moment.Clock
+	at      *float64 // the time before the block
 }
 
 func (b *blocks) add(line string) {
@@ -108,9 +118,14 @@ func (b *blocks) add(line string) {
 	if strings.TrimSpace(line) == "" {
 		return
 	}
-	if moment.MatchString(line) {
+	if at, ok := b.clock.Alone(line); ok {
 		b.end()
-		b.from = b.line
+		b.from, b.at = b.line, &at
+		return
+	}
+	if failed.MatchString(line) || b.form.name != "pmap" && !strings.ContainsFunc(line, alphanumeric) {
+		b.end()
+		b.from, b.at = b.line, nil
 		return
 	}
 	if len(b.lines) > 0 || b.form.first.MatchString(line) {
@@ -132,7 +147,7 @@ func (b *blocks) begins(line string) bool {
 		lower := err == nil && address < b.address
 		b.address = address
 		return lower
-	case "memory.stat":
+	case "memory.stat", "status": // which may be some of its lines
 		key, _, _ := strings.Cut(line, " ")
 		if b.key == "" {
 			b.key = key
@@ -155,7 +170,10 @@ func (b *blocks) end() {
 	if b.file.Host != nil {
 		b.file.Earlier = append(b.file.Earlier, *b.file.Host)
 	}
-	b.file.Host, b.lines = h, nil
+	if b.at != nil {
+		b.file.Moments = append(b.file.Moments, *b.at)
+	}
+	b.file.Host, b.lines, b.at = h, nil, nil
 }
 
 // bytes is a size as the model holds it.
