@@ -33,8 +33,8 @@ var columns = [][]string{
 	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/polling", "host/nvsmi", "host/nvml", "host/engine"}, // sources
 	{"torch/snapshot", "host/vmmap", "host/recording", "host/series", "plan/model"},                                                              // models
 	{"record"},
-	{"profiles"},
-	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/levels", "profiles/promql"}, // sources that state it in that form
+	{"profiles", "profiles/moment"},
+	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/levels", "profiles/printed", "profiles/promql"}, // sources that state it in that form
 	{"host/image", "host/levels"},
 	{"host/autograd", "host/cpython", "host/cudaalloc", "host/glibcheap"},
 	{"host/unwind"},
@@ -103,7 +103,9 @@ var only = map[string][]string{
 	"profiles/jax":     {"profiles", "stack", "units"},
 	"profiles/levels":  {"profiles", "units"},
 	"profiles/promql":  {"profiles", "units"},
-	"profiles/proc":    {"host/procfs", "host/vmmap", "profiles", "units"},
+	"profiles/moment":  {},
+	"profiles/printed": {"profiles", "profiles/moment", "units"},
+	"profiles/proc":    {"host/procfs", "host/vmmap", "profiles", "profiles/moment", "units"},
 	"profiles/nsys":    {"profiles", "units"},
 	"profiles/kineto":  {"profiles", "stack", "units"},
 	"judge/profiles":   {"finding", "units", "stack", "judge/trend", "profiles", "profiles/jax"},

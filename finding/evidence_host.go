@@ -91,6 +91,12 @@ type LevelsEvidence struct {
 	LevelBoundsBytes *[2]int64 `json:"level_bounds_bytes"`
 	LevelBytes       *int64    `json:"level_bytes"`
 	LimitBytes       *int64    `json:"limit_bytes,omitzero"`
+	// LevelPercent, its bounds and RatePercent, per second or Unit, take the place of
+	// bytes where a cache is only known to be so full. The time to the limit is then that
+	// until it is full.
+	LevelBoundsPercent *[2]float64 `json:"level_bounds_percent,omitzero"`
+	LevelPercent       *float64    `json:"level_percent,omitzero"`
+	RatePercent        *float64    `json:"rate_percent,omitzero"`
 	// RatePerSecond is the growth at the end; nil if it is not known.
 	RatePerSecond *float64 `json:"rate_bytes_per_second"`
 	// RatePerStep takes the place of RatePerSecond where the moments are counted in Unit.

@@ -13,6 +13,9 @@ import (
 // ErrOther is the error of a reader whose file is of another kind.
 var ErrOther = errors.New("a file of another kind")
 
+// Levels is the format of files that hold levels over time.
+const Levels = "levels"
+
 // A File is what one file states. Sizes are bytes.
 type File struct {
 	Name        string
@@ -47,6 +50,12 @@ type Column struct {
 	// ("step").
 	Unit  string
 	Limit *int64 // the most it can be, in bytes, where the table states it
+	// Percent states that Bytes and Limit are percent of a size that is not known.
+	Percent bool
+	// Cache states that it is the KV cache of an engine, which has taken its memory
+	// already; Requests are those in progress at each time, nil if they are not stated.
+	Cache    bool
+	Requests []float64
 }
 
 // A Level is how much memory of a kind a device held. What the file does not state

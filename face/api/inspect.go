@@ -100,6 +100,9 @@ type LevelColumn struct {
 	Highest *int64   `json:"highest_bytes"`
 	Last    *int64   `json:"last_bytes"`
 	Limit   *int64   `json:"limit_bytes,omitempty"`
+	// Percent takes the place of the bytes where a cache is only known to be so full: the
+	// lowest, the highest and the last.
+	Percent *[3]float64 `json:"percent,omitempty"`
 }
 
 // ProfilePlace is what one line holds.

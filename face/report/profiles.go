@@ -46,7 +46,7 @@ func NewProfile(f *profiles.File) *Profile {
 
 // levelColumn sums up a column of levels.
 func levelColumn(c *profiles.Column) api.LevelColumn {
-	out := api.LevelColumn{Process: named(c.Process), Name: c.Name, Limit: c.Limit}
+	out := api.LevelColumn{Process: named(c.Process), Name: c.Name}
 	if c.Unit == "" {
 		var last float64
 		for _, at := range c.Times {
@@ -54,17 +54,25 @@ func levelColumn(c *profiles.Column) api.LevelColumn {
 		}
 		out.Seconds = &last
 	}
+	var lowest, highest, last float64
 	for _, x := range c.Bytes {
 		if !(x >= 0 && x < 1<<62) { // NaN is missing
 			continue
 		}
-		n := int64(x)
 		if out.Samples++; out.Samples == 1 {
-			lowest, highest := n, n
-			out.Lowest, out.Highest = &lowest, &highest
+			lowest, highest = x, x
 		}
-		*out.Lowest, *out.Highest = min(*out.Lowest, n), max(*out.Highest, n)
-		out.Last = &n
+		lowest, highest, last = min(lowest, x), max(highest, x), x
+	}
+	switch {
+	case out.Samples == 0:
+	case c.Percent:
+		out.Percent = &[3]float64{lowest, highest, last}
+	default:
+		out.Lowest, out.Highest, out.Last = finding.Int(int64(lowest)), finding.Int(int64(highest)), finding.Int(int64(last))
+	}
+	if !c.Percent {
+		out.Limit = c.Limit
 	}
 	return out
 }
@@ -171,7 +179,13 @@ func (d *Profile) columns() *table {
 		if c.Process != nil {
 			process = *c.Process
 		}
-		t.row(c.Name, process, units.Count(int64(c.Samples)), sizeOrUnknown(c.Lowest), sizeOrUnknown(c.Highest), sizeOrUnknown(c.Last))
+		cells := []string{sizeOrUnknown(c.Lowest), sizeOrUnknown(c.Highest), sizeOrUnknown(c.Last)}
+		if c.Percent != nil {
+			for i, x := range c.Percent {
+				cells[i] = units.Percent(x / 100)
+			}
+		}
+		t.row(append([]string{c.Name, process, units.Count(int64(c.Samples))}, cells...)...)
 	}
 	return t
 }
@@ -239,7 +253,7 @@ func NewProfiles(a judgeprofiles.Answer, all []judgeprofiles.Series) *Diagnosis 
 		for _, f := range s.Files {
 			p.Files = append(p.Files, f.Name)
 			p.Texts = append(p.Texts, f.Name)
-			if f.Format == "levels" {
+			if f.Format == profiles.Levels {
 				d.Notes = append(d.Notes, f.Notes...)
 			}
 			if f.Partial != nil {
@@ -258,7 +272,7 @@ func NewProfiles(a judgeprofiles.Answer, all []judgeprofiles.Series) *Diagnosis 
 
 // toRecord is how to make what can be judged, where a file is not enough.
 func toRecord(f *profiles.File) string {
-	if f.Format != "levels" {
+	if f.Format != profiles.Levels {
 		return record[f.Format]
 	}
 	device, missing := true, true
@@ -281,8 +295,8 @@ var record = map[string]string{
 	"jax": `for step in range(4):
     ...                                                          # your step
     jax.profiler.save_device_memory_profile(f"step-{step}.prof")`,
-	"prometheus": "strandline diagnose --prometheus URL --query PROMQL --since 1d   # more of the past",
-	"levels":     "nvidia-smi --query-gpu=timestamp,index,memory.used,memory.total --format=csv -l 5 > memory.csv   # some minutes of it",
+	"prometheus":    "strandline diagnose --prometheus URL --query PROMQL --since 1d   # more of the past",
+	profiles.Levels: "nvidia-smi --query-gpu=timestamp,index,memory.used,memory.total --format=csv -l 5 > memory.csv   # some minutes of it",
 }
 
 func profilesBasis(s judgeprofiles.Series) string {
@@ -290,6 +304,9 @@ func profilesBasis(s judgeprofiles.Series) string {
 	switch n := len(s.Files[0].Columns); {
 	case n > 0:
 		text = "a table of " + count(n, "level") + " over time"
+		if w := s.Files[0].Writer; w != "" {
+			text = count(n, "level") + " over time, as " + w + " printed them"
+		}
 	case s.Files[0].Host != nil && len(s.Files[0].Earlier) > 0:
 		text = judgeprofiles.HostBasis(s)
 	}

@@ -25,6 +25,7 @@ import (
 	"strandline/profiles/kineto"
 	"strandline/profiles/levels"
 	"strandline/profiles/nsys"
+	"strandline/profiles/printed"
 	"strandline/profiles/proc"
 	"strandline/torch/compare"
 	"strandline/torch/snapshot"
@@ -41,6 +42,7 @@ var profileReaders = []profileReader{
 	{jax.Is, jax.Read},
 	{kineto.Is, kineto.Read},
 	{proc.Is, proc.Read},
+	{printed.Is, printed.Read},
 	{levels.Is, levels.Read},
 }
 
@@ -260,7 +262,7 @@ func seriesOf(files []*profiles.File, group string) (out []judgeprofiles.Series,
 		byPath[f.Name] = f
 	}
 	for _, kind := range kinds {
-		if kind == levels.Format { // each is a series
+		if kind == profiles.Levels { // each is a series
 			for _, path := range byKind[kind] {
 				s := judgeprofiles.Series{Files: []*profiles.File{byPath[path]}}
 				if len(files) > 1 {

@@ -119,3 +119,34 @@ func TestNextCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestCache: the KV cache of an engine that is fuller and fuller is no leak, and less so
+// while more requests are in progress.
+func TestCache(t *testing.T) {
+	for requests, want := range map[string]finding.Severity{"as many": finding.Warning, "more": finding.Info, "not stated": finding.Warning} {
+		s := table(200, func(i int) float64 { return 10 + float64(i)/10 })
+		c := &s.Files[0].Columns[0]
+		most := int64(100)
+		c.Percent, c.Cache, c.Limit = true, true, &most
+		for i := range c.Bytes {
+			switch requests {
+			case "as many":
+				c.Requests = append(c.Requests, 3)
+			case "more":
+				c.Requests = append(c.Requests, float64(i))
+			}
+		}
+		a := Judge([]Series{s})
+		f := a.Findings[0]
+		e := f.Evidence.(*finding.LevelsEvidence)
+		if a.Verdict != finding.OK || f.Severity != want || f.Title != "rss: keeps growing, by 6% a minute at the end, where it is 29.9%" {
+			t.Errorf("%s: %s, %s, %q", requests, a.Verdict, f.Severity, f.Title)
+		}
+		if e.LevelBytes != nil || e.RatePerSecond != nil || e.LimitBytes != nil || math.Abs(*e.LevelPercent-29.9) > 0.5 || math.Abs(*e.RatePercent-0.1) > 0.01 {
+			t.Errorf("%s: %+v", requests, e)
+		}
+		if to := e.SecondsToLimit; to == nil || *to[0] > 701 || *to[1] < 701 {
+			t.Errorf("%s: full in %v", requests, to)
+		}
+	}
+}

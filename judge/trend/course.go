@@ -35,6 +35,9 @@ type Course struct {
 	// in seconds; whoever calls [JudgeLevels] sets it. Rate is then the growth in one of
 	// them, and Seconds how many of them there are.
 	Unit string
+	// Percent states that the levels are percent of a size that is not known, and no
+	// bytes; whoever calls [JudgeLevels] sets it.
+	Percent bool
 	// Samples is how many samples were measured, over this many Seconds.
 	Samples int
 	Seconds float64

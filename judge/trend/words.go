@@ -15,7 +15,7 @@ const maxForecast = 0.99
 // Words states what a level does: "keeps growing, by 2 MiB a minute at the end, where it is
 // 3 GiB".
 func (c *Course) Words() string {
-	level := units.Bytes(int64(c.Level))
+	level := c.amount(c.Level)
 	switch c.Shape {
 	case Growth:
 		return fmt.Sprintf("keeps growing, by %s at the end, where it is %s", c.rate(), level)
@@ -41,10 +41,32 @@ func (c *Course) Words() string {
 	return "too few samples to judge: " + units.Count(int64(c.Samples))
 }
 
+// amount states a level.
+func (c *Course) amount(x float64) string {
+	if c.Percent {
+		return units.Percent(max(x, 0) / 100)
+	}
+	return units.Bytes(int64(x))
+}
+
+// percentRate states the growth at the end of a level in percent.
+func (c *Course) percentRate() string {
+	rate, each := c.Rate, "in each "+c.Unit
+	if c.Unit == "" {
+		rate, each = 60*c.Rate, "a minute"
+		if rate < 0.1 {
+			rate, each = 3600*c.Rate, "an hour"
+		}
+	}
+	return units.Percent(rate/100) + " " + each
+}
+
 // rate states the growth at the end.
 func (c *Course) rate() string {
 	const small = 1024 // bytes
 	switch {
+	case c.Percent:
+		return c.percentRate()
 	case c.Unit == "":
 		return units.Rate(c.Rate)
 	case c.Rate < small:
@@ -74,7 +96,11 @@ func (c *Course) Evidence(name string, limit *int64) *finding.LevelsEvidence {
 	if c.Unit == "" {
 		e.Seconds = &lasted
 	}
-	if c.Samples > 0 {
+	switch {
+	case c.Samples > 0 && c.Percent:
+		level := c.Level
+		e.LevelPercent, e.LevelBoundsPercent, e.LimitBytes = &level, &[2]float64{max(c.levelLow, 0), c.levelHigh}, nil
+	case c.Samples > 0:
 		level := int64(math.Round(c.Level))
 		e.LevelBytes = &level
 		e.LevelBoundsBytes = &[2]int64{int64(math.Round(max(c.levelLow, 0))), int64(math.Round(c.levelHigh))}
@@ -85,9 +111,13 @@ func (c *Course) Evidence(name string, limit *int64) *finding.LevelsEvidence {
 			e.Confidence = c.Growing
 		}
 		e.Confidence = min(e.Confidence, maxForecast)
-		e.RatePerSecond = &rate
-		if c.Unit != "" {
-			e.RatePerSecond, e.RatePerStep = nil, &rate
+		switch {
+		case c.Percent:
+			e.RatePercent = &rate
+		case c.Unit != "":
+			e.RatePerStep = &rate
+		default:
+			e.RatePerSecond = &rate
 		}
 	}
 	if limit == nil {
@@ -115,7 +145,7 @@ func (c *Course) Reaches(e *finding.LevelsEvidence, name string) string {
 		left = e.StepsToLimit
 	}
 	switch {
-	case e.LimitBytes == nil:
+	case e.LimitBytes == nil && !c.Percent:
 		return ""
 	case !c.Leaks():
 		if e.LevelBytes != nil && c.Shape != Unknown && *e.LevelBytes > *e.LimitBytes {

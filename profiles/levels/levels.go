@@ -16,9 +16,6 @@ import (
 	"strandline/profiles"
 )
 
-// Format is the format of the files that [Read] reads.
-const Format = "levels"
-
 const (
 	// longest is the longest line that is read, in bytes.
 	longest = 1 << 20
@@ -48,7 +45,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 	if err != nil {
 		return nil, profiles.ErrOther
 	}
-	f := &profiles.File{Format: Format}
+	f := &profiles.File{Format: profiles.Levels}
 	for err == nil {
 		err = t.row()
 	}

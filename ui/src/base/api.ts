@@ -823,6 +823,9 @@ export interface FindingLevelsEvidence {
   level_bounds_bytes: [number, number] | null;
   level_bytes: number | null;
   limit_bytes?: number;
+  level_bounds_percent?: [number, number];
+  level_percent?: number;
+  rate_percent?: number;
   rate_bytes_per_second: number | null;
   rate_bytes_per_step?: number;
   samples: number;

@@ -1,0 +1,205 @@
+// Package printed reads levels of memory from what programs print again and again: the
+// tables of nvidia-smi, also those of -q, dmon and pmon, and the lines in which vLLM and
+// SGLang log how full their KV cache is.
+package printed
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"strandline/internal/lazyregexp"
+	"strandline/profiles"
+	"strandline/profiles/moment"
+)
+
+const (
+	// longest is the longest line that is read, in bytes; the rest of a longer one is
+	// passed over.
+	longest = 64 << 10
+	// mostLevels is how many levels are kept, and mostColumns in how many columns.
+	mostLevels  = 5_000_000
+	mostColumns = 4096
+	// The first level is in the first so many bytes of a log: what precedes it is the
+	// start of an engine.
+	mostBefore = 512 << 10
+)
+
+// A form is what one program prints.
+type form struct {
+	writer string
+	is     *lazyregexp.Regexp // in the beginning of such a text
+	// unit is what the moments are counted in if the text holds no times.
+	unit string
+	new  func(l *levels) reader
+}
+
+// A reader takes the lines of a text.
+type reader interface {
+	line(text string)
+	// end returns an error if the text is of this form and holds no levels, with what
+	// to do about it.
+	end() error
+}
+
+var forms = []form{
+	{"nvidia-smi -q", lazyregexp.New(`(?m)^=+ ?NVSMI LOG ?=+`), "text", newQuery},
+	{"nvidia-smi", lazyregexp.New(`(?m)^\s*\| NVIDIA-SMI +\d+\.\d+`), "table", newTables},
+	{"nvidia-smi", lazyregexp.New(`(?m)^# ?(?:Date +)?(?:Time +)?gpu +\S`), "sample", newMonitor},
+	{"vLLM", lazyregexp.New(`KV cache usage: \d+(?:\.\d+)?%|vLLM API server version|\[loggers\.py:\d+\]`), "line", newVLLM},
+	{"SGLang", lazyregexp.New(`(?:Decode|Prefill) batch[.,] #|server_args=ServerArgs\(|Cache is allocated\. `), "line", newSGLang},
+}
+
+func formOf(head []byte) *form {
+	for i := range forms {
+		if f := &forms[i]; f.is.Match(head) {
+			return f
+		}
+	}
+	return nil
+}
+
+// Is reports whether a text that begins with head is of a form that is read. A few bytes
+// of it may be garbage.
+func Is(head []byte) bool {
+	const garbage = 1000
+	return bytes.Count(head, []byte{0}) <= len(head)/garbage && formOf(head) != nil
+}
+
+// Read reads a text. One without a level in its beginning is [profiles.ErrOther].
+func Read(r io.Reader) (*profiles.File, error) {
+	in := bufio.NewReaderSize(r, longest)
+	head, _ := in.Peek(longest)
+	form := formOf(head)
+	if form == nil {
+		return nil, profiles.ErrOther
+	}
+	f := &profiles.File{Format: profiles.Levels, Writer: form.writer}
+	l := &levels{byKey: map[key]*column{}}
+	lines := form.new(l)
+	read := 0
+	for {
+		text, err := in.ReadSlice('\n')
+		read += len(text)
+		if err == nil || err == io.EOF {
+			lines.line(strings.TrimRight(string(text), "\r\n"))
+		} else if err == bufio.ErrBufferFull {
+			err = nil // no such line states a level
+		}
+		switch {
+		case l.kept > mostLevels:
+			f.Partial = fmt.Errorf("more than %d levels; the rest is left out", mostLevels)
+		case l.left:
+			f.Partial = fmt.Errorf("more than %d devices and processes; the rest is left out", mostColumns)
+		case err != nil && err != io.EOF:
+			f.Partial = err
+		}
+		if l.kept == 0 && read > mostBefore {
+			return nil, profiles.ErrOther
+		}
+		if err != nil || f.Partial != nil {
+			break
+		}
+	}
+	if err := lines.end(); err != nil {
+		return nil, err
+	}
+	f.Columns = l.columns(form.unit)
+	if len(f.Columns) == 0 {
+		return nil, profiles.ErrOther
+	}
+	return f, nil
+}
+
+// levels collects what is read.
+type levels struct {
+	clock   moment.Clock
+	rounds  int     // how often something was printed
+	at      float64 // when, NaN if that is not stated
+	undated bool    // some of them
+	kept    int
+	left    bool // a column is left out
+	byKey   map[key]*column
+	order   []*column
+}
+
+type key struct{ process, name string }
+
+// A column is a level over time; round is the last in which it was printed.
+type column struct {
+	profiles.Column
+	times  []float64
+	rounds []int
+}
+
+// begin begins what is printed at a time, which is NaN if it is not stated.
+func (l *levels) begin(at float64) {
+	l.rounds++
+	l.date(at)
+}
+
+// date sets the time of what is printed.
+func (l *levels) date(at float64) { l.at = at }
+
+// zero stands for an empty cache: among others, a level of 0 bytes is a failed reading.
+const zero = 1e-9
+
+// add adds a level in bytes, NaN if it is missing, and the most that it can be, 0 if that
+// is not stated. What is printed twice, such as a process in two parts of a device, is
+// summed.
+func (l *levels) add(process, name string, level, limit float64) *column {
+	k := key{process, name}
+	c := l.byKey[k]
+	if c == nil {
+		if l.left = len(l.order) == mostColumns; l.left {
+			return nil
+		}
+		c = &column{Column: profiles.Column{Process: process, Name: name}}
+		l.byKey[k] = c
+		l.order = append(l.order, c)
+	}
+	if limit > 0 && limit < 1<<62 {
+		most := int64(limit)
+		c.Limit = &most
+	}
+	if n := len(c.rounds); n > 0 && c.rounds[n-1] == l.rounds {
+		c.Bytes[n-1] += level
+		return c
+	}
+	l.kept++
+	l.undated = l.undated || math.IsNaN(l.at)
+	c.Bytes, c.times, c.rounds = append(c.Bytes, level), append(c.times, l.at), append(c.rounds, l.rounds)
+	return c
+}
+
+// columns are the levels that were read, with times if all of them have one.
+func (l *levels) columns(unit string) (out []profiles.Column) {
+	for _, c := range l.order {
+		c.Times = make([]float64, len(c.times))
+		for i := range c.times {
+			if c.Times[i] = c.times[i] - c.times[0]; l.undated {
+				c.Times[i] = float64(c.rounds[i] - c.rounds[0])
+			}
+		}
+		if l.undated {
+			c.Unit = unit
+		}
+		if c.Requests != nil && len(c.Requests) != len(c.Bytes) {
+			c.Requests = nil // not every line states them
+		}
+		out = append(out, c.Column)
+	}
+	return out
+}
+
+// mebibytes is a size that is printed in MiB, NaN if it is not one.
+func mebibytes(text string) float64 {
+	var n int64
+	if _, err := fmt.Sscan(text, &n); err != nil || n < 0 || n > 1<<40 {
+		return math.NaN()
+	}
+	return float64(n << 20)
+}
