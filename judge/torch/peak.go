@@ -36,6 +36,9 @@ func peak(s *subject) []finding.Finding {
 	} else {
 		f.Detail = append(f.Detail, "it is what was live when the history began; what was live before is not recorded")
 	}
+	if d.Doubt != "" {
+		f.Detail = append(f.Detail, d.Doubt)
+	}
 	f.Detail = append(f.Detail, heaviest(held)...)
 	f.Detail = append(f.Detail, inferredOf(at)...)
 	e.UnusedGraphs = addUnused(&f, d)

@@ -1,6 +1,9 @@
 package torch
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +104,30 @@ func TestPeakBeforeHistory(t *testing.T) {
 			if strings.Contains(text, "when the history began") != before || strings.Contains(f.Title, purpose.Unknown.Words()) != before || strings.Contains(f.Title, notFreed) {
 				t.Errorf("%s: %s\n%s", file, f.Title, text)
 			}
+		}
+	}
+}
+
+// TestPeakOfTornFile has a file that ends early: the peak states by how much it may be
+// too high.
+func TestPeakOfTornFile(t *testing.T) {
+	whole := example(t, "image-leak/step-4.pickle")[0]
+	data, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	torn := filepath.Join(t.TempDir(), "torn.pickle")
+	if err := os.WriteFile(torn, data[:len(data)*9/10], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{whole: false, torn: true} {
+		a := judge(t, path)
+		i := slices.IndexFunc(a.Findings, func(f finding.Finding) bool { return f.Kind == finding.Peak })
+		if i < 0 {
+			t.Fatalf("%s: no peak", path)
+		}
+		if detail := strings.Join(a.Findings[i].Detail, "\n"); strings.Contains(detail, "may be too high by up to") != want {
+			t.Errorf("%s: %s", path, detail)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func historyOf(t *timeline.Timeline, device int) History {
 
 // consistencyOf collects where a file contradicts itself on a device.
 func consistencyOf(t *timeline.Timeline) Consistency {
-	c := Consistency{Faults: append(slices.Clone(t.Snap.BadSizes), t.Faults...), Unsound: t.Unsound != ""}
+	c := Consistency{Faults: append(slices.Clone(t.Snap.BadSizes), t.Faults...), Unsound: t.Unsound != "", Doubt: t.Doubt()}
 	if c.Unsound && !slices.Contains(c.Faults, t.Unsound) {
 		c.Faults = append(c.Faults, t.Unsound)
 	}

@@ -112,6 +112,7 @@ type History struct {
 type Consistency struct {
 	Faults  []string // a sentence each; figures may be wrong
 	Unsound bool     // the segments do not show what was reserved and free
+	Doubt   string   // by how much heights may be wrong in a file that was read in part, "" in others
 }
 
 // Totals are sums in bytes, at the file's end unless they are peaks.
