@@ -108,6 +108,14 @@ type SoakWave struct {
 	Engine        *sample.Load  `json:"engine"` // what the engine reports of itself; nil where it does not
 }
 
+// Host returns what was held on the host after the wave; false where it was not read.
+func (w *SoakWave) Host() (bytes int64, ok bool) {
+	if w.HostBytes == nil {
+		return 0, false
+	}
+	return *w.HostBytes, true
+}
+
 // SoakDevice is what the server's processes hold of a device: by the driver's count, or
 // what PyTorch has reserved.
 type SoakDevice struct {

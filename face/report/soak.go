@@ -203,7 +203,7 @@ func (d *Soak) table(w io.Writer) {
 	for i := range d.Waves {
 		x := &d.Waves[i]
 		cells := append([]string{units.Count(int64(x.Wave))}, loadCells(x.Load)...)
-		cells = append(cells, level(x, hostBytes), change(before, hostBytes, x))
+		cells = append(cells, level(x, (*api.SoakWave).Host), change(before, (*api.SoakWave).Host, x))
 		for _, v := range order {
 			device := func(w *api.SoakWave) (int64, bool) { return deviceBytes(w.Devices, v) }
 			cells = append(cells, level(x, device), change(before, device, x))
@@ -235,13 +235,6 @@ func loadCells(l *api.SoakLoad) []string {
 		cells[3] = latency(l.TPOT)
 	}
 	return cells
-}
-
-func hostBytes(w *api.SoakWave) (int64, bool) {
-	if w.HostBytes == nil {
-		return 0, false
-	}
-	return *w.HostBytes, true
 }
 
 // level is what a wave holds, "?" where that is not known.
@@ -294,7 +287,7 @@ func waveNote(w *api.SoakWave) string {
 // SoakProgress is a wave that has ended, in a line, with the verdict so far and the growth
 // that it rests on, in words.
 func SoakProgress(w *api.SoakWave, verdict finding.Verdict, growth string) string {
-	text := fmt.Sprintf("wave %d: host %s", w.Wave, level(w, hostBytes))
+	text := fmt.Sprintf("wave %d: host %s", w.Wave, level(w, (*api.SoakWave).Host))
 	for _, d := range w.Devices {
 		text += fmt.Sprintf(", device %d %s", d.Device, units.Bytes(d.Bytes))
 	}

@@ -20,13 +20,6 @@ import (
 // A measure reads a level from a wave; false if the wave has none.
 type measure func(w *api.SoakWave) (int64, bool)
 
-func hostLevel(w *api.SoakWave) (int64, bool) {
-	if w.HostBytes == nil {
-		return 0, false
-	}
-	return *w.HostBytes, true
-}
-
 // deviceLevel reads all that is held of a device, and tensorLevel what PyTorch's tensors
 // have of it: a server that reserves a device when it starts hides their growth for long.
 func deviceLevel(index int) measure {
@@ -184,7 +177,9 @@ func grows(j *gate.Judgment) bool {
 // judgeAll judges what is measured.
 func (e *experiment) judgeAll() (out []judged) {
 	if _, ok := e.o.Limits[gate.Host]; ok {
-		out = append(out, e.judgeOne(gate.Host, nil, hostLevel))
+		all := e.judgeOne(gate.Host, nil, (*api.SoakWave).Host)
+		stay := e.staying(&all)
+		out = append(append(out, all), stay...)
 	}
 	if _, ok := e.o.Limits[gate.Device]; !ok || len(e.doc.Waves) == 0 {
 		return out
@@ -324,7 +319,7 @@ func (e *experiment) conclude(ctx context.Context) {
 	e.peaks()
 	d.Growth = growth(all)
 	slices.SortStableFunc(d.Findings, func(a, b finding.Finding) int { return cmp.Compare(b.Severity.Rank(), a.Severity.Rank()) })
-	if rate, sent := e.repeated(hostLevel); sent {
+	if rate, sent := e.repeated((*api.SoakWave).Host); sent {
 		d.Repeated = &api.SoakRepeated{BytesPerRequest: int64(math.Round(rate)), Grows: d.Verdict == finding.Leaking}
 	}
 	e.reclaimed()
@@ -332,6 +327,7 @@ func (e *experiment) conclude(ctx context.Context) {
 	if e.unmeasured() && d.Failed == "" {
 		d.Missing = append(d.Missing, "device memory: that of no device was measured of the server's processes; run soak where the driver or PyTorch states it, give the right process with --pid, or judge --metric host")
 	}
+	e.elsewhere()
 	if d.Failed != "" && d.Verdict == finding.OK {
 		d.Verdict = finding.Unknown
 	}

@@ -70,14 +70,73 @@ func TestRestartedSeries(t *testing.T) {
 	add(api.SoakWave{HostBytes: new(int64(30))}, 90)
 	add(api.SoakWave{HostBytes: new(int64(33)), Repeats: 6}, 100)
 	add(api.SoakWave{HostBytes: new(int64(43))}, 100)
-	s, _ := e.series(gate.Host, nil, hostLevel, true)
+	s, _ := e.series(gate.Host, nil, (*api.SoakWave).Host, true)
 	at, bytes := []float64{140, 240, 340, 440}, []float64{13, 23, 33, 43}
 	for i := range at {
 		if len(s.At) != len(at) || s.At[i] != at[i] || s.Bytes[i] != bytes[i] {
 			t.Fatalf("%v at %v, want %v at %v", s.Bytes, s.At, bytes, at)
 		}
 	}
-	if rate, sent := e.repeated(hostLevel); !sent || rate != 0.03 {
+	if rate, sent := e.repeated((*api.SoakWave).Host); !sent || rate != 0.03 {
 		t.Errorf("requests that were sent again add %g, %v", rate, sent)
+	}
+}
+
+// TestStaying judges a server whose children come and go by much of its memory: a leak of
+// those that stay is found, and if they do not leak, the verdict states what is missing.
+func TestStaying(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		name string
+		leak int64 // of a wave, MiB
+		want finding.Verdict
+		text string
+	}{
+		{"leak", 10, finding.Leaking, "host memory of pid7 (server) alone grows by 102 KiB a request"},
+		{"clean", 0, finding.Unknown, "processes that come and go hold 40 MiB to 330 MiB of it: have the server keep its workers"},
+	} {
+		e := experiment{doc: &api.Soak{}, o: Options{Limits: map[string]gate.Limits{gate.Host: {}}}}
+		for n, child := range []int64{0, 90, 330, 40, 250, 60, 300, 50} {
+			w := api.SoakWave{Wave: n, WarmUp: n < 2, Processes: []api.SoakProcess{{PID: 7, Command: "server", HostBytes: (200 + c.leak*int64(n)) * mib}}}
+			if n > 0 {
+				w.Load = &api.SoakLoad{Completed: 100}
+				w.Processes = append(w.Processes, api.SoakProcess{PID: 100 + n, HostBytes: child * mib})
+			}
+			w.HostBytes = new(w.Processes[0].HostBytes + child*mib)
+			e.doc.Waves = append(e.doc.Waves, w)
+		}
+		all := e.judge()
+		texts := ""
+		for i := range all {
+			f := all[i].Finding()
+			texts += f.Title + " " + all[i].Why + "\n"
+		}
+		if got := gate.Verdict(all); len(all) != 2 || got != c.want || !strings.Contains(texts, c.text) {
+			t.Errorf("%s: %s, want %s with %q:\n%s", c.name, got, c.want, c.text, texts)
+		}
+	}
+}
+
+// TestElsewhere takes back that nothing leaks where others may answer the requests.
+func TestElsewhere(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		given         int
+		forwarding    bool
+		note          string
+		verdict, want finding.Verdict
+	}{
+		{"alone", 0, false, "", finding.OK, finding.OK},
+		{"a proxy", 0, true, "", finding.OK, finding.Unknown},
+		{"a proxy that was given", 7, true, "", finding.OK, finding.OK},
+		{"a proxy that leaks", 0, true, "", finding.Leaking, finding.Leaking},
+		{"one of several that share the port", 0, false, "3 processes share it", finding.OK, finding.Unknown},
+	} {
+		e := experiment{o: Options{PID: c.given}, server: &server{note: c.note}, forwarding: c.forwarding, doc: &api.Soak{Verdict: c.verdict, Stopped: true}}
+		e.elsewhere()
+		back := c.want != c.verdict
+		if d := e.doc; d.Verdict != c.want || (len(d.Missing) == 1) != back || d.Stopped == back {
+			t.Errorf("%s: %s, want %s, missing %q", c.name, d.Verdict, c.want, d.Missing)
+		}
 	}
 }

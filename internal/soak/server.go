@@ -77,11 +77,9 @@ func (s *server) again(ctx context.Context, o *Options) (*server, error) {
 			return watchServer(o, s.root.PID) // it was a child
 		}
 	}
-	p, _, err := listener(ctx, o.Load.URL)
-	if err != nil {
-		return nil, err
-	}
-	return watchServer(o, int(p))
+	again := *o
+	again.PID = 0
+	return findServer(ctx, &again)
 }
 
 // dialing is how long a server may take to accept a connection.

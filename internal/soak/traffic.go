@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strandline/face/api"
+	"strandline/finding"
 	"strandline/host/procfs"
 	"strandline/internal/soak/load"
 	"strandline/units"
@@ -120,6 +121,24 @@ func (e *experiment) forwards() (found bool) {
 	e.add(fmt.Sprintf("%s has connections to %s, whose memory is not judged: if it forwards the requests there, soak that process with its --pid",
 		name(&api.SoakProcess{PID: int(root), Command: root.Command()}), strings.Join(texts, ", ")))
 	return true
+}
+
+// elsewhere takes back that nothing leaks if the requests may have been answered by
+// processes that are not judged, unless the one that is was given.
+func (e *experiment) elsewhere() {
+	d := e.doc
+	if e.o.PID != 0 || d.Verdict != finding.OK {
+		return
+	}
+	switch {
+	case e.forwarding:
+		d.Missing = append(d.Missing, "what is judged does not grow, but it may forward the requests to processes that are not judged (see the note): give the one that answers them with --pid, which can also be the one that is judged")
+	case e.server.note != "":
+		d.Missing = append(d.Missing, "what is judged does not grow, but it may not answer all requests (see the note): give the process with --pid")
+	default:
+		return
+	}
+	d.Verdict, d.Stopped = finding.Unknown, false
 }
 
 // add adds a note, once.
