@@ -22,6 +22,7 @@ const (
 	// A file of a few kilobytes gets less than that, so that a small one is judged
 	// quickly, whatever it contains.
 	leastBytes = 4 << 20
+	mostOther  = 8 << 20 // bytes of JSON before the first record of a snapshot
 	perFirst   = 512
 
 	maxDevices = 128    // c10::DeviceIndex is an int8_t
@@ -107,6 +108,7 @@ type source struct {
 	b      *builder
 	things int
 	silent int64
+	text   bool // it is JSON, which logs and notebooks are too
 }
 
 func (s *source) Read(p []byte) (int, error) {
@@ -124,6 +126,9 @@ func (s *source) Read(p []byte) (int, error) {
 		if 3*s.silent > s.b.budget.limit-s.b.budget.spent {
 			err = errors.New("the file unpacks to more than its size accounts for: too long a text, or too much of nothing")
 		}
+	}
+	if s.text && s.n > mostOther && s.b.events.Len()+len(s.b.blocks)+len(s.b.segments)+len(s.b.annotations) == 0 {
+		err = fmt.Errorf("%w: its beginning has neither segments nor traces", ErrUnknown)
 	}
 	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
 		s.err, err = err, io.EOF

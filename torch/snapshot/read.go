@@ -108,7 +108,7 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 
 	b.snap.Name, b.snap.Format = o.Name, format
 	var root pickle.Value
-	if kind == "json" {
+	if src.text = kind == "json"; src.text {
 		skipped, _ := buffered.Discard(len(head) - len(bytes.TrimPrefix(head, byteOrderMark)))
 		root, err = decodeJSON(in, int64(skipped), b)
 	} else {

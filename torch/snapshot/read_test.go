@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -532,4 +533,37 @@ func TestReadInPieces(t *testing.T) {
 		}
 		sameContent(t, name, reread(t, in), s)
 	}
+}
+
+// TestOtherJSONIsNotHeld reads a log in JSON to where it is known to be no snapshot, and a
+// segment whose blocks take as much.
+func TestOtherJSONIsNotHeld(t *testing.T) {
+	in := &io.LimitedReader{R: endless(`{"msg": "step 1 of 2, loss 1.25"}, `), N: 1 << 40}
+	_, err := snapshot.Read(io.MultiReader(strings.NewReader(`{"cells": [`), in), snapshot.Options{})
+	if !errors.Is(err, snapshot.ErrUnknown) {
+		t.Errorf("error %v", err)
+	}
+	if read := 1<<40 - in.N; read > 16<<20 {
+		t.Errorf("%d bytes were read", read)
+	}
+	const blocks = 180_000
+	segment := strings.Replace(segmentJSON(0), `"blocks": [`, `"blocks": [`+strings.Repeat(`{"address": 4096, "size": 0, "state": "inactive"},`, blocks), 1)
+	s, err := snapshot.Read(strings.NewReader("["+segment+"]"), snapshot.Options{Size: 1 << 30})
+	if err != nil || len(s.Segments) != 1 || s.Partial != nil {
+		t.Errorf("a segment with many blocks: %v", err)
+	}
+}
+
+// endless is a text over and over.
+func endless(text string) io.Reader { return &repeat{text: text} }
+
+type repeat struct {
+	text string
+	at   int
+}
+
+func (r *repeat) Read(p []byte) (int, error) {
+	n := copy(p, r.text[r.at:])
+	r.at = (r.at + n) % len(r.text)
+	return n, nil
 }
