@@ -232,22 +232,24 @@ type TableEvidence struct {
 	File                 string `json:"file"`                            // of the newest table
 	FirstFile            string `json:"first_file,omitzero"`             // of the oldest, if there are several
 	FirstLine            int64  `json:"first_line,omitzero"`
-	Line                 int64  `json:"line"`
-	NonReleasableBytes   *int64 `json:"non_releasable_bytes,omitzero"`
-	OOMs                 *int64 `json:"ooms,omitzero"`           // of usage the counter, of retries its growth
-	OverheadBytes        *int64 `json:"overhead_bytes,omitzero"` // reserved now less active at the peak
-	PeakActiveBytes      *int64 `json:"peak_active_bytes,omitzero"`
-	PeakAllocatedBytes   *int64 `json:"peak_allocated_bytes,omitzero"`
-	PeakReservedBytes    *int64 `json:"peak_reserved_bytes,omitzero"`
-	ReleasableBytes      *int64 `json:"releasable_bytes,omitzero"` // empty_cache() would return it
-	RequestedBytes       *int64 `json:"requested_bytes,omitzero"`
-	ReservedBytes        *int64 `json:"reserved_bytes,omitzero"`
-	ReservedGrowthBytes  *int64 `json:"reserved_growth_bytes,omitzero"`
-	Retries              *int64 `json:"retries,omitzero"` // of usage the counter, of retries its growth
-	Seconds              *int64 `json:"seconds,omitzero"` // from the oldest table to the newest
-	Tables               int    `json:"tables"`
-	TotalAllocatedBytes  *int64 `json:"total_allocated_bytes,omitzero"` // since the process began
-	TotalFreedBytes      *int64 `json:"total_freed_bytes,omitzero"`     // since the process began
+	// Levels is where allocated memory is heading, if there are enough tables to judge it.
+	Levels              *LevelsEvidence `json:"levels,omitzero"`
+	Line                int64           `json:"line"`
+	NonReleasableBytes  *int64          `json:"non_releasable_bytes,omitzero"`
+	OOMs                *int64          `json:"ooms,omitzero"`           // of usage the counter, of retries its growth
+	OverheadBytes       *int64          `json:"overhead_bytes,omitzero"` // reserved now less active at the peak
+	PeakActiveBytes     *int64          `json:"peak_active_bytes,omitzero"`
+	PeakAllocatedBytes  *int64          `json:"peak_allocated_bytes,omitzero"`
+	PeakReservedBytes   *int64          `json:"peak_reserved_bytes,omitzero"`
+	ReleasableBytes     *int64          `json:"releasable_bytes,omitzero"` // empty_cache() would return it
+	RequestedBytes      *int64          `json:"requested_bytes,omitzero"`
+	ReservedBytes       *int64          `json:"reserved_bytes,omitzero"`
+	ReservedGrowthBytes *int64          `json:"reserved_growth_bytes,omitzero"`
+	Retries             *int64          `json:"retries,omitzero"` // of usage the counter, of retries its growth
+	Seconds             *int64          `json:"seconds,omitzero"` // from the oldest table to the newest
+	Tables              int             `json:"tables"`
+	TotalAllocatedBytes *int64          `json:"total_allocated_bytes,omitzero"` // since the process began
+	TotalFreedBytes     *int64          `json:"total_freed_bytes,omitzero"`     // since the process began
 }
 
 func (*LeakEvidence) evidence()          {}

@@ -85,7 +85,7 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	if o.store.server != "" {
 		return g.diagnoseStore(c.Context(), &o.store, limit)
 	}
-	var known judgetorch.Options
+	known := judgetorch.Options{Limit: limit}
 	switch n, err := parseCapacity(c.Flags(), o.capacity); {
 	case err != nil:
 		return err

@@ -53,6 +53,7 @@ type Judged struct {
 // Options are what the user knows beyond the files.
 type Options struct {
 	Capacity *int64 // bytes of memory of each device, nil if unknown
+	Limit    *int64 // bytes that tables of memory_summary() must not reach, nil if there is none
 }
 
 // Files judges the files of one or several processes.

@@ -1,6 +1,8 @@
 package torch
 
 import (
+	"cmp"
+
 	"strandline/finding"
 	"strandline/judge/trend"
 	"strandline/torch/compare"
@@ -54,7 +56,7 @@ func (a *Answer) subjects(b *digest.Book, processes []*compare.Process, o Option
 		out = append(out, &subject{book: b, process: p, pinned: p.Newest().Pinned, leaks: leaksOf(out, p)})
 	}
 	for _, p := range a.Processes {
-		tables, judged := tableSubjects(p)
+		tables, judged := tableSubjects(p, o)
 		if judged.Tables > 0 {
 			a.Judged = append(a.Judged, judged)
 		}
@@ -78,10 +80,10 @@ func deviceSubject(b *digest.Book, p *compare.Process, device int) *subject {
 }
 
 // tableSubjects are the tables that the texts of a process hold, device by device.
-func tableSubjects(p *compare.Process) (out []*subject, judged Judged) {
+func tableSubjects(p *compare.Process, o Options) (out []*subject, judged Judged) {
 	judged = Judged{Process: p.Name}
 	for _, t := range p.Tables() {
-		s := newSeries(p, t)
+		s := newSeries(p, t, cmp.Or(o.Limit, o.Capacity))
 		out = append(out, &subject{process: p, tables: s})
 		judged.Tables++
 		judged.Checkpoints += t.Count

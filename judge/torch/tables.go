@@ -38,10 +38,12 @@ type tableSeries struct {
 	verdict trend.Verdict // of allocated memory
 	allocs  []int64       // bytes, of the tables that state it
 	calm    bool          // growth is clearly more than what goes up and down
+	whole   *trend.Course // of allocated memory, nil if the tables are too few
+	most    *int64        // bytes that the device has, or may hold; nil if not known
 }
 
-func newSeries(p *compare.Process, t compare.Tables) *tableSeries {
-	s := &tableSeries{Tables: t, process: strings.TrimSpace(p.Name + " " + t.Tag)}
+func newSeries(p *compare.Process, t compare.Tables, most *int64) *tableSeries {
+	s := &tableSeries{Tables: t, process: strings.TrimSpace(p.Name + " " + t.Tag), most: most}
 	// A table that is cut off at either end, as by a crash, is not compared if other
 	// tables are whole.
 	whole := func(m compare.Table) bool { return m.Allocated.Current != nil && m.Reserved.Current != nil }
@@ -59,6 +61,7 @@ func newSeries(p *compare.Process, t compare.Tables) *tableSeries {
 		}
 	}
 	s.judge()
+	s.whole = s.course(allocated)
 	return s
 }
 
@@ -108,8 +111,21 @@ func (s *tableSeries) more() bool {
 	return a == nil || b == nil || *b > *a
 }
 
-// leaks reports whether the growth may be a leak.
+// goesOn reports whether many tables show that it keeps growing, below what goes up and
+// down.
+func (s *tableSeries) goesOn() bool {
+	const enough, clear = 30, 0.9 // tables, and probability
+	return s.whole != nil && s.whole.Leaks() && len(s.allocs) >= enough && s.whole.Growing >= clear && s.more()
+}
+
+// leaks reports whether the growth may be a leak. What is added less and less is not.
 func (s *tableSeries) leaks() bool {
+	if s.goesOn() {
+		return true
+	}
+	if s.whole != nil && s.whole.Shape == trend.Plateau {
+		return false
+	}
 	return s.verdict.Class == trend.Leak && s.calm && s.verdict.Confidence >= suspect
 }
 
@@ -257,6 +273,9 @@ func (s *tableSeries) growth() []finding.Finding {
 	case s.leaks() && s.verdict.Confidence >= sure:
 		f.Confidence, f.Severity = s.verdict.Confidence, finding.Problem
 		f.Title += ", and none of it is freed"
+	case s.leaks() && s.goesOn():
+		f.Confidence, f.Severity = s.whole.Evidence("", nil).Confidence, finding.Problem
+		f.Basis = s.whole.Basis()
 	case s.leaks():
 		f.Confidence, f.Severity = s.verdict.Confidence, finding.Warning
 	default:
@@ -267,9 +286,11 @@ func (s *tableSeries) growth() []finding.Finding {
 		case trend.Levelled:
 			f.Basis = "it grew, then stopped or slowed down"
 		}
+		s.addCourse(&f, e)
 		return []finding.Finding{f}
 	}
 	f.Kind = finding.Leak
+	s.addCourse(&f, e)
 	if !s.more() {
 		f.Detail = append(f.Detail, "the number of allocations did not grow: they became larger, as with longer inputs, not more numerous")
 	}

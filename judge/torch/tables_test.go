@@ -2,6 +2,7 @@ package torch
 
 import (
 	"fmt"
+	"math"
 	"math/rand"
 	"os"
 	"path/filepath"
@@ -26,7 +27,8 @@ func judgeText(t testing.TB, texts ...string) Answer {
 		}
 		files = append(files, &digest.File{Name: fmt.Sprintf("%d.log", i), Text: &found})
 	}
-	return Files(digest.NewBook(), []*compare.Process{compare.NewProcess("", files)}, Options{})
+	capacity := int64(10 << 30)
+	return Files(digest.NewBook(), []*compare.Process{compare.NewProcess("", files)}, Options{Capacity: &capacity})
 }
 
 // printed makes tables of what was allocated in MiB, one a number, with as many
@@ -58,6 +60,48 @@ func summaryOf(a Answer) string {
 		}
 	}
 	return out
+}
+
+// TestTablesOverTime: many tables are judged as a level over time is.
+func TestTablesOverTime(t *testing.T) {
+	minute := func(i int) string { return fmt.Sprintf("2026-11-01 12:%02d:00 step %d\n", i, i) }
+	r := rand.New(rand.NewSource(7))
+	for _, c := range []struct {
+		name, want, says string
+		dated            bool
+		level            func(i int) float64
+	}{
+		{"a leak", "leak leak:p", "will reach the capacity of 10 GiB", true, func(i int) float64 { return 3000 + 50*float64(i) }},
+		{"a leak below noise", "leak leak:p", "will reach the capacity of 10 GiB", true, func(i int) float64 { return 3000 + 20*float64(i) + 300*r.Float64() }},
+		{"a leak without times", "leak leak:p", "tables after the last sample", false, func(i int) float64 { return 3000 + 50*float64(i) }},
+		{"a cache that fills", "ok growth:i", "and levels off at 6.8", true, func(i int) float64 { return 3000 + 4000*(1-math.Exp(-float64(i)/10)) }},
+		{"released again and again", "ok growth:i", "down to the same level", true, func(i int) float64 { return 3000 + 100*float64(i%15) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var levels []int64
+			for i := range 60 {
+				levels = append(levels, int64(c.level(i)))
+			}
+			tables := strings.Split(printed(true, levels...), "| PyTorch CUDA")
+			for i := range tables {
+				if i > 0 && c.dated {
+					tables[i-1] += minute(i - 1)
+				}
+			}
+			a := judgeText(t, strings.Join(tables, "| PyTorch CUDA"))
+			if got := summaryOf(a); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+			f := a.Findings[0]
+			if all := f.Title + "\n" + strings.Join(f.Detail, "\n"); !strings.Contains(all, c.says) {
+				t.Errorf("%q does not say %q", all, c.says)
+			}
+			e := f.Evidence.(*finding.TableEvidence).Levels
+			if e == nil || (e.SecondsToLimit != nil) != (c.dated && f.Kind == finding.Leak) || (e.StepsToLimit != nil) != (!c.dated && f.Kind == finding.Leak) {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
 }
 
 func TestTablesOfAllocated(t *testing.T) {
