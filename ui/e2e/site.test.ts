@@ -216,6 +216,36 @@ test("the form of plans is answered in the browser, with what the command prints
   }
 });
 
+test("a model's own config.json is planned in the browser, with what the command prints", { skip, timeout: 180_000 }, async () => {
+  const dir = join(folder, "mine");
+  mkdirSync(dir);
+  const config = join(dir, "config.json");
+  writeFileSync(config, JSON.stringify({ architectures: ["Qwen2ForCausalLM"], model_type: "qwen2", hidden_size: 2560, intermediate_size: 6912, num_hidden_layers: 30, num_attention_heads: 20, num_key_value_heads: 4, vocab_size: 151936, max_position_embeddings: 32768, tie_word_embeddings: true, torch_dtype: "bfloat16" }));
+  const own = (path: string) => {
+    const plan = json("plan", "--model", config, "--gpu", "H100", "--formats");
+    assert.equal(plan.model.name, config);
+    return { ...plan, model: { ...plan.model, name: path } };
+  };
+  const tab = await browser.open(server.url, 1440, 1000);
+  const settled = "window.strandline?.state().settled && document.title.includes('config.json')";
+  try {
+    await tab.until(idle);
+    await tab.drop(dir); // a folder as published models have it, here without weights
+    await tab.until(settled);
+    assert.deepEqual((await tab.state()).plan, own("mine/config.json"));
+    await clean(tab);
+    await shoot(tab, "site own model");
+    await tab.drop(config); // the same on the page of plans
+    await tab.until(`${settled} && strandline.state().shown.flags.model === "config.json"`);
+    assert.deepEqual((await tab.state()).plan, own("config.json"));
+    await tab.drop(last);
+    await tab.until("/step-4.pickle is not the config.json of a model/.test(document.getElementById('banner').textContent)");
+    await clean(tab);
+  } finally {
+    await tab.close();
+  }
+});
+
 const trace = example("munmap-leak/server.trace");
 
 test("the recording of a trace has a page of its own, by the same engine", { skip, timeout: 60_000 }, async () => {

@@ -5,7 +5,8 @@
 // answers questions that come as messages.
 //
 // To it: {files, paths, named, recording} once, the last if the file is the
-// recording of a trace, or {plan} for the form of plans, then {id, name, query} for a
+// recording of a trace, or {plan, model} for the form of plans, the latter null or the
+// config.json of a model with its path, then {id, name, query} for a
 // question and {id} to give one up. From it: {ready} when it listens, {id, status, type,
 // body} for an answer, {problem} if no file could be read.
 package main
@@ -23,6 +24,7 @@ import (
 	"strandline/face/web/engine"
 	"strandline/host/recording"
 	"strandline/internal/planner"
+	"strandline/plan/model"
 	"strandline/torch/snapshot"
 )
 
@@ -53,7 +55,7 @@ type worker struct {
 // receive handles a message. What may take long runs in the background.
 func (w *worker) receive(m js.Value) {
 	if m.Get("plan").Truthy() {
-		w.asker = planner.NewPage("", nil)
+		w.asker = planned(m.Get("model"))
 		close(w.ready)
 		return
 	}
@@ -79,6 +81,18 @@ func (w *worker) receive(m js.Value) {
 	} else if stop := w.asked[id]; stop != nil {
 		stop()
 	}
+}
+
+// planned answers the form of plans, of well-known models and of one that the page
+// handed over.
+func planned(own js.Value) *planner.Page {
+	if !own.Truthy() {
+		return planner.NewPage("", nil)
+	}
+	config := []byte(own.Get("text").String())
+	return planner.NewPage(own.Get("path").String(), func(name, quant string) (*model.Model, error) {
+		return model.Parse(name, config, quant)
+	})
 }
 
 func load(e *engine.Engine) {

@@ -3,6 +3,7 @@
 import { byId, fill, h } from "../base/dom.ts";
 import { plural } from "../base/format.ts";
 import type { Local, Picked } from "./local.ts";
+import { configOf, planOf } from "./model.ts";
 
 /** Asks for files until there are some, and gives them to the engine. */
 export function drop(engine: Local): void {
@@ -15,7 +16,7 @@ export function drop(engine: Local): void {
     "main",
     { id: "drop", "aria-labelledby": "drop-title" },
     h("h2", { id: "drop-title" }, "Drop memory snapshots here"),
-    h("p", {}, "Files, or a folder with steps or ranks; or one recording of strandline trace. They are read in this browser and are sent nowhere."),
+    h("p", {}, "Files, or a folder with steps or ranks; or one recording of strandline trace; or a model's config.json, to plan for. They are read in this browser and are sent nowhere."),
     h("p", { class: "choose" }, choose("Choose files", false), choose("Choose a folder", true)),
     status,
     h("p", {}, h("a", { href: "plan.html" }, "Plan the memory of a run"), " before there is one."),
@@ -40,7 +41,9 @@ export function drop(engine: Local): void {
     if (watch) return fill(status, `${watch.path} is the recording of a watch, which only the program shows: strandline view ${watch.path}`);
     const trace = await named(picked, /^(\{"schema":"strandline\.recording\/|]\*M\x18\n\0{3}strandline)/);
     if (trace && picked.length > 1) return fill(status, `${trace.path} is the recording of a trace, which is shown on its own: drop it alone.`);
+    const model = trace ? null : await configOf(picked);
     opened = true;
+    if (model) return planOf(model);
     if (trace) {
       fill(status, "Loading the reader for the recording …");
       return loaded.then(() => engine.record(trace), () => {});
@@ -69,7 +72,7 @@ export function drop(engine: Local): void {
 }
 
 /** The files of a drop, those of folders too. */
-async function dropped(data: DataTransfer): Promise<Picked[]> {
+export async function dropped(data: DataTransfer): Promise<Picked[]> {
   // Entries are available only until the event is over.
   const entries = [...data.items].map((item) => item.webkitGetAsEntry()).filter((e) => e !== null);
   const out: Picked[] = [];

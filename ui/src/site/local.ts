@@ -9,6 +9,12 @@ export interface Picked {
   named: boolean; // by the reader himself; else it lay in a folder
 }
 
+/** The config.json of a model. */
+export interface Config {
+  path: string;
+  text: string;
+}
+
 interface Message {
   ready?: true;
   ended?: true;
@@ -44,9 +50,9 @@ export class Local {
     this.worker = worker;
   }
 
-  /** Has the program plan: it needs no files. */
-  plan(): void {
-    this.worker!.postMessage({ plan: true });
+  /** Has the program plan: well-known models, and one that was dropped. */
+  plan(model: Config | null): void {
+    this.worker!.postMessage({ plan: true, model });
     this.begin();
   }
 
