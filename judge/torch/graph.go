@@ -83,6 +83,9 @@ const (
 	scalar     = 512
 )
 
+// keepNumbers is advice on scalars that are kept as tensors.
+var keepNumbers = finding.CodeChange("if only their numbers are needed later, keep x.item(), or x.detach() where they stay on the device: a tensor with gradients keeps its graph too")
+
 // ofGraph turns the leak of one place into that of a graph, if a graph keeps its tensors:
 // the recorder found that one does, or they are operands, which no container keeps, or
 // they are losses on which a backward pass began, kept in place of their numbers.
@@ -90,7 +93,10 @@ func (g *growth) ofGraph(p *place, f *finding.Finding) {
 	e := f.Evidence.(*finding.LeakEvidence)
 	operands, losses := g.keptAs(p)
 	byGraph := len(e.HeldBy) > 0 && e.HeldBy[0].Kind == byAutograd
-	if !byGraph && (len(e.HeldBy) > 0 || g.withoutGradients(p)) {
+	if without := g.withoutGradients(p); !byGraph && (len(e.HeldBy) > 0 || without) {
+		if !without && p.bytes() <= scalar*p.count() {
+			f.Remedies = append(f.Remedies, keepNumbers)
+		}
 		return
 	}
 	maybe, per := "", strings.TrimPrefix(f.Title[strings.LastIndex(f.Title, ":")+1:], " ")
@@ -106,6 +112,9 @@ func (g *growth) ofGraph(p *place, f *finding.Finding) {
 		f.Detail = append(f.Detail, "each keeps its graph too, unless it was detached")
 	default:
 		if p.bytes() <= scalar*p.count() {
+			if len(f.Remedies) > 1 {
+				f.Remedies[1] = keepNumbers
+			}
 			f.Remedies = append(f.Remedies, finding.CodeChange("if a running value is computed from them with gradients on, its graph keeps them: call .detach() or .item() there"))
 		}
 		return

@@ -59,7 +59,7 @@ func regrown(s *subject) (out []finding.Finding) {
 		p.add(r)
 	}
 	for _, p := range places {
-		if len(p.live) > 0 && p.last-p.first >= regrownLeast && p.last >= regrownTwice*p.first && p.copies() >= regrownSteps && p.joins() {
+		if len(p.live) > 0 && p.last-p.first >= regrownLeast && p.last >= regrownTwice*p.first && (p.copies() >= regrownSteps && p.joins() || p.appends() && rises(p.heldAt(s))) {
 			out = append(out, p.finding(s))
 		}
 	}
@@ -96,7 +96,13 @@ func (p *regrownAt) joins() bool {
 	n := len(r.Sizes) - 1
 	third := max(1, n/3)
 	grew := mean(r.Sizes[n-third+1:]) / mean(r.Sizes[:third])
-	return float64(r.Joined) >= appended*float64(n) || r.Work > 0 && r.Work-1 <= workShare*(grew-1)
+	return p.appends() || r.Work > 0 && r.Work-1 <= workShare*(grew-1)
+}
+
+// appends reports whether most copies of the largest tensor are larger by the size of
+// another tensor.
+func (p *regrownAt) appends() bool {
+	return float64(p.live[0].Joined) >= appended*float64(p.copies())
 }
 
 func mean(sizes []int64) (m float64) {
@@ -148,7 +154,8 @@ func (p *regrownAt) finding(s *subject) finding.Finding {
 		what = units.Plural(int64(n), "tensor") + " are"
 	}
 	f.Title = fmt.Sprintf("%s reallocated at %s and larger each time, from %s to %s%s", what, short(p.site), units.Bytes(p.first), units.Bytes(p.last), rate)
-	goes := goesOn(r, d.Events)
+	held := p.heldAt(s)
+	goes := goesOn(r, d.Events) || rises(held) && keepsRising(held)
 	switch {
 	case !goes:
 		f.Title += "; it has stopped growing, or grows more slowly"
@@ -198,7 +205,7 @@ func (p *regrownAt) underWay(s *subject) bool {
 	case len(held) >= enoughFiles && !grows:
 		return true
 	case d.Steps.Known() || d.Steps.From == timeline.Requests:
-		return stepsOf(p.live[0], &d.Steps) < regrownSteps
+		return stepsOf(p.live[0], &d.Steps) < regrownSteps && (!rises(held) || p.inPass(s))
 	}
 	return !grows || p.inPass(s)
 }
@@ -281,11 +288,16 @@ func (p *regrownAt) detail(s *subject, f *finding.Finding) {
 }
 
 func (p *regrownAt) remedies(s *subject, f *finding.Finding) {
-	f.Remedies = []finding.Remedy{
-		finding.CodeChange(fmt.Sprintf("allocate the final size once before the loop and write into slices of it, in place of what %s:%d concatenates", plain(p.site.File), p.site.Line)),
-		finding.CodeChange("collect the parts in a list, on the host if they are only needed later (x.cpu()), and call torch.cat once at the end; limit what is kept if nothing ends it"),
-	}
+	f.Remedies = joinOnce(p.site)
 	if !s.newest.Expandable {
 		f.Remedies = append(f.Remedies, expandable(s.newest.Conf, s.newest.Trial)...)
+	}
+}
+
+// joinOnce advises against copying a tensor for each part that is appended to it.
+func joinOnce(site stack.Site) []finding.Remedy {
+	return []finding.Remedy{
+		finding.CodeChange(fmt.Sprintf("allocate the final size once before the loop and write into slices of it, in place of what %s:%d concatenates", plain(site.File), site.Line)),
+		finding.CodeChange("collect the parts in a list, on the host if they are only needed later (x.cpu()), and call torch.cat once at the end; limit what is kept if nothing ends it"),
 	}
 }

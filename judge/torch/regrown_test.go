@@ -12,7 +12,7 @@ import (
 // concatenated on and on are a problem, those that end with a request or an epoch,
 // have a bound, or grow with the work are not.
 func TestRegrown(t *testing.T) {
-	const grows, appended = 41, 86 // lines of testdata/regrown.py
+	const grows, scratch, appended = 41, 45, 86 // lines of testdata/regrown.py
 	for _, c := range []struct {
 		files    []string
 		severity finding.Severity // "" for no finding
@@ -22,6 +22,9 @@ func TestRegrown(t *testing.T) {
 	}{
 		{[]string{"const.4", "const.8", "const.12"}, finding.Problem, grows, 1, finding.Leaking},
 		{[]string{"const.12"}, finding.Problem, grows, 1, finding.Leaking},
+		{[]string{"each.1", "each.2", "each.3", "each.4", "each.5"}, finding.Problem, grows, 1, finding.Leaking},
+		{[]string{"short.1", "short.2", "short.3", "short.4", "short.5"}, finding.Warning, grows, 1, finding.Unknown},
+		{[]string{"longer.1", "longer.2", "longer.3", "longer.4", "longer.5"}, finding.Info, scratch, 1, finding.OK},
 		{[]string{"varied"}, finding.Problem, grows, 1, finding.Leaking},
 		{[]string{"view"}, finding.Problem, grows, 1, finding.Leaking},
 		{[]string{"bounded"}, "", 0, 0, finding.OK},
@@ -43,8 +46,12 @@ func TestRegrown(t *testing.T) {
 			}
 		}
 		var want []string
+		kind := finding.Regrown
+		if c.line == scratch { // the history shows that nothing is appended
+			kind = finding.Growth
+		}
 		if c.severity != "" {
-			want = append(want, fmt.Sprintf("%s %s of line %d, %d", c.severity, finding.Regrown, c.line, c.tensors))
+			want = append(want, fmt.Sprintf("%s %s of line %d, %d", c.severity, kind, c.line, c.tensors))
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) || a.Verdict != c.verdict {
 			t.Errorf("%v: %v and %s, want %v and %s", c.files, got, a.Verdict, want, c.verdict)

@@ -74,7 +74,9 @@ func deviceSubject(b *digest.Book, p *compare.Process, device int) *subject {
 	g := newGrowth(b, p.Whole(), device)
 	s := &subject{book: b, process: p, device: device, newest: p.Newest().Device(device), judged: g.judged, leaks: g.findings()}
 	s.anew = regrown(s)
-	s.judged.open = len(g.open) > 0 || len(g.places) > 0
+	between := g.regrownBetween(s.anew)
+	s.anew = append(s.anew, between...)
+	s.judged.open = len(g.open) > 0 || len(g.places) > 0 || len(between) > 0
 	s.failure, s.failedIn = p.LastOOM(device)
 	return s
 }

@@ -4,10 +4,10 @@ const, varied, view   the outputs of each step are appended: all of a batch, of
                       one of any size, and a part of one
 bounded, epoch        at most so many rows are kept; they are dropped now and then
 stops                 only the first steps append
-work                  scratch memory is made anew when it is too small for the work
+work, longer          scratch memory is made anew when it is too small for the work
 decode, session       keys and values are appended for each token of one request,
                       or of several requests that have one cache
-PARTS=1 writes a snapshot after each four steps, too.
+PARTS=N writes a snapshot after each N steps, too.
 """
 import os
 import random
@@ -47,14 +47,14 @@ class Log:
 
 
 def step(model, opt, log, i):
-    n = {"varied": rng.randrange(300, 800), "view": rng.randrange(500, 800), "work": 512 + 512 * i}.get(PROG, 512)
+    n = {"varied": rng.randrange(300, 800), "view": rng.randrange(500, 800), "work": 512 + 512 * i, "longer": 512 + 512 * i}.get(PROG, 512)
     opt.zero_grad(set_to_none=True)
     out = model(torch.zeros(n, DIM).cuda())
     out.pow(2).mean().backward()
     opt.step()
     out = out.detach()
-    if PROG == "work":
-        log.scratch(n)
+    if PROG in ("work", "longer"):
+        log.scratch(n if PROG == "work" else n * n // 512)
     elif PROG == "view":
         log.add(out[:rng.randrange(200, 500)])
     elif PROG != "stops" or i < STEPS // 2:
@@ -93,8 +93,11 @@ def generate(model, cache, tokens):
         x = model(x, cache)[:, -1:]
 
 
+# The files each, short and longer have PARTS=1 and STEPS=5: each and short have PROG=const,
+# short with ENTRIES=20 events of history, and longer has a buffer as the square of the work.
 def main():
-    torch.cuda.memory._record_memory_history(max_entries=200000, stacks="python")
+    name, parts = os.environ.get("NAME", PROG), int(os.environ.get("PARTS", "0"))
+    torch.cuda.memory._record_memory_history(max_entries=int(os.environ.get("ENTRIES", "200000")), stacks="python")
     if PROG in ("decode", "session"):
         with torch.inference_mode():
             model, cache = Attention().cuda(), Cache()
@@ -105,9 +108,9 @@ def main():
     opt = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
     for i in range(STEPS):
         step(model, opt, log, i)
-        if os.environ.get("PARTS") and i % 4 == 3:
-            dump(f"{PROG}.{i + 1}")
-    if not os.environ.get("PARTS"):
+        if parts and (i + 1) % parts == 0:
+            dump(f"{name}.{i + 1}")
+    if not parts:
         dump(PROG)
 
 
