@@ -145,7 +145,7 @@ func TestUnharmed(t *testing.T) {
 		{"snapshots raise", train, "no snapshot today", "STANDIN_SNAPSHOT=raise", Options{EverySteps: 1}},
 		{"the folder goes", "import os, shutil, torch\ntorch.cuda.init()\nshutil.rmtree(os.environ['RECORDING'], ignore_errors=True)\nos.makedirs(os.environ['RECORDING'], exist_ok=True)\n" + train, "", "", Options{EverySteps: 1}},
 		{"the quota is full", train, "the recording holds", "", Options{EverySteps: 1, MaxBytes: 1}},
-		{"descriptors are closed", "import os, torch\ntorch.cuda.init()\nos.closerange(3, 4096)\nown = [os.pipe() for _ in range(16)]\n" + train + `
+		{"descriptors are closed", idle + "os.closerange(3, 4096)\nown = [os.pipe() for _ in range(16)]\n" + train + `
 import strandline
 strandline.snapshot()
 for r, w in own:
@@ -164,6 +164,17 @@ for r, w in own:
 		})
 	}
 }
+
+// idle begins a recording, and goes on once the recorder's thread waits: the moment in
+// which it looks at a descriptor and then uses it is not what is tested.
+const idle = `
+import os, sys, time, torch
+torch.cuda.init()
+import strandline._recorder
+thread = strandline._recorder.current().thread
+while sys._current_frames()[thread.ident].f_code.co_name != "select":
+    time.sleep(0.01)
+`
 
 // TestPendingTask records programs whose event loop ends with a task that waits, which
 // leaves iterators in the free list of _asyncio.
@@ -204,8 +215,8 @@ torch.cuda.allocate(1)
 strandline.snapshot()
 def write(fd, data):
     os.kill(os.getpid(), signal.SIGKILL)
-import strandline._pickle
-strandline._pickle.os = type("os", (), dict(vars(os), write=write))
+import strandline._descriptors
+strandline._descriptors.os = type("os", (), dict(vars(os), write=write))
 strandline.snapshot()
 `}.run(t)
 	r.silent(t, 137, "")

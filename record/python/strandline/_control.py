@@ -16,9 +16,14 @@ import struct
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
+from . import _descriptors
+
 _MOST = 64  # clients at once
 _LONGEST = 1 << 16  # bytes of a request
 _BLIND = 0.25  # seconds of a wait that nothing can end
+# Seconds of a wait for descriptors: where the program closes them and the numbers are at once those of its own
+# files, the kernel waits on, and nothing wakes it.
+_LOOK = 2.0
 
 
 def address(pid: int) -> str:
@@ -82,7 +87,7 @@ class Control:
         if not self.intact():
             time.sleep(min(max(seconds, 0.0), _BLIND))
             return
-        ready = self.selector.select(max(seconds, 0.0))
+        ready = self.selector.select(min(max(seconds, 0.0), _LOOK))
         if not self.intact():
             return
         for key, _ in ready:
@@ -176,11 +181,7 @@ class Control:
 
 def identity(s: Any) -> Optional[Tuple[int, int]]:
     """What a socket's descriptor stands for, or None."""
-    try:
-        status = os.fstat(s.fileno())
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+    return _descriptors.identity(s.fileno())
 
 
 def let_go(s: Any, known: Optional[Tuple[int, int]]) -> None:

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any, Mapping
 
-from . import _about
+from . import _about, _descriptors
 
 FOLDER = ".strandline"
 
@@ -20,11 +20,11 @@ def append(folder: str, name: str, event: Mapping[str, Any]) -> None:
     """Append an event to a file of the recording in `folder`. Raises OSError."""
     line = (json.dumps({"time": round(time.time(), 6), "pid": os.getpid(), **event}, default=str) + "\n").encode()
     path = os.path.join(folder, FOLDER, name)
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    file = _descriptors.File(path, os.O_WRONLY | os.O_APPEND)
     try:
-        os.write(fd, line)
+        file.write(line)
     finally:
-        os.close(fd)
+        file.close()
 
 
 def note(folder: str, why: str) -> None:

@@ -7,6 +7,8 @@ import os
 import pickle
 from typing import Any, Iterable, Iterator, Mapping
 
+from . import _descriptors
+
 # Protocol 3 has no frames, so that the pickles of parts can stand inside one pickle;
 # pytorch.org/memory_viz reads it, and nothing newer than 4.
 _PROTOCOL = 3
@@ -68,17 +70,17 @@ def write(snapshot: Mapping[str, Any], path: str) -> int:
     """Write a snapshot to a new file and return its size. The file has its name once it is whole."""
     unfinished = path + ".tmp"
     size = 0
-    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o666)
+    file = _descriptors.File(unfinished, os.O_WRONLY | os.O_TRUNC)
     try:
         try:
             for piece in pieces(snapshot):
                 view = memoryview(piece)
                 while view:
-                    n = os.write(fd, view)
+                    n = file.write(view)
                     view = view[n:]
                     size += n
         finally:
-            os.close(fd)
+            file.close()
         os.rename(unfinished, path)
     except BaseException:
         try:

@@ -8,7 +8,7 @@ import os
 import time
 from typing import Any, Iterator, List, Mapping, Optional, Tuple
 
-from . import _journal, _pickle
+from . import _descriptors, _journal, _pickle
 
 try:
     import fcntl
@@ -64,14 +64,14 @@ class Store:
     @contextlib.contextmanager
     def turn(self, patience: float) -> Iterator[None]:
         """Wait for the other processes to finish writing, so that all ranks do not write at once."""
-        fd = None
+        lock = None
         try:
             if fcntl is not None:
-                fd = os.open(os.path.join(self.folder, _journal.FOLDER, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                lock = _descriptors.File(os.path.join(self.folder, _journal.FOLDER, "lock"), os.O_RDWR)
                 end = time.monotonic() + patience
-                while time.monotonic() < end:
+                while time.monotonic() < end and lock.there():
                     try:
-                        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        fcntl.flock(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                         break
                     except BlockingIOError:
                         time.sleep(0.02)
@@ -80,11 +80,10 @@ class Store:
         try:
             yield
         finally:
-            if fd is not None:
-                if fcntl is not None:  # closing does not unlock it while a child that was forked meanwhile has it too
-                    with contextlib.suppress(OSError):
-                        fcntl.flock(fd, fcntl.LOCK_UN)
-                os.close(fd)
+            if lock is not None and lock.there():
+                with contextlib.suppress(OSError):  # closing does not unlock it while a child that was forked meanwhile has it too
+                    fcntl.flock(lock.fd, fcntl.LOCK_UN)
+                lock.close()
 
     def make_room(self) -> None:
         """Remove snapshots of this process until another fits the quota and the disk."""

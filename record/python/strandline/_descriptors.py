@@ -1,0 +1,42 @@
+"""Descriptors of the recorder. A program may close all descriptors, as one does that becomes a daemon, and their
+numbers are then those of its own files. So each is looked at before it is used."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+TYPE_CHECKING = False  # importing typing would slow down every interpreter of a recording
+if TYPE_CHECKING:
+    from typing import Optional, Tuple, Union
+
+
+def identity(fd: int) -> Optional[Tuple[int, int]]:
+    """What a descriptor stands for, or None if it is not open."""
+    try:
+        status = os.fstat(fd)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+class File:
+    """A file that the recorder opened by itself. Raises OSError."""
+
+    def __init__(self, path: str, flags: int) -> None:
+        self.fd = os.open(path, flags | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        self.identity = identity(self.fd)
+
+    def there(self) -> bool:
+        """Whether the descriptor is still the file's own."""
+        return self.identity is not None and identity(self.fd) == self.identity
+
+    def write(self, data: Union[bytes, memoryview]) -> int:
+        """Write as os.write does."""
+        if not self.there():
+            raise OSError(errno.EBADF, "the program closed the recorder's file")
+        return os.write(self.fd, data)
+
+    def close(self) -> None:
+        if self.there():
+            os.close(self.fd)
