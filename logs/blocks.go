@@ -123,21 +123,34 @@ type lines struct {
 	hits   []hit // that end in it, by where that is in the block
 	next   int   // up to here nothing is to be left out
 	begun  bool
+	passed int64 // lines that are only counted, since the last one
 }
 
 // more reports whether a line is left, or a piece of one that is too long.
 func (l *lines) more() bool {
-	if l.from < len(l.block.text) {
-		return true
-	}
-	if l.begun {
-		l.block.held.Done()
-	}
-	b, ok := <-l.in
-	if l.begun = ok; ok {
+	for {
+		for hasPrefix(l.block.text[l.from:], passedLine) {
+			l.from += len(passedLine)
+			l.passed++
+		}
+		if l.from < len(l.block.text) {
+			return true
+		}
+		if l.begun {
+			l.block.held.Done()
+		}
+		b, ok := <-l.in
+		if l.begun = ok; !ok {
+			return false
+		}
 		l.block, l.from, l.hits, l.next = b, 0, b.hits[l.reader], 0
 	}
-	return ok
+}
+
+// counted is how many lines were only counted since it was asked.
+func (l *lines) counted() (n int64) {
+	n, l.passed = l.passed, 0
+	return n
 }
 
 // line takes the next line, and the words that end in it; more states that it is a

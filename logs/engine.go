@@ -77,7 +77,8 @@ func ScanEngine(r io.Reader) (*EngineLog, error) {
 	in := bufio.NewReaderSize(r, longestLine)
 	head, _ := in.Peek(longestLine)
 	e, words := newEngineReader(), newFinder(v)
-	whole := &joiner{width: brokenAt(head)}
+	whole := &joiner{}
+	whole.width, whole.prefix = brokenAt(head)
 	if whole.width > 0 {
 		whole.e = newEngineReader()
 	}
@@ -85,6 +86,7 @@ func ScanEngine(r io.Reader) (*EngineLog, error) {
 		func(in *lines) { words.read(in, true) },
 		func(in *lines) {
 			for more := false; in.more(); {
+				e.number += in.counted()
 				if !more && whole.e == nil {
 					e.number += in.skip()
 				}

@@ -3,6 +3,7 @@ package logs
 import (
 	"bytes"
 	"encoding/csv"
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -257,19 +258,32 @@ func TestOtherEngines(t *testing.T) {
 	}
 }
 
-// TestBrokenLines reads a log whose lines a terminal broke anywhere.
+// TestBrokenLines reads a log whose lines a terminal broke anywhere, and to which something
+// was added at each line after that.
 func TestBrokenLines(t *testing.T) {
 	const log = "INFO 11-22 17:10:11 [core.py:93] Initializing a V1 LLM engine (v0.11.2) with config: model='acme/Large-70B-Instruct', speculative_config=None, tokenizer='acme/Large-70B-Instruct', tensor_parallel_size=4, dtype=torch.bfloat16, max_seq_len=8192\n" +
 		"INFO 11-22 17:10:58 [gpu_model_runner.py:3259] Model loading took 16.9617 GiB memory and 31.123456 seconds with the weights of a checkpoint\n" +
 		"\x1b[36m(Worker pid=7)\x1b[0m INFO 11-22 17:11:20 │ [gpu_worker.py:359] Available KV cache memory: 50.37 GiB for the blocks of this worker, by what was measured\n" +
 		"INFO 11-22 17:11:20 [kv_cache_utils.py:1229] GPU KV cache size: 660,128 tokens\n"
+	prefixes := []string{"", "2026-11-22T17:10:11.%09dZ stdout F ", "│ ", "Nov 22 17:10:11 node-1 vllm[%04d]: "}
 	for width := 60; width < 130; width++ {
+		prefix := prefixes[width%len(prefixes)]
+		number := 0
+		begin := func(b *strings.Builder) {
+			if number++; strings.Contains(prefix, "%") {
+				fmt.Fprintf(b, prefix, number)
+			} else {
+				b.WriteString(prefix)
+			}
+		}
 		text := strings.NewReplacer("\x1b[36m", "", "\x1b[0m", "").Replace(log)
 		var b strings.Builder
 		for line := range strings.Lines(text) {
+			begin(&b)
 			for n, c := range []rune(strings.TrimSuffix(line, "\n")) {
 				if n > 0 && n%width == 0 {
 					b.WriteByte('\n')
+					begin(&b)
 				}
 				b.WriteRune(c)
 			}

@@ -188,6 +188,8 @@ type excerpt struct {
 	lines  int      // that may still follow
 	around int64    // the line that is before the others though it is not next to them; 0 if there is none
 	stated []string // the line of the statement that was read in it, and those that follow
+
+	numbers []int64 // of its lines, where others between them are only counted
 }
 
 // finder finds the statements of all families in a text, line by line.
@@ -202,6 +204,7 @@ type finder struct {
 	spare  []*excerpt // by family, one to be used again
 	count  []int
 	hints  [mostHints]int64 // the last lines that show them
+	gaps   bool             // lines of the text are only counted
 }
 
 // kept are the newest excerpts of a family, the oldest first.
@@ -253,6 +256,9 @@ func (s *finder) hinted() map[Hint]int64 {
 // read reads the lines of a text; if it is quick, it skips those that cannot matter.
 func (s *finder) read(in *lines, quick bool) {
 	for more := false; in.more(); {
+		if n := in.counted(); n > 0 {
+			s.number, s.gaps = s.number+n, true
+		}
 		if quick && !more && len(s.opened) == 0 {
 			s.number += in.skip()
 		}
@@ -274,17 +280,19 @@ func (s *finder) line(text []byte, hits []hit) {
 	for _, h := range hits {
 		s.take(h, text)
 	}
-	s.before.add(text)
+	s.before.add(text, s.number)
 }
 
 // A lookback holds the ends of the last lines: a statement can have begun there.
 type lookback struct {
 	text  [2][]byte
-	lines int // that it holds
+	at    [2]int64 // their numbers
+	lines int      // that it holds
 	next  int
 }
 
-func (b *lookback) add(line []byte) {
+func (b *lookback) add(line []byte, number int64) {
+	b.at[b.next] = number
 	b.text[b.next] = append(b.text[b.next][:0], line[max(0, len(line)-tail):]...)
 	b.next = (b.next + 1) % len(b.text)
 	b.lines = min(b.lines+1, len(b.text))
@@ -332,7 +340,7 @@ func (s *finder) begin(u *use, text []byte, at int) *excerpt {
 	if s.spare[family] = nil; e == nil {
 		e = &excerpt{}
 	}
-	*e = excerpt{opened: s.number, lines: f.lines, raw: e.raw[:0]}
+	*e = excerpt{opened: s.number, lines: f.lines, raw: e.raw[:0], numbers: e.numbers[:0]}
 	if e.lines == 0 {
 		e.lines = fewLines
 	}
@@ -344,9 +352,26 @@ func (s *finder) begin(u *use, text []byte, at int) *excerpt {
 	}
 	from := max(0, at-someBytes/2) // of a very long line, what is around the word
 	e.raw = append(append(e.raw, text[from:min(len(text), max(from+someBytes, f.bytes))]...), '\n')
+	if s.gaps {
+		s.numberLines(e)
+	}
 	s.open[family] = e
 	s.opened = append(s.opened, family)
 	return e
+}
+
+// numberLines keeps the numbers of the lines with which an excerpt begins.
+func (s *finder) numberLines(e *excerpt) {
+	if e.around > 0 {
+		e.numbers = append(e.numbers, e.around)
+	}
+	b := &s.before
+	if e.line < s.number { // the lines before are in it
+		for i := range b.lines {
+			e.numbers = append(e.numbers, b.at[(b.next-b.lines+i+len(b.at))%len(b.at)])
+		}
+	}
+	e.numbers = append(e.numbers, s.number)
 }
 
 // extend adds a line to an excerpt that is open, and closes it when it is full.
@@ -354,6 +379,9 @@ func (s *finder) extend(family int, text []byte) {
 	e := s.open[family]
 	most := max(someBytes, s.v.families[family].bytes)
 	e.raw = append(append(e.raw, text[:max(0, min(len(text), most-len(e.raw)))]...), '\n')
+	if s.gaps {
+		e.numbers = append(e.numbers, s.number)
+	}
 	if e.lines--; e.lines <= 0 || len(e.raw) >= most {
 		s.close(family)
 	}
@@ -448,6 +476,9 @@ func (c *compiled) parse(e *excerpt) (Failure, bool) {
 func (e *excerpt) number(p *passage, at int) int64 {
 	if p.cut != 0 && at >= p.cutAt {
 		at += p.cut
+	}
+	if at < len(e.numbers) {
+		return e.numbers[at]
 	}
 	if e.around > 0 {
 		if at == 0 {

@@ -114,7 +114,7 @@ func TestFamilies(t *testing.T) {
 		{"RuntimeError：CUDA 内存不足。尝试分配 2.00 MiB（GPU 0；总容量 6.00 MiB；已分配 4.00 MiB；1.00 MiB 可用）", "unknown request=2 capacity=6 device_free=1 active=4"},
 		{"details: Failed to cudaMalloc 2097152 bytes\nAborted", "unknown request=2"},
 		{"Out of memory in cuStreamCreate(&cuda_stream_, CU_STREAM_NON_BLOCKING) (queue.cpp:21)", "unknown"}, {"Error: System is out of GPU and shared host memory", "unknown"},
-		{`{"message":"cache size = 11.00 MiB\nhost_malloc: failed to allocate 3.00 MiB of pinned memory: invalid argument\nsize 5.0 MiB"}`, "unknown request=3"},
+		{`{"message":"cache size = 11.00 MiB\nupload: failed to allocate 3.00 MiB of pinned memory: invalid argument\nsize 5.0 MiB"}`, "unknown request=3"},
 		{"[engine] FATAL: insufficient device memory: 4.0 MiB required, 2.0 MiB available", "unknown request=4 device_free=2"},
 		{"ERROR plan exceeds the maximum buffer size: requested 4194304 bytes, but the max size of one is 2097152 bytes.Try a smaller batch", "unknown request=4 limit=2"},
 		{"Error: failed to reserve 3.0 MiB of host memory (1.0 MiB remaining)", "unknown request=3 available=1"},
@@ -215,6 +215,8 @@ func TestNoFailure(t *testing.T) {
 		"job 7 exceeded MEM usage soft limit", "ERROR: [TRT]: 2: [resizePhysical::145] Error Code 2: OutOfMemory (no further information)\nSkipping tactic 3 due to insufficient memory",
 		"If the allocation fails, an error says: out of memory", "error: the request exceeds the maximum length",
 		"ggml_cuda_host_malloc: warning: failed to allocate 12.00 MiB of pinned memory: out of memory",
+		"ggml_cuda_host_malloc: failed to allocate 12.00 MiB of pinned memory: out of memory\nmain: server is listening on http://127.0.0.1:8080",
+		"ggml_cuda_host_malloc: failed to allocate 12.00 MiB of pinned memory: invalid argument", // it goes on with other memory
 		"ggml_vulkan: Failed to allocate pinned memory.\nmain: server is listening on http://127.0.0.1:8080",
 		"More hints on what to do with CUDA Out of memory errors. Catches an out-of-memory error in the wrapper.",
 		"except torch.cuda.OutOfMemoryError:", "6 steps without a leak; OOM errors caught: 1",

@@ -21,7 +21,7 @@ const (
 
 // Classes of bytes that are in no word.
 const (
-	passedOver = 0 // white space: the state stays
+	passedOver = 0 // white space, and what [passedLine] has: the state stays
 	foreign    = 1 // the state is the first again
 	others     = 7 // the bits that count of bytes that are not ASCII
 )
@@ -33,7 +33,7 @@ func newLiterals(words []string) *literals {
 	for i := range l.class {
 		l.class[i] = foreign
 	}
-	for _, c := range []byte(" \t\n\r\v\f") {
+	for _, c := range []byte(" \t\n\r\v\f\x00") {
 		l.class[c] = passedOver
 	}
 	for _, word := range words {

@@ -146,6 +146,7 @@ func newScanner() *scanner {
 // matter.
 func (s *scanner) read(in *lines, v *vocabulary) {
 	for more := false; in.more(); {
+		s.number += in.counted()
 		if !s.slow && !more && len(s.open) == 0 {
 			s.number += in.skip()
 		}

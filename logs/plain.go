@@ -29,6 +29,9 @@ func plain(r io.Reader) io.Reader {
 		return &unpainted{r: u}
 	}
 	if prettyAt(head) {
+		if recordsIn(head) {
+			return &unpainted{r: &records{r: &pretty{r: in}}}
+		}
 		return &unpainted{r: &pretty{r: in}}
 	}
 	if prefix := serviceIn(head); prefix != nil {

@@ -94,6 +94,7 @@ func newTables() *tables {
 func (t *tables) read(in *lines, quick bool) {
 	number := int64(0)
 	for more := false; in.more(); {
+		number += in.counted()
 		if quick && !more && number >= t.torn {
 			number += in.skip()
 		}

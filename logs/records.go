@@ -1,0 +1,110 @@
+package logs
+
+import (
+	"bytes"
+	"io"
+
+	"strandline/internal/lazyregexp"
+)
+
+// messageKey is a line of a record in JSON that is written over several lines, with the
+// message that was logged.
+var messageKey = lazyregexp.New(`(?i)^"(?:log|message|msg|_?line|text|event|body|content|textPayload|@message)": ?"`)
+
+// recordsIn reports whether a text in JSON over several lines is a list of records of a log,
+// by its beginning: each has a message; or what Loki answers.
+func recordsIn(head []byte) bool {
+	const some = 2
+	if bytes.Contains(head, []byte(`"result": [`)) && bytes.Contains(head, []byte(`"stream": {`)) {
+		return true
+	}
+	if text := bytes.TrimLeft(head, " \t\r\n\xef\xbb\xbf"); len(text) == 0 || text[0] != '[' {
+		return false
+	}
+	records, messages, margin := 0, 0, -1
+	for line := range bytes.Lines(head) {
+		text := bytes.TrimSpace(line)
+		switch indent := bytes.IndexByte(line, '{'); {
+		case string(text) == "{" && (margin < 0 || indent == margin):
+			records, margin = records+1, indent
+		case messageKey.Match(text):
+			messages++
+		}
+	}
+	return messages >= some && messages >= records-1
+}
+
+// passedLine is a line that readers only count.
+const passedLine = "\x00\n"
+
+// records takes what is not a message out of the lines of records, so that messages which
+// follow each other do so in the text: braces, numbers and words such as a time or a level.
+type records struct {
+	r      io.Reader
+	within bool   // a line has begun that stays
+	held   []byte // the beginning of one that may not
+	err    error
+}
+
+// longestWord is as long as a line can be that is taken out.
+const longestWord = 96
+
+func (j *records) Read(p []byte) (int, error) {
+	if len(p) <= longestWord {
+		return 0, io.ErrShortBuffer
+	}
+	for {
+		if j.err != nil && len(j.held) == 0 {
+			return 0, j.err
+		}
+		n := copy(p, j.held)
+		j.held = j.held[:0]
+		if j.err == nil {
+			var got int
+			got, j.err = j.r.Read(p[n:])
+			n += got
+		}
+		if kept := j.clean(p[:n]); kept > 0 {
+			return kept, nil
+		}
+	}
+}
+
+// clean cleans text in its place and returns how much is left of it.
+func (j *records) clean(p []byte) (kept int) {
+	for i := 0; i < len(p); {
+		rest := p[i:]
+		n := bytes.IndexByte(rest, '\n') + 1
+		if n == 0 {
+			if n = len(rest); !j.within && n < longestWord && j.err == nil {
+				j.held = append(j.held, rest...)
+				break
+			}
+		}
+		line := rest[:n]
+		ends := line[n-1] == '\n'
+		if !j.within && ends && n > len(passedLine) && n <= longestWord && noMessage(line) {
+			kept += copy(p[kept:], passedLine)
+		} else {
+			kept += copy(p[kept:], line)
+		}
+		j.within, i = !ends, i+n
+	}
+	return kept
+}
+
+// noMessage reports whether a line of a record has no message: it is of braces, a number, or
+// a key with a number or one word.
+func noMessage(line []byte) bool {
+	const structure = "{}[], \t\r\n"
+	text := bytes.Trim(line, structure)
+	if messageKey.Match(text) {
+		return false
+	}
+	if key, value, ok := bytes.Cut(text, []byte(`":`)); ok && key[0] == '"' && bytes.IndexByte(key[1:], '"') < 0 {
+		text = bytes.Trim(value, structure)
+		word := bytes.Trim(text, `"`)
+		return bytes.IndexByte(word, ' ') < 0 && len(text)-len(word) != 1
+	}
+	return len(text) == 0 && len(bytes.TrimSpace(line)) > 0 || len(text) > 0 && len(digitsOf(text)) == len(text)
+}
