@@ -31,6 +31,8 @@ type Command struct {
 	// Signal is one that has Do called instead of being passed on; nil for none.
 	Signal os.Signal
 	Do     func()
+	// Signaled reports, once it has run, whether a signal ended it.
+	Signaled bool
 }
 
 // patience is how long a command that is to stop may take for it.
@@ -93,15 +95,17 @@ func (c *Command) Run() (int, error) {
 			if err != nil && !errors.As(err, &failed) {
 				return 0, err
 			}
-			return status(run.ProcessState), nil
+			var status int
+			status, c.Signaled = ending(run.ProcessState)
+			return status, nil
 		}
 	}
 }
 
-// status returns the exit status as a shell states it.
-func status(p *os.ProcessState) int {
+// ending returns the exit status as a shell states it, and whether it stands for a signal.
+func ending(p *os.ProcessState) (status int, signaled bool) {
 	if w, ok := p.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		return 128 + int(w.Signal())
+		return 128 + int(w.Signal()), true
 	}
-	return p.ExitCode()
+	return p.ExitCode(), false
 }

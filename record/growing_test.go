@@ -45,15 +45,9 @@ for n in range(40):
 		if err := os.WriteFile(file, []byte(strings.ReplaceAll(code, "ASK", ask)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		c := exec.Command(python, file)
-		if c.Env, err = s.Environ(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Fatalf("%s: %v, output %s", python, err, out)
-		}
+		pid := runSilently(t, s, python, file)
 		all := s.Growing()
-		i := slices.IndexFunc(all, func(g Growing) bool { return g.PID == c.Process.Pid })
+		i := slices.IndexFunc(all, func(g Growing) bool { return g.PID == pid })
 		if i < 0 || len(all[i].Lines) == 0 {
 			t.Fatalf("%s: %+v", python, all)
 		}
@@ -98,7 +92,7 @@ def work(period):
     for n in range(100):
         some.append(bytes(random.randrange(20000)))
         if period and n == at:
-            signal.raise_signal(signal.SIGRTMAX - 5)
+            signal.raise_signal(signal.SIGURG)
     return some
 period = 0
 while period < 2 or os.path.exists(MARK):
@@ -110,25 +104,12 @@ while period < 2 or os.path.exists(MARK):
 `
 	for _, python := range pythons(t) {
 		work := t.TempDir()
-		s, err := Begin(Options{Dir: filepath.Join(work, "recording"), Levels: "auto", NoSnapshots: true}, Manifest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.AskForLines(); err != nil {
-			t.Fatal(err)
-		}
+		s := askedForLines(t, work)
 		file := filepath.Join(work, "leaks.py")
-		mark := "'" + filepath.Join(s.Options.Dir, journals, "levels", "%d.lines~") + "' % os.getpid()"
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(code, "MARK", mark)), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(code, "MARK", tracing(s))), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		c := exec.Command(python, file)
-		if c.Env, err = s.Environ(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Fatalf("%s: %v, output %s", python, err, out)
-		}
+		runSilently(t, s, python, file)
 		all := s.Growing()
 		if len(all) != 1 || len(all[0].Lines) == 0 {
 			t.Fatalf("%s: %+v", python, all)
@@ -175,7 +156,7 @@ def sizes():
 _growing.sizes = sizes
 
 def period():
-    signal.raise_signal(signal.SIGRTMAX - 5)
+    signal.raise_signal(signal.SIGURG)
 MARK = MARK_PATH
 import loaded
 assert not tracemalloc.is_tracing() and not os.path.exists(MARK), "the import is traced"
@@ -195,29 +176,50 @@ assert not tracemalloc.is_tracing(), "a step is traced because of what was loade
 `
 	for _, python := range pythons(t) {
 		work := t.TempDir()
-		s, err := Begin(Options{Dir: filepath.Join(work, "recording"), Levels: "auto", NoSnapshots: true}, Manifest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.AskForLines(); err != nil {
-			t.Fatal(err)
-		}
-		mark := "'" + filepath.Join(s.Options.Dir, journals, "levels", "%d.lines~") + "' % os.getpid()"
-		files := map[string]string{"loads.py": strings.ReplaceAll(code, "MARK_PATH", mark), "loaded.py": "from __main__ import period\nperiod()\nperiod()\n", "again.py": "import loaded\n__import__('__main__').period()\n"}
+		s := askedForLines(t, work)
+		files := map[string]string{"loads.py": strings.ReplaceAll(code, "MARK_PATH", tracing(s)), "loaded.py": "from __main__ import period\nperiod()\nperiod()\n", "again.py": "import loaded\n__import__('__main__').period()\n"}
 		for name, text := range files {
 			if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		c := exec.Command(python, filepath.Join(work, "loads.py"))
-		if c.Env, err = s.Environ(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("%s: %v, output %s", python, err, out)
-		}
+		runSilently(t, s, python, filepath.Join(work, "loads.py"))
 		if _, err := s.End(0); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// askedForLines begins a session in which lines are asked for from the beginning.
+func askedForLines(t *testing.T, work string) *Session {
+	t.Helper()
+	s, err := Begin(Options{Dir: filepath.Join(work, "recording"), Levels: "auto", NoSnapshots: true}, Manifest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AskForLines(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// tracing is Python for the name of the file that is there while a process without steps
+// traces its allocations.
+func tracing(s *Session) string {
+	return "'" + filepath.Join(s.Options.Dir, journals, "levels", "%d.lines~") + "' % os.getpid()"
+}
+
+// runSilently runs a program of Python that prints nothing in a session, and returns its
+// process ID.
+func runSilently(t *testing.T, s *Session, python, file string) int {
+	t.Helper()
+	c := exec.Command(python, file)
+	var err error
+	if c.Env, err = s.Environ(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Fatalf("%s: %v, output %s", python, err, out)
+	}
+	return c.Process.Pid
 }

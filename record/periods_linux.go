@@ -11,9 +11,10 @@ import (
 	"strandline/host/procfs"
 )
 
-// period is the signal that notifies a process of the end of a period: SIGRTMAX-5, as
-// the module has it.
-const period = 64 - 5
+// period is the signal that notifies a process of the end of a period, as the module has
+// it. It does nothing to a process whose handler is gone when it arrives: Python removes
+// its handlers when it ends, and so does a process that runs another program.
+const period = syscall.SIGURG
 
 // EndPeriod tells a process of the session that a period has ended: Python traces its
 // allocations from the first one on. It does nothing to a process in which the module does
@@ -33,9 +34,8 @@ func isPython(pid int) bool {
 	return err == nil && strings.HasPrefix(filepath.Base(exe), "python")
 }
 
-// handles reports whether a process has a handler for a signal, which would end it if it
-// had none.
-func handles(pid, signal int) bool {
+// handles reports whether a process has a handler for a signal.
+func handles(pid int, signal syscall.Signal) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return false

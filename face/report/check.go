@@ -49,7 +49,7 @@ func (d *LeakCheck) Text(w io.Writer, s Style) {
 			if r.Failed != "" {
 				verdict = "FAILED"
 			}
-			t.row(Line(r.Name), verdict, RunGrowth(r.Growth), Peak(r.Peak))
+			t.row(Line(r.Name), verdict, RunGrowth(r), Peak(r.Peak))
 		}
 		t.write(w, "")
 		fmt.Fprintln(w)
@@ -114,15 +114,19 @@ func writeRun(w io.Writer, s Style, r *api.CheckRun) {
 	}
 }
 
-// RunGrowth is a growth for a person, "" if it is not known.
-func RunGrowth(g *api.CheckGrowth) string {
-	switch {
+// RunGrowth is the growth of a run for a person, "" if it is not known. Of a run that does
+// not leak, a line through the teeth of a saw says nothing.
+func RunGrowth(r *api.CheckRun) string {
+	switch g := r.Growth; {
 	case g == nil:
 		return ""
+	case r.Verdict == finding.OK && g.Low <= 0:
+		return "none"
 	case g.BytesPerStep != nil:
 		return fmt.Sprintf("%s a step (%s to %s)", units.SignedBytes(*g.BytesPerStep), units.SignedBytes(g.Low), units.SignedBytes(g.High))
+	default:
+		return fmt.Sprintf("%s a second (%s to %s)", units.SignedBytes(*g.BytesPerSecond), units.SignedBytes(g.Low), units.SignedBytes(g.High))
 	}
-	return fmt.Sprintf("%s a second (%s to %s)", units.SignedBytes(*g.BytesPerSecond), units.SignedBytes(g.Low), units.SignedBytes(g.High))
 }
 
 // Peak is what was held at most, by metric, "" if that is not known.
@@ -179,7 +183,7 @@ func RunProgress(r *api.CheckRun) string {
 	if r.Steps > 0 {
 		text = count(r.Steps, "step")
 	}
-	if g := RunGrowth(r.Growth); g != "" {
+	if g := RunGrowth(r); g != "" {
 		text += ", " + g
 	}
 	return text

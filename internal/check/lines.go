@@ -106,7 +106,7 @@ func traced(ctx context.Context, pid int) (*report.Trace, error) {
 	return s.Document(nil), nil
 }
 
-var errTooSoon = errors.New("it ended too soon")
+var errTooSoon = errors.New("it looked like a leak only shortly before it ended; let it run for longer, or trace it from its start")
 
 // close ends the trace and puts what it found into a run.
 func (f *follower) close(r *Run) {
@@ -126,7 +126,7 @@ func (j *judging) lines(findings []finding.Finding) {
 		if byObjects(f, j.run.grower(f), j.run.growing) || j.run.traced != nil && byCalls(f, j.run.traced) {
 			continue
 		}
-		f.Detail = append(f.Detail, "no line is named: "+j.unnamed(e))
+		f.Detail = append(f.Detail, "no line is named: "+j.unnamed(f))
 		command := report.ShellLine(j.run.command)
 		if j.run.traced != nil { // a trace would find no more
 			f.Remedies = []finding.Remedy{finding.CodeChange("find the line with a heap profiler, which sees each allocation: `heaptrack " + command + "`; in Python, `memray run --native`")}
@@ -138,7 +138,7 @@ func (j *judging) lines(findings []finding.Finding) {
 }
 
 // unnamed says why no line is named.
-func (j *judging) unnamed(e *finding.StepGrowthEvidence) string {
+func (j *judging) unnamed(f *finding.Finding) string {
 	switch {
 	case j.run.untraced != nil:
 		return j.run.untraced.Error()
@@ -147,7 +147,19 @@ func (j *judging) unnamed(e *finding.StepGrowthEvidence) string {
 	case len(j.run.growing) > 0:
 		return "neither one line of Python nor one call to the system took most of it"
 	}
-	return "no single call to the system took most of it: it is in the heap of malloc, or another allocator's"
+	return "no single call to the system took most of it: it is in the heap of malloc, or another allocator's" + j.heap(pidOf(f.Process))
+}
+
+// heap states which calls made the heap of a process grow, 0 for any; "" if that is not
+// known. Those are not always the ones of which something stays.
+func (j *judging) heap(pid int) string {
+	for i := range j.run.traced.Findings {
+		g := &j.run.traced.Findings[i]
+		if q := pidOf(g.Process); g.Kind == finding.HeapLeak && g.Site != nil && (q == pid || pid == 0 || q == 0) {
+			return fmt.Sprintf(". It grew most by what is allocated %s, which need not be what stays", at(*g.Site))
+		}
+	}
+	return ""
 }
 
 // most is the least share of a leak that is named by a line or a few, and near how much

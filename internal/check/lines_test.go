@@ -1,6 +1,7 @@
 package check
 
 import (
+	"strings"
 	"testing"
 
 	"strandline/face/report"
@@ -89,5 +90,11 @@ func TestLinesNotNamed(t *testing.T) {
 	j.lines(all)
 	if len(all[0].Detail) != 1 || len(all[1].Detail) != 0 {
 		t.Errorf("%q, %q", all[0].Detail, all[1].Detail)
+	}
+	j.run.traced = &report.Trace{Document: recording.Document{Findings: []finding.Finding{{Kind: finding.HeapLeak, Site: &finding.Site{File: "/app/train", Function: "load"}}}}}
+	heap := []finding.Finding{*leaking()}
+	j.lines(heap)
+	if d := heap[0].Detail; len(d) != 1 || !strings.HasSuffix(d[0], "It grew most by what is allocated in load (train), which need not be what stays") || heap[0].Site != nil {
+		t.Errorf("%q at %v", d, heap[0].Site)
 	}
 }

@@ -73,7 +73,8 @@ type Measured struct {
 type Run struct {
 	Measured
 	command  []string
-	Status   int // exit status, 128+n for signal n
+	Status   int  // exit status, 128+n for signal n
+	Signaled bool // a signal ended it
 	Error    error
 	lasted   time.Duration
 	Manifest *record.Manifest
@@ -115,6 +116,7 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 		}
 	}
 	r.Status, r.Error = command.Run()
+	r.Signaled = command.Signaled
 	r.lasted = time.Since(r.began)
 	finish()
 	if s := w.sampler.Load(); s != nil {

@@ -266,7 +266,7 @@ func failure(r *check.Run) string {
 		return "killed, as it did not end when it was interrupted"
 	case r.Stopped || r.Interrupted || r.Status == 0:
 		return ""
-	case r.Status > 128:
+	case r.Signaled:
 		return fmt.Sprintf("ended by signal %d (%s)", r.Status-128, syscall.Signal(r.Status-128))
 	}
 	return fmt.Sprintf("exit status %d", r.Status)
@@ -311,7 +311,7 @@ func (p *checkProgress) look(m *check.Measured) bool {
 	run := check.Judge(&check.Run{Measured: *m}, p.o.limits, nil)
 	p.next = time.Now().Add(10 * time.Since(began)) // at most a tenth of the time goes into it
 	if p.g.env.stderrTerminal {
-		p.g.warn("%s so far: %s", report.RunProgress(run), run.Verdict)
+		p.g.warn("so far: %s, %s", report.RunProgress(run), run.Verdict)
 	}
 	n, _ := m.Steps()
 	least := stepsForOK

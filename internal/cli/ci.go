@@ -47,10 +47,24 @@ func canHold(flag, file string) error {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s %s: there is no folder %s", flag, file, folder)
 	}
-	if info, err := os.Stat(file); err == nil && info.IsDir() {
+	info, err := os.Stat(file)
+	switch {
+	case err == nil && info.IsDir():
 		return fmt.Errorf("%s %s: it is a folder", flag, file)
+	case err == nil && info.Mode().IsRegular():
+		f, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+		return f.Close()
+	case err == nil: // a pipe or a device, which opening may change
+		return nil
 	}
-	return nil
+	probe, err := os.CreateTemp(folder, ".strandline-")
+	if err != nil {
+		return fmt.Errorf("%s %s: no file can be made in %s: %w", flag, file, folder, errors.Unwrap(err))
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // write writes the verdicts of a command.
@@ -95,7 +109,7 @@ func checkCases(runs []api.CheckRun) (out []ci.Case) {
 			failed = "the command " + r.Failed
 		}
 		out = append(out, ci.Case{
-			Name: cmp.Or(r.Name, report.RunName(r)), Seconds: r.Seconds, Verdict: r.Verdict, Growth: report.RunGrowth(r.Growth), Peak: report.Peak(r.Peak),
+			Name: cmp.Or(r.Name, report.RunName(r)), Seconds: r.Seconds, Verdict: r.Verdict, Growth: report.RunGrowth(r), Peak: report.Peak(r.Peak),
 			Basis: report.RunBasis(r), Failed: failed, Interrupted: r.Interrupted, Missing: r.Missing, Findings: r.Findings,
 		})
 	}

@@ -190,7 +190,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	case !whole:
 		return exit(exitPartial)
 	case judgehost.Undecided(doc.Findings):
-		g.warn("it cannot be decided yet whether this is a leak; trace for longer")
+		g.warn("it cannot be decided yet whether this is a leak: let it run, and trace it, for longer")
 		return exit(exitCannotJudge)
 	}
 	return nil

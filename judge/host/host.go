@@ -157,7 +157,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	return f, true
 }
 
-var traceLonger = finding.CodeChange("trace for longer: it is too early to see whether it continues")
+var traceLonger = finding.CodeChange("let it run, and trace it, for longer: it is too early to see whether it continues")
 
 // earlier states what a warm-up made.
 func earlier(bytes int64, until time.Duration) string {

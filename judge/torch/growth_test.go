@@ -14,3 +14,20 @@ func TestTrendOfWhatStays(t *testing.T) {
 		t.Errorf("%s: %v", f.Title, f.Trend)
 	}
 }
+
+// TestOnce names what came at once beside what grows.
+func TestOnce(t *testing.T) {
+	for _, c := range []struct {
+		bytes []int64
+		want  string
+	}{
+		{[]int64{0, 33_554_432, 33_560_000, 33_570_000, 33_580_000}, ", 32 MiB of it at once"},
+		{[]int64{0, 1000, 2000, 3000, 4000}, ""},
+		{[]int64{0, 1000, 1000}, ""},
+		{nil, ""},
+	} {
+		if got := once(c.bytes); got != c.want {
+			t.Errorf("%v: %q, want %q", c.bytes, got, c.want)
+		}
+	}
+}

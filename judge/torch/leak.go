@@ -92,13 +92,27 @@ func (g *growth) rate(places []*place, grown int64, f *finding.Finding, e *findi
 		per := grown / int64(n-1)
 		f.BytesPerStep = &per
 		e.Files = names(g.process)
-		return fmt.Sprintf(", %s from file to file", units.SignedBytes(per))
+		return fmt.Sprintf(", %s from file to file", units.SignedBytes(per)) + once(e.BytesAtCheckpoints)
 	}
 	steps := len(d.Steps.Ends)
 	per := grewInSteps(places, d.Checkpoints.Steps) / int64(steps)
 	f.BytesPerStep = &per
 	e.Steps = steps
 	return fmt.Sprintf(", %s a step (%d steps, by %s)", units.SignedBytes(per), steps, d.Steps.From)
+}
+
+// once states how much of a growth came from one checkpoint to the next, if that is most of
+// it: a workspace that is allocated at the same line, say.
+func once(bytes []int64) string {
+	var most int64
+	for i := range len(bytes) - 1 {
+		most = max(most, bytes[i+1]-bytes[i])
+	}
+	const fewest = 4 // checkpoints of which one step may be told from the others
+	if n := len(bytes); n < fewest || 2*most <= bytes[n-1]-bytes[0] {
+		return ""
+	}
+	return fmt.Sprintf(", %s of it at once", units.Bytes(most))
 }
 
 // grewInSteps is how much of what some places hold at the end was added between the first

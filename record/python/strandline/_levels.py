@@ -19,7 +19,6 @@ from . import _hook, _steps
 
 _FOLDER = os.path.join(".strandline", "levels")
 _ASKED = os.path.join(".strandline", "ask")  # a file, a byte for each time that lines are asked for
-_PERIOD = 5  # the signal SIGRTMAX-5 says that a period has ended
 _LINES = 2048  # after which half as many steps are noted
 _FREE = 1.0  # seconds of this thread's own time that are not weighed
 _SHARE = 0.1  # of all time, beyond
@@ -263,15 +262,18 @@ def _at_exit(folder: str) -> None:
 
 
 def _listen(handler: Any) -> None:
-    """Have the signal of periods handled, unless the program has a use for it already."""
+    """Have the signal of periods handled, unless the program has a use for it already.
+
+    It is one that does nothing without a handler: the handlers are gone when Python ends, and in a program that replaces it.
+    """
     try:
         signal: Any = importlib.import_module("_signal")  # signal itself takes longer to import
-        number = signal.SIGRTMAX - _PERIOD
+        number = signal.SIGURG
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, handler)
             signal.siginterrupt(number, False)
     except (ImportError, AttributeError, ValueError, OSError):
-        pass  # without real-time signals, or not in the main thread
+        pass  # without this signal, or not in the main thread
 
 
 def attach(torch: Any) -> None:
