@@ -5,7 +5,8 @@ package finding
 type CallGrowthEvidence struct {
 	AssumedBytes   int64   `json:"assumed_bytes"` // whose release could have gone unseen
 	Calls          int64   `json:"calls"`
-	EarlyBytes     *int64  `json:"early_bytes,omitzero"` // grown before SettledSeconds, and not counted
+	EarlyBytes     *int64  `json:"early_bytes,omitzero"`   // grown before SettledSeconds, and not counted
+	HeapEnlarged   bool    `json:"heap_enlarged,omitzero"` // the site is where malloc's heap was enlarged
 	LargestBytes   int64   `json:"largest_bytes"`
 	LimitBytes     *int64  `json:"limit_bytes,omitzero"` // that is reached first: of a control group, or the machine's memory
 	MappedBytes    int64   `json:"mapped_bytes"`
@@ -25,12 +26,25 @@ type CallGrowthEvidence struct {
 type SampledGrowthEvidence struct {
 	EarlyBytes     int64        `json:"early_bytes,omitzero"` // grown before SettledSeconds, and not counted
 	GrownBytes     int64        `json:"grown_bytes"`
-	LimitBytes     *int64       `json:"limit_bytes,omitzero"` // as of CallGrowthEvidence, as RatePerSecond and SecondsToLimit
-	OutsideRSS     bool         `json:"outside_rss"`          // in no process's resident memory
+	HeapEnlarged   bool         `json:"heap_enlarged,omitzero"` // as of CallGrowthEvidence
+	LimitBytes     *int64       `json:"limit_bytes,omitzero"`   // as of CallGrowthEvidence, as RatePerSecond and SecondsToLimit
+	OutsideRSS     bool         `json:"outside_rss"`            // in no process's resident memory
 	RatePerSecond  float64      `json:"rate_bytes_per_second,omitzero"`
 	RSSGrowthBytes int64        `json:"rss_growth_bytes"`
 	SecondsToLimit *[2]*float64 `json:"seconds_to_limit,omitzero"`
 	SettledSeconds float64      `json:"settled_seconds,omitzero"` // when a faster growth at first ended
+}
+
+// EnlargedHeap reports whether a finding's site is where the heap of malloc was enlarged,
+// rather than where what is in it was allocated.
+func (f *Finding) EnlargedHeap() bool {
+	switch e := f.Evidence.(type) {
+	case *CallGrowthEvidence:
+		return e.HeapEnlarged
+	case *SampledGrowthEvidence:
+		return e.HeapEnlarged
+	}
+	return false
 }
 
 // UnexplainedEvidence is that of unexplained: growth of resident memory by kind.

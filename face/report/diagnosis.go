@@ -358,7 +358,11 @@ func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 	for _, d := range f.Detail {
 		say("", d)
 	}
-	if f.Site != nil {
+	switch {
+	case f.Site == nil:
+	case f.EnlargedHeap():
+		line("enlarged at", frameName(stack.Frame(*f.Site)))
+	default:
 		line("allocated at", frameName(stack.Frame(*f.Site)))
 	}
 	writeStack(line, f)

@@ -218,7 +218,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 		switch u := h.turning(p.Bytes); {
 		case u != nil:
 			f.Severity, f.Remedies = finding.Info, nil
-			madeHere(&f, u.Frames)
+			madeBy(&f, u)
 		case h.filled():
 			f.Remedies = []finding.Remedy{finding.CodeChange("find out what fills them: a mapping stops growing when it is full, and a large one takes long to fill")}
 			f.Detail = h.bound()
@@ -240,7 +240,8 @@ func (h host) class(p footprint.Part) finding.Finding {
 	}
 	requests := h.requests(p.Class)
 	if len(requests) > 0 && len(requests[0].Frames) > 0 {
-		madeHere(&f, requests[0].Frames)
+		madeBy(&f, requests[0])
+		e.HeapEnlarged = enlarges(requests[0])
 	}
 	loading := h.loading(p.Class, nil, p.Bytes)
 	switch {
@@ -283,12 +284,10 @@ func (h host) checkpointAt(at time.Duration) int {
 	return i
 }
 
-// madeHere names the place that made what a finding reports.
-func madeHere(f *finding.Finding, frames []symbolize.Frame) {
-	f.Stack, f.Site = hostFrames(frames), HostSite(frames)
-	if where := through(frames); where != "" {
-		f.Title += "; allocated here: " + where
-	}
+// madeBy names the place that made what a finding reports.
+func madeBy(f *finding.Finding, u *ledger.Use) {
+	f.Stack, f.Site = hostFrames(u.Frames), HostSite(u.Frames)
+	f.Title = located(f.Title, u)
 }
 
 // starter names the place that started the most threads.
@@ -300,7 +299,7 @@ func (h host) starter(f *finding.Finding) {
 		}
 	}
 	if top != nil {
-		madeHere(f, top.Frames)
+		madeBy(f, top)
 	}
 }
 
@@ -388,7 +387,7 @@ func (h host) makers(f *finding.Finding) {
 	if len(made) == 0 {
 		return
 	}
-	madeHere(f, made[0].stack.Frames)
+	madeBy(f, &ledger.Use{Stack: made[0].stack})
 	for _, m := range made {
 		if len(made) > 1 {
 			f.Sites = append(f.Sites, finding.Place{Site: *HostSite(m.stack.Frames), Bytes: m.bytes, Count: m.count})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"strandline/finding"
+	"strandline/host/event"
 	"strandline/host/footprint"
 	"strandline/host/hooks"
 	"strandline/host/ledger"
@@ -86,7 +87,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	top := g.uses[0]
 	e := &finding.CallGrowthEvidence{
 		ResidentBytes: g.resident, MappedBytes: g.mapped, RSSGrowthBytes: g.of, LargestBytes: top.Size, Calls: top.Calls,
-		StackComplete: top.Complete, AssumedBytes: top.Inferred, Stacks: growingStacks(g.uses, g.from),
+		StackComplete: top.Complete, HeapEnlarged: enlarges(top), AssumedBytes: top.Inferred, Stacks: growingStacks(g.uses, g.from),
 	}
 	f = finding.Finding{
 		Kind: g.kind, Severity: finding.Warning, Confidence: g.confidence, Basis: g.verdict.Basis(),
@@ -192,13 +193,21 @@ func hostTitle(g *hostGrowth) string {
 	return located(title+kindOf(g.kind).title(g), g.uses[0])
 }
 
-// located adds to a title where a use was allocated.
+// located adds to a title where a use was allocated, or where the heap it is in was enlarged.
 func located(title string, u *ledger.Use) string {
-	if where := through(u.Frames); where != "" {
-		title += "; allocated here: " + where
+	switch where := through(u.Frames); {
+	case where == "":
+		return title
+	case enlarges(u):
+		return title + "; the heap was enlarged here: " + where
+	default:
+		return title + "; allocated here: " + where
 	}
-	return title
 }
+
+// enlarges reports whether calls enlarged malloc's heap, by brk or in an arena: what is
+// allocated later, by any place, fills it.
+func enlarges(u *ledger.Use) bool { return u.Kind == ledger.Heap || u.Op == event.Protect }
 
 func hostDetail(kind finding.Kind, u *ledger.Use) (out []string) {
 	if !u.Complete && len(u.Frames) > 0 {

@@ -105,10 +105,19 @@ var kinds = []kind{
 			}
 			return "the heap of malloc"
 		},
-		detail: func(*ledger.Use) []string {
+		detail: func(u *ledger.Use) []string {
+			if enlarges(u) {
+				return []string{"the place is where there was no room left in the heap; what others allocate fills it too, and how much each holds is not seen"}
+			}
 			return []string{"these are the calls that grew the heap; what else is held in it is not seen"}
 		},
-		remedies: advice(finding.CodeChange("free what is allocated here; a heap profiler (heaptrack, memray --native, jemalloc's prof) names each allocation")),
+		remedies: func(u *ledger.Use) []finding.Remedy {
+			where := "free what is allocated here"
+			if enlarges(u) {
+				where = "free what stays in the heap, which need not be what is allocated where it was enlarged"
+			}
+			return []finding.Remedy{finding.CodeChange(where + "; a heap profiler (heaptrack, memray --native, jemalloc's prof) names each allocation")}
+		},
 	},
 	{
 		of: finding.MmapLeak, byPlace: true, // any other mapping
