@@ -102,19 +102,19 @@ type LevelsEvidence struct {
 	Growing    float64 `json:"growing"` // the probability that it keeps growing
 	// LevelBytes is where it is at the end, or where it levels off; between
 	// LevelBoundsBytes in 9 of 10 cases. Both are nil if nothing was measured.
-	LevelBoundsBytes *[2]int64 `json:"level_bounds_bytes"`
-	LevelBytes       *int64    `json:"level_bytes"`
-	LimitBytes       *int64    `json:"limit_bytes,omitzero"`
 	// LevelPercent, its bounds and RatePercent, per second or Unit, take the place of
 	// bytes where a cache is only known to be so full. The time to the limit is then that
 	// until it is full.
+	LevelBoundsBytes   *[2]int64   `json:"level_bounds_bytes"`
 	LevelBoundsPercent *[2]float64 `json:"level_bounds_percent,omitzero"`
+	LevelBytes         *int64      `json:"level_bytes"`
 	LevelPercent       *float64    `json:"level_percent,omitzero"`
-	RatePercent        *float64    `json:"rate_percent,omitzero"`
+	LimitBytes         *int64      `json:"limit_bytes,omitzero"`
 	// RatePerSecond is the growth at the end; nil if it is not known.
 	RatePerSecond *float64 `json:"rate_bytes_per_second"`
 	// RatePerStep takes the place of RatePerSecond where the moments are counted in Unit.
 	RatePerStep *float64 `json:"rate_bytes_per_step,omitzero"`
+	RatePercent *float64 `json:"rate_percent,omitzero"`
 	Samples     int      `json:"samples"`
 	Seconds     *float64 `json:"seconds"` // between the first and the last; nil if the moments are counted in Unit
 	// SecondsToLimit are the bounds of the time from the last sample until
