@@ -83,8 +83,11 @@ var familySGLang = &family{
 	},
 }
 
-// TGIPrefill is text-generation-inference's trial of the largest batch.
-const TGIPrefill Kind = "tgi-prefill"
+// The kinds of text-generation-inference, of its trial of the largest batch.
+const (
+	TGIPrefill Kind = "tgi-prefill"
+	TGITotal   Kind = "tgi-total" // of all tokens, of which few are prefilled
+)
 
 // familyTGI is text-generation-inference's: server/text_generation_server/models.
 var familyTGI = &family{
@@ -92,6 +95,7 @@ var familyTGI = &family{
 	keys:   []string{"notenoughmemorytohandle", "youneedtodecrease`--max-batch"},
 	wordings: []wording{
 		{kind: TGIPrefill, text: "Not enough memory to handle {tokens:int} prefill tokens"},
+		{kind: TGITotal, text: "Not enough memory to handle {tokens:int} total tokens"},
 		{kind: TGIPrefill, text: "Not enough memory to handle"},
 		{kind: TGIPrefill, text: "You need to decrease `--max-batch"},
 	},
@@ -127,7 +131,22 @@ var familyTensorRT = &family{
 		{kind: TensorRTMemory, text: "Cuda Error in {:any}allocate: 2 (out of memory)"},
 		{kind: TensorRTTactics, text: "insufficient memory{:any}Could not find any implementation for node"},
 	},
+	read: func(e *excerpt, f *Failure) bool {
+		if _, ok := f.Figure(Request); !ok && noEngine.Match(e.raw) { // a tactic that was skipped was the last
+			if m := tacticMemory.FindSubmatch(e.raw); m != nil {
+				f.set(string(Request), "int", string(m[1]))
+			}
+		}
+		return true
+	},
 }
+
+// noEngine is how TensorRT's builder ends without an engine, and tacticMemory what one of its
+// tactics was refused.
+var (
+	noEngine     = lazyregexp.New(`(?i)could not find any implementation|engine could not be created`)
+	tacticMemory = lazyregexp.New(`(?i)requested amount of GPU memory \((\d{1,15}) bytes\)`)
+)
 
 // The kinds of ONNX Runtime.
 const (

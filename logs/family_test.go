@@ -58,6 +58,8 @@ func TestFamilies(t *testing.T) {
 		{"Not enough memory resources are available to process this command.", "windows-commit"},
 		{"Prefill out of memory. Try to lower your batch size.\nTry to allocate 512 tokens.", "sglang-pool"},
 		{"Not enough memory to handle 4096 prefill tokens. You need to decrease `--max-batch-prefill-tokens`", "tgi-prefill"},
+		{"Not enough memory to handle 9000 total tokens with 4 prefill tokens. You need to decrease `--max-batch-total-tokens` or `--max-batch-prefill-tokens`", "tgi-total"},
+		{"[E] Error[1]: [defaultAllocator.cpp::allocate::31] Error Code 1: Cuda Runtime (out of memory)\n[W] [TRT] Requested amount of GPU memory (4194304 bytes) could not be allocated.\n[E] Error[9]: Error Code: 9: Skipping tactic 0x0 due to exception\n[E] Error Code 10: Internal Error (Could not find any implementation for node {a}.)", "tensorrt request=4"},
 		{"[E] [TRT] Requested amount of GPU memory (1048576 bytes) could not be allocated. There may not be enough free memory for allocation to succeed.", "tensorrt request=1"},
 		{"bfc_arena.cc:3 Available memory of 1048576 is smaller than requested bytes of 4194304", "onnxruntime-limit request=4 available=1"},
 		{"RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4194304 bytes.\nBufferAssignment stats:\n   parameter allocation:    2.00MiB\n   total allocation:    8.00MiB", "xla-request request=4 needed=8"},
@@ -191,6 +193,7 @@ func TestNoFailure(t *testing.T) {
 	for _, text := range []string{
 		"CUDA graphs can take additional 1~3 GiB memory per GPU. If you are running out of memory, consider decreasing `gpu_memory_utilization` or enforcing eager mode.",
 		"Available KV cache memory: 1.25 GiB\nGPU KV cache size: 4,096 tokens",
+		"Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.50GiB. The caller indicates that this is not a failure, but may mean that there could be performance gains if more memory is available.",
 		"Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.25GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean that there could be performance gains if more memory were available.",
 		"MemoryError: Cannot allocate write+execute memory for ffi.callback().",
 		"pinned_memory_manager.cc:1] failed to allocate pinned system memory, falling back to non-pinned system memory",

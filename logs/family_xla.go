@@ -86,7 +86,7 @@ var familyTensorFlow = &family{
 	},
 	lines:    100_000,
 	bytes:    4 << 20,
-	harmless: lazyregexp.New(`(?i)ran ?out ?of ?memory ?trying ?to ?allocate ?[\d.]+ ?[KMGT]?i?B ?with ?freed_by_count=\d+\. ?The ?caller ?indicates ?that ?this ?is ?not ?a ?failure`),
+	harmless: lazyregexp.New(`(?i)ran ?out ?of ?memory ?trying ?to ?allocate ?[\d.]+ ?[KMGT]?i?B(?: ?with ?freed_by_count=\d+)?\. ?The ?caller ?indicates ?that ?this ?is ?not ?a ?failure`),
 	wordings: []wording{
 		{kind: TensorFlowTensor, text: "OOM when allocating tensor with shape[{shape:any}] and type {type:word} on {:any}by allocator {allocator:word}[[", source: ""},
 		{kind: TensorFlowTensor, text: "OOM when allocating tensor with shape[{shape:any}] and type {type:word} on {place:any}by allocator"},

@@ -14,6 +14,7 @@ var engineKinds = map[logs.Kind]func(*view){
 	logs.VLLMMapping: (*view).vllmMapping, logs.VLLMSwap: (*view).vllmSwap,
 	logs.SGLangWeights: (*view).sglangStart, logs.SGLangNothing: (*view).sglangStart, logs.SGLangPool: (*view).sglangPool, logs.SGLangSlots: (*view).sglangSlots, logs.SGLangUnbalanced: (*view).sglangUnbalanced,
 	logs.TGIPrefill:     (*view).tgi,
+	logs.TGITotal:       (*view).tgiTotal,
 	logs.TensorRTMemory: (*view).tensorRT, logs.TensorRTTactics: (*view).tensorRT, logs.TensorRTLLM: (*view).tensorRTLLM,
 	logs.ONNXArena: (*view).onnx, logs.ONNXLimit: (*view).onnx,
 }
@@ -203,9 +204,27 @@ func (v *view) tgi() {
 	if ok {
 		v.title("text-generation-inference does not start: there is not enough memory to prefill %s tokens", v.count(logs.Tokens))
 	}
-	const fallback = 2048
-	v.set(fmt.Sprintf("--max-batch-prefill-tokens %d", max(fallback, tokens/2)), "prefill less at once")
-	v.do("bound requests by --max-input-length and --max-total-tokens; make the weights smaller with --quantize, or use more GPUs with --num-shard")
+	const few, usual = 1024, 2048
+	switch {
+	case ok && tokens < few:
+		v.do("make the weights smaller with --quantize, or use more GPUs with --num-shard: so few tokens need little")
+	default:
+		if !ok {
+			tokens = 2 * usual
+		}
+		v.set(fmt.Sprintf("--max-batch-prefill-tokens %d", max(few, tokens/2)), "prefill less at once")
+		v.do("bound requests by --max-input-length and --max-total-tokens; make the weights smaller with --quantize, or use more GPUs with --num-shard")
+	}
+	v.others("look for other processes on the device")
+}
+
+// tgiTotal is the trial run of as many tokens as its cache is to hold.
+func (v *view) tgiTotal() {
+	v.cause(causeStartup)
+	v.title("text-generation-inference does not start: there is not enough memory for the %s tokens that its batches may have", v.count(logs.Tokens))
+	tokens, _ := v.f.Figure(logs.Tokens)
+	v.set(fmt.Sprintf("--max-batch-total-tokens %d", int64(tokens)/2), "fewer tokens at once; without the option the server takes as many as fit")
+	v.do("make the weights smaller with --quantize, or use more GPUs with --num-shard")
 	v.others("look for other processes on the device")
 }
 

@@ -56,6 +56,10 @@ func TestFirstRemedy(t *testing.T) {
 	for _, c := range []struct{ name, text, of, source, cause, first, never string }{
 		{"too much of the device asked for", "ValueError: Free memory on device cuda:0 (12.0/24.0 GiB) on startup is less than desired GPU memory utilization (0.9, 21.6 GiB).",
 			"device", "vllm", causeStartup, `--gpu-memory-utilization 0\.50`, ""},
+		{"too many tokens at once", "Error: Warmup(Generation(\"Not enough memory to handle 9000 total tokens with 4 prefill tokens. You need to decrease `--max-batch-total-tokens` or `--max-batch-prefill-tokens`\"))",
+			"device", "tgi", causeStartup, `--max-batch-total-tokens 4500`, ""},
+		{"no room for a few tokens", "Server error: Not enough memory to handle 128 prefill tokens. You need to decrease `--max-batch-prefill-tokens`",
+			"device", "tgi", causeStartup, "--quantize", "prefill-tokens"},
 		{"killed by systemd-oomd for pressure", "Dec 18 19:34:56 node7 systemd-oomd[840]: Killed /user.slice/user-1001.slice/train.scope due to memory pressure for /user.slice/user-1001.slice being 51.07% > 50.00% for > 20s with reclaim activity\n" +
 			"Dec 18 19:34:56 node7 systemd[1837]: train.scope: systemd-oomd killed 12 process(es) in this unit.", "host", "kernel", causeLimit, "more RAM", "expandable"},
 		{"killed by systemd-oomd for swap", "systemd-oomd[840]: Killed /system.slice/train.service due to memory used (33285996544) / total (33540276224) and swap used (2040000000) / total (2147479552) being more than 90.00%",
