@@ -13,9 +13,9 @@ export RIG_OUT
 # Copies are done in full, and the driver gets what it lacks: see driver.c.
 export FAKE_CUDA_COPY_LIMIT="${FAKE_CUDA_COPY_LIMIT:-64g}"
 mkdir "$RIG_OUT/lib" "$RIG_OUT/module"
-sed 's/libcuda\.so\.1/libcudar.so1/' "$rig/trixie/opt/fakecuda/libcuda.so.1" >"$RIG_OUT/lib/libcudar.so1"
+sed 's/libcuda\.so\.1/libcuda.so.0/' "$rig/trixie/opt/fakecuda/libcuda.so.1" >"$RIG_OUT/lib/libcuda.so.0"
 gcc -O2 -Wall -Wextra -shared -fPIC -Wl,-soname,libcuda.so.1 -Wl,--no-as-needed "$here/driver.c" \
-	"$RIG_OUT/lib/libcudar.so1" -Wl,-rpath,'$ORIGIN' -o "$RIG_OUT/lib/libcuda.so.1"
+	"$RIG_OUT/lib/libcuda.so.0" -Wl,-rpath,'$ORIGIN' -o "$RIG_OUT/lib/libcuda.so.1"
 (cd "$here/../.." && CGO_ENABLED=0 go run ./cmd/strandline record --module "$RIG_OUT/module")
 cp "$(cd "$(dirname "$script")" && pwd)"/*.py "$RIG_OUT"
 cat >"$RIG_OUT/begin.py" <<'END'

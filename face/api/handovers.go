@@ -12,8 +12,9 @@ type HandOvers struct {
 // HandOverProcess is what a process did to its pausable memory, beside the plan.
 type HandOverProcess struct {
 	PID       int               `json:"pid"`
-	Device    int               `json:"device"` // as CUDA counts in the process
-	Total     int64             `json:"total_bytes"`
+	Device    int               `json:"device"`      // as CUDA counts in the process
+	Total     int64             `json:"total_bytes"` // 0 if it is not known
+	ByCalls   bool              `json:"by_calls"`    // it is of a trace of the driver's calls
 	Way       string            `json:"way"`
 	Tags      []HandOverTag     `json:"tags"`
 	Phases    []HandOverPhase   `json:"phases"`
@@ -80,7 +81,8 @@ type HandOver struct {
 	Tag     *string `json:"tag"` // nil for all
 	Times   int     `json:"times"`
 	Refused int     `json:"refused"`
-	Bytes   int64   `json:"copied_bytes"` // medians
+	Bytes   *int64  `json:"copied_bytes"` // the median; nil if it is not known
+	Moved   int64   `json:"moved_bytes"`  // that left the device or came to it, the median
 	Seconds float64 `json:"seconds"`
 	Longest float64 `json:"longest_seconds"`
 }

@@ -19,7 +19,7 @@ type HandOvers struct{ api.HandOvers }
 func NewHandOvers(path string, checks []*handovers.Check) *HandOvers {
 	d := &HandOvers{api.HandOvers{Schema: api.PlanSchema, Path: path, Processes: []api.HandOverProcess{}}}
 	for _, c := range checks {
-		p := api.HandOverProcess{PID: c.PID, Device: c.Device, Total: c.Total, Way: c.Way, Findings: c.Findings, Notes: list(c.Notes),
+		p := api.HandOverProcess{PID: c.PID, Device: c.Device, Total: c.Total, ByCalls: c.ByCalls, Way: c.Way, Findings: c.Findings, Notes: list(c.Notes),
 			Tags: []api.HandOverTag{}, Phases: []api.HandOverPhase{}, Unplanned: []api.HandOverTime{}, HandOvers: []api.HandOver{}}
 		if c.Speed > 0 {
 			p.Speed = &c.Speed
@@ -44,9 +44,12 @@ func NewHandOvers(path string, checks []*handovers.Check) *HandOvers {
 		}
 		for i := range c.HandOvers {
 			h := &c.HandOvers[i]
-			one := api.HandOver{Do: h.Do, Times: h.Times, Refused: h.Refused, Bytes: h.Bytes, Seconds: h.Seconds, Longest: h.Longest}
+			one := api.HandOver{Do: h.Do, Times: h.Times, Refused: h.Refused, Moved: h.Moved, Seconds: h.Seconds, Longest: h.Longest}
 			if h.Tag != "" {
 				one.Tag = &h.Tag
+			}
+			if !c.ByCalls {
+				one.Bytes = &h.Bytes
 			}
 			p.HandOvers = append(p.HandOvers, one)
 		}
@@ -137,7 +140,14 @@ func (d *HandOvers) Markdown(w io.Writer) {
 type handOverProcess struct{ *api.HandOverProcess }
 
 func (p handOverProcess) title() string {
-	return fmt.Sprintf("process %d on device %d of %s, beside \"%s\"", p.PID, p.Device, units.Bytes(p.Total), p.Way)
+	on := fmt.Sprintf("process %d on device %d of %s", p.PID, p.Device, units.Bytes(p.Total))
+	switch {
+	case p.ByCalls && p.Total == 0:
+		on = fmt.Sprintf("process %d, by its calls of the driver", p.PID)
+	case p.ByCalls:
+		on = fmt.Sprintf("process %d on a device of %s, by its calls of the driver", p.PID, units.Bytes(p.Total))
+	}
+	return fmt.Sprintf("%s, beside \"%s\"", on, p.Way)
 }
 
 type rows struct {
@@ -166,7 +176,17 @@ func (p handOverProcess) tables() []rows {
 		m := &p.Unplanned[i]
 		phases.rows = append(phases.rows, []string{"between", "not planned", sizeRange(m.Used[0], m.Used[1]), "", units.Seconds(m.Seconds), tagSizes(m.Most.Tags, nil)})
 	}
-	steps := rows{map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}, [][]string{{"hand-over", "times", "copied", "seconds", "a second", "of the link"}}}
+	return []rows{phases, p.steps()}
+}
+
+// steps is the table of hand-overs. By calls alone it is not known what was copied: how long
+// all of it would take over the link stands beside it.
+func (p handOverProcess) steps() rows {
+	head := []string{"hand-over", "times", "copied", "seconds", "a second", "of the link"}
+	if p.ByCalls {
+		head = []string{"hand-over", "times", "moved", "seconds", "as a copy"}
+	}
+	out := rows{map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}, [][]string{head}}
 	for _, h := range p.HandOvers {
 		name := h.Do + " all"
 		if h.Tag != nil {
@@ -175,17 +195,23 @@ func (p handOverProcess) tables() []rows {
 		if h.Refused > 0 {
 			name += fmt.Sprintf(" (refused %d times)", h.Refused)
 		}
-		row := []string{name, fmt.Sprint(h.Times), units.Bytes(h.Bytes), units.Seconds(h.Seconds), "", ""}
-		if h.Bytes > 0 && h.Seconds > 0 {
-			rate := float64(h.Bytes) / h.Seconds
-			row[4] = fmt.Sprintf("%.3g GB", rate/1e9)
-			if p.Speed != nil {
-				row[5] = fmt.Sprintf("%.0f%% of %.3g GB/s", 100*rate / *p.Speed, *p.Speed/1e9)
+		row := []string{name, fmt.Sprint(h.Times), units.Bytes(h.Moved), units.Seconds(h.Seconds), ""}
+		switch {
+		case h.Bytes == nil && p.Speed != nil:
+			row[4] = units.Seconds(float64(h.Moved) / *p.Speed)
+		case h.Bytes != nil:
+			row[2] = units.Bytes(*h.Bytes)
+			row = append(row, "")
+			if rate := float64(*h.Bytes) / h.Seconds; rate > 0 && h.Seconds > 0 {
+				row[4] = fmt.Sprintf("%.3g GB", rate/1e9)
+				if p.Speed != nil {
+					row[5] = fmt.Sprintf("%.0f%% of %.3g GB/s", 100*rate / *p.Speed, *p.Speed/1e9)
+				}
 			}
 		}
-		steps.rows = append(steps.rows, row)
+		out.rows = append(out.rows, row)
 	}
-	return []rows{phases, steps}
+	return out
 }
 
 // tagSizes are the tags that are active, each with what is planned of it.

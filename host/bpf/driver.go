@@ -34,6 +34,7 @@ var readsOf = map[string]driverReads{
 	"cuArrayDestroy":                 readsAtOnce,
 	"cuMemRelease":                   readsAtOnce,
 	"cuMemUnmap":                     readsAtOnce,
+	"cuMemAddressFree":               readsAtOnce,
 	"cuIpcCloseMemHandle":            readsAtOnce,
 	"cuMemFreeHost":                  readsAtOnce,
 	"cuMemHostUnregister":            readsAtOnce,

@@ -15,12 +15,13 @@ type DriverAct uint8
 const (
 	DriverAllocates DriverAct = iota // Len bytes
 	DriverFrees
-	DriverCreates  // a handle for Len bytes; Prot is where they are: 1 is a device
-	DriverReleases // a handle
-	DriverBinds    // the memory of the handle Old at Addr, Len bytes
-	DriverUnbinds  // Len bytes
-	DriverRetains  // the handle of what is bound at Old, one more time
-	DriverImports  // the handle of another process's memory
+	DriverCreates    // a handle for Len bytes; Prot is where they are: 1 is a device
+	DriverReleases   // a handle
+	DriverBinds      // the memory of the handle Old at Addr, Len bytes
+	DriverUnbinds    // Len bytes
+	DriverRetains    // the handle of what is bound at Old, one more time
+	DriverImports    // the handle of another process's memory
+	DriverUnreserves // Len bytes of addresses
 )
 
 // DriverMemory is where the memory is.
@@ -60,6 +61,7 @@ var driverFunctions = []DriverFunction{
 	{"cuMemRelease", DriverReleases, Device},
 	{"cuMemMap", DriverBinds, Device},
 	{"cuMemUnmap", DriverUnbinds, Device},
+	{"cuMemAddressFree", DriverUnreserves, Device},
 	{"cuMemRetainAllocationHandle", DriverRetains, Device},
 	{"cuMemImportFromShareableHandle", DriverImports, Foreign},
 	{"cuIpcOpenMemHandle", DriverAllocates, Foreign},

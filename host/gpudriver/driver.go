@@ -10,6 +10,7 @@ import (
 	"strandline/host/event"
 	"strandline/host/ledger"
 	"strandline/host/procfs"
+	"strandline/host/recording"
 	"strandline/host/symbolize"
 	"strandline/internal/lazyregexp"
 )
@@ -48,7 +49,10 @@ type Driver struct {
 	bound      map[uint32][]binding
 	next       uint64
 	courses    map[peakKey]*course
-	moved      bool // something was taken or given back since the last step
+	changed    bool // something was taken or given back since the last step
+	places     map[uint32]map[uint64]*place
+	moving     map[uint32]*moves // hand-overs that have not ended
+	handOvers  []*moves
 }
 
 type handleKey struct {
@@ -61,6 +65,7 @@ type handle struct {
 	addr, len, since uint64
 	memory           event.DriverMemory
 	refs             int
+	owner            string // whose code made it; "" if that is not known
 }
 
 // given is how often the driver gave out a number for a handle.
@@ -82,6 +87,7 @@ func newDriver(source Source, stacks *ledger.Stacks, symbolizer ledger.Symbolize
 		source: source, stacks: stacks, symbolizer: symbolizer, library: map[uint32]string{}, look: map[uint32]uint64{}, handles: map[handleKey]given{},
 		made: map[handleKey]*handle{}, bound: map[uint32][]binding{}, next: ofHandles,
 		sites: map[handleKey]ledger.Site{}, courses: map[peakKey]*course{}, Began: event.Now(),
+		places: map[uint32]map[uint64]*place{}, moving: map[uint32]*moves{},
 	}
 	for i := range d.ledgers {
 		d.ledgers[i] = ledger.New()
@@ -153,11 +159,12 @@ func (d *Driver) Step(passed time.Duration, now uint64) error {
 			return err
 		}
 	}
+	d.settle(now)
 	clear(d.made)
 	clear(d.sites)
-	if d.moved {
+	if d.changed {
 		d.peak(now)
-		d.moved = false
+		d.changed = false
 	}
 	return d.source.DriverBudget(min(int(stacksPerSecond*passed.Seconds())+1, maxStacksAtOnce))
 }
@@ -197,7 +204,7 @@ func (d *Driver) Checkpoint(at uint64) {
 
 // enter takes in a call of a driver function.
 func (d *Driver) enter(e *event.Event, f *event.DriverFunction) {
-	d.moved = true
+	d.changed = true
 	if e.Sampled {
 		d.sites[handleKey{e.PID, e.Time}] = ledger.SiteOf(e)
 	}
@@ -222,15 +229,19 @@ func (d *Driver) enter(e *event.Event, f *event.DriverFunction) {
 		if g, known := d.handles[handleKey{e.PID, e.Old}]; known {
 			g.refs++
 			d.bound[e.PID] = append(d.bound[e.PID], binding{e.Addr, e.Len, g.handle})
+			d.bind(e, g.handle)
 		}
 	case event.DriverUnbinds:
 		d.bound[e.PID] = slices.DeleteFunc(d.bound[e.PID], func(b binding) bool {
 			within := b.addr >= e.Addr && b.addr < e.Addr+e.Len
 			if within {
 				d.release(b.to, e)
+				d.unbind(e, b.addr)
 			}
 			return within
 		})
+	case event.DriverUnreserves:
+		d.unreserve(e)
 	case event.DriverRetains:
 		for _, b := range d.bound[e.PID] {
 			if e.Old >= b.addr && e.Old-b.addr < b.len {
@@ -284,6 +295,9 @@ func (d *Driver) release(h *handle, e *event.Event) {
 	h.refs--
 	if h.refs == 0 {
 		d.ledgers[h.memory].Remove(e.PID, h.addr, h.addr+h.len, e.Time)
+		if m := d.moving[e.PID]; m != nil && m.do == recording.Pause {
+			m.ended = max(m.ended, e.Time)
+		}
 	}
 }
 
@@ -297,6 +311,10 @@ func (d *Driver) end(pid uint32, at uint64) {
 			delete(d.handles, key)
 		}
 	}
+	if m := d.moving[pid]; m != nil {
+		d.moved(m)
+	}
+	delete(d.places, pid)
 	delete(d.bound, pid)
 	delete(d.look, pid)
 	d.source.DetachDriver(int(pid))
@@ -308,7 +326,8 @@ func (d *Driver) end(pid uint32, at uint64) {
 func (d *Driver) Sample(s *event.Sample) {
 	f := s.Op.Driver()
 	l, at := d.ledgers[f.Memory], s.Addr
-	if h := d.made[handleKey{s.PID, s.Time}]; h != nil {
+	h := d.made[handleKey{s.PID, s.Time}]
+	if h != nil {
 		l, at = d.ledgers[h.memory], h.addr
 	}
 	site, known := d.sites[handleKey{s.PID, s.Time}]
@@ -317,6 +336,9 @@ func (d *Driver) Sample(s *event.Sample) {
 		return
 	}
 	called := d.symbolizer.Stack(s)
+	if h != nil {
+		h.owner = ownerOf(called.Frames)
+	}
 	called.Frames = slices.Insert(called.Frames, 0, symbolize.Frame{Object: d.library[s.PID]})
 	called.Frames[0].Function = f.Name
 	stack := d.stacks.Intern(called)

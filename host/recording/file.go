@@ -23,6 +23,7 @@ type line struct {
 	Sample   *Sample   `json:"mark,omitempty"`
 	Document *Document `json:"document,omitempty"`
 	GPU      *GPUState `json:"gpu,omitempty"`
+	HandOver *HandOver `json:"hand_over,omitempty"`
 }
 
 // A Writer appends to a recording.
@@ -145,6 +146,14 @@ func (w *Writer) Document(d *Document) error { return w.write(line{Document: d})
 // GPU writes what is known about devices' memory.
 func (w *Writer) GPU(s *GPUState) error { return w.write(line{GPU: s}) }
 
+// HandOver writes a hand-over, unless the file is full.
+func (w *Writer) HandOver(h *HandOver) error {
+	if w.out.Size() >= w.rarer.most {
+		return nil
+	}
+	return w.write(line{HandOver: h})
+}
+
 // Close ends the recording. The file of a recording that has not begun is removed.
 func (w *Writer) Close() error {
 	err := errors.Join(w.out.End(), w.disk.flush(), w.disk.close(), w.f.Close())
@@ -162,7 +171,9 @@ type Run struct {
 	Document *Document     // the last judgment, or what the samples show if there is none
 	Judged   bool          // there is a judgment
 	GPU      *GPUState     // the last; nil if there is none
-	Partial  error         // why reading ended before the end; nil if it did not
+	// HandOvers are in the order of their ends.
+	HandOvers []HandOver
+	Partial   error // why reading ended before the end; nil if it did not
 }
 
 // longest is longer than any line.
@@ -341,6 +352,8 @@ func (run *Run) take(l *line) {
 		run.Document, run.Judged = l.Document, true
 	case l.GPU != nil:
 		run.GPU = l.GPU
+	case l.HandOver != nil:
+		run.HandOvers = append(run.HandOvers, *l.HandOver)
 	}
 }
 

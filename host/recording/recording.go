@@ -217,6 +217,34 @@ type GPUPiece struct {
 	Owner string `json:"owner"`
 }
 
+// A HandOver is device memory that a process gave back while it kept its addresses, or
+// that it took again at them, in calls of the driver that follow one another. A pause lasts
+// from the first call that unmaps memory to the last that releases it, a resume from the
+// first that makes a handle to the last that maps it, in seconds since the trace began.
+type HandOver struct {
+	PID    int     `json:"pid"`
+	Do     Act     `json:"do"`
+	Began  float64 `json:"began_seconds"`
+	Ended  float64 `json:"ended_seconds"`
+	Owner  string  `json:"owner"` // whose calls took the memory; "" if that is not known
+	Blocks []Block `json:"blocks"`
+}
+
+// An Act is what is done in a [HandOver].
+type Act string
+
+// The acts.
+const (
+	Pause  Act = "pause"
+	Resume Act = "resume"
+)
+
+// A Block is memory of a device at an address, in bytes.
+type Block struct {
+	Addr  uint64 `json:"addr"`
+	Bytes int64  `json:"bytes"`
+}
+
 // A GPUOwner is what one library's calls hold of one kind of memory.
 type GPUOwner struct {
 	Owner     string `json:"owner"`

@@ -142,6 +142,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"plan", "models"},
 		{"plan", "rl", "--phases", "examples/plan/phases.yaml"},
 		{"plan", "rl", "--phases", "examples/pausable/phases.yaml", "--check", "examples/pausable/untidy.pausable"},
+		{"plan", "rl", "--phases", "examples/pausable/phases.yaml", "--check", "judge/handovers/testdata/traced.strandline", "--host-link", "20"},
 		{"hooks", "--pid", strconv.Itoa(os.Getpid())},
 		{"diagnose", "examples/munmap-leak/server.trace"},
 		{"diagnose", "examples/device-memory/server.trace", "examples/device-memory/now.pickle"},

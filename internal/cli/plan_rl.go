@@ -42,14 +42,16 @@ The phases are data: --yaml prints them, --phases reads them back. The exit
 status is 1 where no way fits.
 
 --check lays what pausable memory did beside it: the log of a process that ran with
-STRANDLINE_MEM_LOG=FOLDER, or a folder of them. The exit status is 1 if each cycle
-leaves more behind, and with --strict if a phase used more than planned. --trace names the
-libraries that have what is not PyTorch's, from a recording of strandline trace --gpu.`,
+STRANDLINE_MEM_LOG=FOLDER, a folder of them, or a recording of strandline trace --gpu,
+which has sizes but no tags. The exit status is 1 if each cycle leaves more behind, and
+with --strict if a phase used more than planned. Beside a log, --trace names the libraries
+that have what is not PyTorch's, from such a recording.`,
 		Example: `  strandline plan rl --model Qwen2.5-32B --gpu H200 --gpus 8 --trainer fsdp --rollout sglang --rollout-tp 4
   strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --yaml > phases.yaml
   strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --page
   strandline plan rl --phases phases.yaml
   strandline plan rl --phases phases.yaml --check logs/
+  strandline plan rl --phases phases.yaml --check gpu.strandline --tag "group1=rollout KV cache"
   strandline plan rl --phases phases.yaml --check 4242-1795467009.pausable --trace gpu.strandline`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -68,7 +70,7 @@ libraries that have what is not PyTorch's, from a recording of strandline trace 
 	o.add(c, &o.RL)
 	c.Flags().StringVar(&o.phases, "phases", "", "take the phases from a `FILE`")
 	c.Flags().BoolVar(&o.yaml, "yaml", false, "print the phases as YAML, to edit")
-	c.Flags().StringVar(&o.check, "check", "", "compare the log of pausable memory with the plan: a `FILE` or a folder of them")
+	c.Flags().StringVar(&o.check, "check", "", "compare a log of pausable memory, a `FILE` or a folder of them, or a recording of trace --gpu with the plan")
 	c.Flags().StringVar(&o.trace, "trace", "", "with --check of one process: a recording of trace --gpu made meanwhile, in a `FILE`")
 	c.Flags().IntVar(&o.device, "device", 0, "with --check: device `N`, as CUDA counts in the process")
 	c.Flags().StringArrayVar(&o.tags, "tag", nil, "with --check: the component of the plan that a tag is, `TAG=COMPONENT`")
@@ -135,6 +137,9 @@ func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
 		}
 		names[tag] = component
 	}
+	if g.begins(o.check, recording.Is) {
+		return g.checkTrace(ctx, o, p, names)
+	}
 	paths, err := logsOf(o.check)
 	if err != nil {
 		return err
@@ -164,11 +169,31 @@ func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
+	return g.printChecks(o, checks)
+}
+
+func (g *globals) printChecks(o *rlPlan, checks []*handovers.Check) error {
 	good := true
 	for _, c := range checks {
 		good = good && !c.Failed(o.strict)
 	}
 	return fitting(good, g.printPlan(o.markdown, report.NewHandOvers(o.check, checks)))
+}
+
+// checkTrace lays a recording of trace --gpu beside the phases.
+func (g *globals) checkTrace(ctx context.Context, o *rlPlan, p *rl.Phases, names map[string]string) error {
+	if o.trace != "" {
+		return fmt.Errorf("--trace goes with a log of pausable memory, and %s is a recording itself", o.check)
+	}
+	run, err := g.readRecording(ctx, o.check)
+	if err != nil {
+		return err
+	}
+	checks, err := handovers.Traced(p, run, o.device, names)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.check, err)
+	}
+	return g.printChecks(o, checks)
 }
 
 // planned is the phases of a file, or of the set-up that the flags give.

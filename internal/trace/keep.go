@@ -10,6 +10,7 @@ import (
 // keep writes the current state to the recording, and a judgment too: every five seconds
 // at first, then less and less often.
 func (w *Session) keep() {
+	w.keepHandOvers()
 	if w.options.Out == nil {
 		return
 	}
@@ -30,8 +31,20 @@ func (w *Session) keep() {
 	w.keepJudgment(doc)
 }
 
+// keepHandOvers writes which memory of devices changed hands since the last time.
+func (w *Session) keepHandOvers() {
+	if w.gpu == nil {
+		return
+	}
+	handOvers := w.gpu.driver.HandOvers()
+	for i := range handOvers {
+		w.record(func(to *recording.Writer) error { return to.HandOver(&handOvers[i]) })
+	}
+}
+
 // keepJudgment writes a judgment to the recording, if there is one.
 func (w *Session) keepJudgment(doc *report.Trace) {
+	w.keepHandOvers()
 	w.record(func(to *recording.Writer) error {
 		if w.gpu != nil {
 			if err := to.GPU(w.gpu.state()); err != nil {

@@ -72,10 +72,14 @@ func (c *Check) growth(times map[string][]span) {
 	for _, o := range ownersOf(first, last) {
 		owners = append(owners, fmt.Sprintf("%s of it are %s", units.Bytes(o.bytes), o.name))
 	}
+	basis := "the driver's count at the same place of each cycle, less PyTorch's cache where that was noted"
+	if c.ByCalls {
+		basis = "what the calls of the driver have taken and not given back, at the same place of each cycle"
+	}
 	f := finding.Finding{
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: 0.9, Device: &c.Device, Process: c.process(), Bytes: &grown,
 		Title: fmt.Sprintf("each cycle leaves more on device %d: %s in %d cycles", c.Device, units.Bytes(grown), len(best)-1),
-		Basis: "the driver's count at the same place of each cycle, less PyTorch's cache where that was noted", Detail: owners,
+		Basis: basis, Detail: owners,
 		Remedies: []finding.Remedy{finding.CodeChange("who takes it from the driver: `strandline trace --gpu` over some cycles; which tensors: `strandline record`")},
 	}
 	c.Findings = append(c.Findings, f)

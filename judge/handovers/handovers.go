@@ -36,7 +36,14 @@ type Check struct {
 	Findings  []finding.Finding
 	Notes     []string
 
+	// ByCalls is whether all this is of a trace of the driver's calls: what was copied is not
+	// known then, and Total may be 0.
+	ByCalls bool
+
 	traced libraries
+	// within returns what was used between two steps, the first of which is the n-th; nil
+	// if only their ends are known.
+	within func(n int, from, to time.Time) []Split
 }
 
 // A Tag is one of the log, and the components of the plan that it is.
@@ -99,6 +106,7 @@ type HandOver struct {
 	Times   int
 	Refused int
 	Bytes   int64   // that were copied, the median
+	Moved   int64   // bytes that left the device or came to it, the median
 	Seconds float64 // the median of those that succeeded
 	Longest float64
 }
@@ -124,7 +132,7 @@ func New(p *rl.Phases, log *history.Log, device int, names map[string]string, tr
 	if len(log.Steps) == 0 {
 		return nil, errors.New("nothing was paused or resumed in this log")
 	}
-	c := &Check{PID: log.PID, Device: device, Speed: p.Speeds.Host, Findings: []finding.Finding{}}
+	c := newCheck(p, log.PID, device)
 	for i := range log.Steps {
 		if d := deviceOf(log.Steps[i].After, device); d != nil {
 			c.Total = d.Total
@@ -139,11 +147,7 @@ func New(p *rl.Phases, log *history.Log, device int, names map[string]string, tr
 	if err := c.hear(log, trace); err != nil {
 		return nil, err
 	}
-	times, measured := c.measure(log)
-	c.lay(p, measured)
-	c.handOvers(log)
-	c.behind(p, measured)
-	c.judge(times)
+	c.compare(p, log)
 	if log.Full {
 		c.Notes = append(c.Notes, "the log ended at its bound of 64 MiB before the process did")
 	}
@@ -151,6 +155,19 @@ func New(p *rl.Phases, log *history.Log, device int, names map[string]string, tr
 		c.Notes = append(c.Notes, "the last record of the log is not whole: the process was killed, or still runs")
 	}
 	return c, nil
+}
+
+func newCheck(p *rl.Phases, pid, device int) *Check {
+	return &Check{PID: pid, Device: device, Speed: p.Speeds.Host, Findings: []finding.Finding{}}
+}
+
+// compare lays the steps of a log beside the phases, and judges what stays.
+func (c *Check) compare(p *rl.Phases, log *history.Log) {
+	times, measured := c.measure(log)
+	c.lay(p, measured)
+	c.handOvers(log)
+	c.behind(p, measured)
+	c.judge(times)
 }
 
 // Failed reports whether something grows from cycle to cycle, or, strictly, whether a
@@ -256,6 +273,7 @@ func (c *Check) moment(at time.Time, s *state.Status, outside []history.Outside)
 // A span is the time between two steps.
 type span struct {
 	first, last Split
+	between     []Split
 	length      float64 // seconds
 }
 
@@ -276,14 +294,18 @@ func (c *Check) measure(log *history.Log) (times map[string][]span, out []Measur
 			out = append(out, Measured{Active: last.active, Least: first.split, Most: first.split})
 			order = append(order, key)
 		}
-		times[key] = append(times[key], span{first.split, last.split, to.Began.Sub(from.Ended).Seconds()})
+		s := span{first: first.split, last: last.split, length: to.Began.Sub(from.Ended).Seconds()}
+		if c.within != nil {
+			s.between = c.within(i+1, from.Ended, to.Began)
+		}
+		times[key] = append(times[key], s)
 	}
 	for i, key := range order {
 		m := &out[i]
 		var lengths []float64
 		for _, s := range times[key] {
 			lengths = append(lengths, s.length)
-			for _, split := range []Split{s.first, s.last} {
+			for _, split := range append(s.between, s.first, s.last) {
 				if split.Used < m.Least.Used {
 					m.Least = split
 				}
@@ -369,8 +391,8 @@ func (c *Check) same(planned map[string]plan.Range, active []string) bool {
 // handOvers groups the steps by what they did.
 func (c *Check) handOvers(log *history.Log) {
 	type figures struct {
-		bytes, seconds []float64
-		refused        int
+		bytes, moved, seconds []float64
+		refused               int
 	}
 	var order []state.Step
 	all := map[state.Step]*figures{}
@@ -388,7 +410,9 @@ func (c *Check) handOvers(log *history.Log) {
 		}
 		// What is paused already is left as it is, and no hand-over.
 		if did := s.After.Did; did != nil && (s.Before.Did == nil || did.Count > s.Before.Did.Count) {
+			moved := s.After.Held(c.Device) - s.Before.Held(c.Device)
 			f.bytes, f.seconds = append(f.bytes, float64(did.Copied)), append(f.seconds, did.Seconds)
+			f.moved = append(f.moved, math.Abs(float64(moved)))
 		}
 	}
 	for _, step := range order {
@@ -397,7 +421,7 @@ func (c *Check) handOvers(log *history.Log) {
 			continue
 		}
 		h := HandOver{Do: step.Do, Tag: step.Tag, Times: len(f.seconds), Refused: f.refused}
-		h.Seconds, h.Bytes = median(f.seconds), int64(median(f.bytes))
+		h.Seconds, h.Bytes, h.Moved = median(f.seconds), int64(median(f.bytes)), int64(median(f.moved))
 		if len(f.seconds) > 0 {
 			h.Longest = slices.Max(f.seconds)
 		}

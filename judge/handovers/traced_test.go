@@ -1,0 +1,104 @@
+package handovers
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"strandline/host/recording"
+)
+
+func recorded(t *testing.T) *recording.Run {
+	t.Helper()
+	f, err := os.Open("testdata/traced.strandline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	run, err := recording.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// TestTraced lays a trace of the loop of TestTidy, which has no log, beside the plan: its
+// groups, phases and sizes are those of the tags.
+func TestTraced(t *testing.T) {
+	checks, err := Traced(phases(t), recorded(t), 0, nil)
+	if err != nil || len(checks) != 1 {
+		t.Fatal(err, checks)
+	}
+	c := checks[0]
+	if c.Way != "staged" || !c.ByCalls || len(c.Findings) != 0 || c.Failed(true) {
+		t.Errorf("%q, %+v", c.Way, c.Findings)
+	}
+	want := map[string]string{"group1": "rollout KV cache", "group2": "optimizer", "group3": "rollout weights"}
+	for _, tag := range c.Tags {
+		if !slices.Equal(tag.Components, []string{want[tag.Name]}) {
+			t.Errorf("%+v", tag)
+		}
+	}
+	for i, used := range []int64{576 * mib, 128 * mib, 192 * mib} {
+		if p := &c.Phases[i]; p.Measured == nil || p.Measured.Times < 4 || p.Measured.Used != [2]int64{used, used} || p.Measured.Seconds < 1 {
+			t.Errorf("%+v %+v", p, p.Measured)
+		}
+	}
+	moved := map[string]int64{"group2": 128 * mib, "group1, group3": 576 * mib, "group3": 64 * mib, "group1": 512 * mib}
+	if len(c.HandOvers) != 5 {
+		t.Errorf("%+v", c.HandOvers)
+	}
+	for _, h := range c.HandOvers {
+		if h.Moved != moved[h.Tag] || h.Seconds <= 0 {
+			t.Errorf("%+v", h)
+		}
+	}
+	if b := c.Behind; b == nil || len(b.Active) != 0 || b.Least.Used != 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestTracedNames takes a group for the component that is named, and refuses what is not there.
+func TestTracedNames(t *testing.T) {
+	checks, err := Traced(phases(t), recorded(t), 0, map[string]string{"group2": "activations"})
+	if err != nil || checks[0].Phases[1].Tags["group2"].High != 400*mib {
+		t.Errorf("%v %+v", err, checks)
+	}
+	if _, err := Traced(phases(t), recorded(t), 0, map[string]string{"x": "activations"}); err == nil || !strings.Contains(err.Error(), "no tag x") {
+		t.Error(err)
+	}
+	run := recorded(t)
+	run.HandOvers = nil
+	if _, err := Traced(phases(t), run, 0, nil); err == nil || !strings.Contains(err.Error(), "no memory was given back") {
+		t.Error(err)
+	}
+}
+
+// TestTracedLibraries names who takes more in each cycle, and what was never handed over.
+func TestTracedLibraries(t *testing.T) {
+	run := recorded(t)
+	owner := run.HandOvers[0].Owner
+	tr := tracing{groups: groupsOf(run.HandOvers), done: run.HandOvers}
+	tr.courses()
+	run.Samples = nil
+	for i := range run.HandOvers {
+		sample := recording.Sample{Seconds: run.HandOvers[i].Ended, GPU: []recording.GPUOwner{
+			{Owner: "NCCL", Memory: "device", LiveBytes: int64(i+1) * 2 * mib, LiveCount: 1},
+			{Owner: owner, Memory: "device", LiveBytes: total(tr.held[i+1]) + 32*mib, LiveCount: 1},
+		}}
+		run.Samples = append(run.Samples, sample)
+	}
+	checks, err := Traced(phases(t), run, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := checks[0]
+	if len(c.Findings) != 1 || !c.Failed(false) || !strings.HasSuffix(c.Findings[0].Detail[0], "NCCL's") {
+		t.Errorf("%+v", c.Findings)
+	}
+	kept := slices.ContainsFunc(c.Behind.Least.Libraries, func(l Library) bool { return l.Name == owner+", never handed over" && l.Bytes == 32*mib })
+	if !kept {
+		t.Errorf("%+v", c.Behind.Least.Libraries)
+	}
+}
