@@ -87,9 +87,15 @@ func (d *Watch) headline(s Style) string {
 			problems++
 		}
 	}
+	verdict := watch.Verdict(d.Findings, d.Samples)
 	text := fmt.Sprintf("%s watched for %s, %s", count(len(d.Processes), "process"), units.Seconds(d.Duration), count(d.Samples, "sample"))
-	if problems > 0 {
-		return s.red("LEAK: "+count(problems, "problem")) + "  " + text
+	switch {
+	case problems > 0:
+		return s.red(strings.ToUpper(string(verdict))+": "+count(problems, "problem")) + "  " + text
+	case verdict == finding.Unknown && d.Samples > 0 && len(d.Findings) > 0 && d.Findings[0].Severity == finding.Warning:
+		return s.yellow("UNKNOWN") + ": what grows may be no leak  " + text
+	case verdict == finding.Unknown:
+		return s.yellow("UNKNOWN") + ": too few samples to judge  " + text
 	}
 	return s.green("OK") + "  " + text
 }

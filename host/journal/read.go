@@ -51,14 +51,14 @@ func Read(r io.Reader, k Kind, to Taker) error {
 func frame(in io.Reader, to Taker) (bad, err error) {
 	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
 	if err != nil {
-		return err, nil
+		return plain(err), nil
 	}
 	defer z.Close()
 	lines := bufio.NewScanner(z)
 	lines.Buffer(make([]byte, 0, 64<<10), longest)
 	lines.Split(packed.WholeLines)
 	if !lines.Scan() {
-		return cmp.Or(lines.Err(), io.ErrUnexpectedEOF), nil
+		return cmp.Or(plain(lines.Err()), io.ErrUnexpectedEOF), nil
 	}
 	if bad := to.Header(lines.Bytes()); bad != nil {
 		return bad, nil
@@ -68,7 +68,18 @@ func frame(in io.Reader, to Taker) (bad, err error) {
 			return bad, err
 		}
 	}
-	return lines.Err(), nil
+	return plain(lines.Err()), nil
+}
+
+// errDamaged takes the place of the words of the decoder.
+var errDamaged = errors.New("its compressed data is damaged")
+
+// plain is an error of decompression in plain words.
+func plain(err error) error {
+	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, bufio.ErrTooLong) {
+		return err
+	}
+	return errDamaged
 }
 
 // parts reads what is between markers. A part ends with io.EOF.

@@ -14,9 +14,9 @@ var (
 	// checkpointer".
 	daemonTitle = lazyregexp.New(`^[A-Za-z0-9_.-]+: ([^/]+)`)
 	rankOption  = lazyregexp.New(`--(?:node[-_]|local[-_]|tp[-_]|dp[-_]|data[-_]parallel[-_])?rank[= ](\d+)`)
-	// ranks are the variables in which launchers give a process its place in a job:
-	// torchrun's, Open MPI's, PMI's and Slurm's.
-	ranks = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"}
+	// Ranks are the variables in which launchers give a process its place in a job:
+	// torchrun's, Open MPI's, PMI's and Slurm's, and its place on the machine.
+	Ranks = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"}
 )
 
 // helpers are processes that the libraries of Python and PyTorch start, identified by a
@@ -48,7 +48,7 @@ func Role(command string, environment map[string]string) string {
 	if m := rankOption.FindStringSubmatch(command); m != nil {
 		parts = append(parts, "rank "+m[1])
 	} else {
-		for _, name := range ranks {
+		for _, name := range Ranks {
 			if rank := environment[name]; rank != "" && strings.Trim(rank, "0123456789") == "" {
 				parts = append(parts, "rank "+rank)
 				break

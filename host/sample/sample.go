@@ -26,6 +26,9 @@ type Sample struct {
 	Machine     *Machine `json:"machine"`
 	// Load is that of the inference engine that was asked for; nil if none was.
 	Load *Load `json:"load,omitempty"`
+	// Over is set where the last processes have ended, and is what their control groups
+	// count after that; nothing else is stated then.
+	Over []Group `json:"-"`
 }
 
 // Load is what an inference engine reports of its work. What it does not report is nil.

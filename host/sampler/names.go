@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"strandline/host/procfs"
 	"strandline/host/sample"
 	"strandline/internal/lazyregexp"
 )
@@ -47,9 +48,11 @@ func place(p *sample.Process, groups, environ string) {
 	if job, ok := variable(environ, "SLURM_JOB_ID"); ok && p.Job == "" {
 		p.Job = job
 	}
-	if text, ok := variable(environ, "RANK"); ok {
-		if rank, err := strconv.Atoi(text); err == nil {
+	for _, of := range procfs.Ranks {
+		text, _ := variable(environ, of)
+		if rank, err := strconv.Atoi(text); err == nil && rank >= 0 {
 			p.Rank = &rank
+			break
 		}
 	}
 }

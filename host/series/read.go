@@ -77,5 +77,7 @@ func (j *joiner) place(s *sample.Sample) {
 	}
 	s.Seconds += j.offset
 	j.run, j.last = run, s
-	j.samples++
+	if s.Over == nil {
+		j.samples++
+	}
 }

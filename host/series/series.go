@@ -43,6 +43,9 @@ type line struct {
 	Rest *rest `json:"rest,omitempty"`
 	// Load is that of the engine; nil if it is as before, or none was asked.
 	Load *sample.Load `json:"load,omitempty"`
+	// Over is the control groups after the last processes have ended; such a line states
+	// nothing else.
+	Over []sample.Group `json:"over,omitzero"`
 }
 
 type rest struct {
@@ -61,6 +64,10 @@ var errOther = errors.New("this is not the recording of a watch, or one of a ver
 // changes is a sample as it differs from the state, which it becomes.
 func (st *state) changes(s *sample.Sample) line {
 	l := line{Time: s.Time, Seconds: s.Seconds}
+	if s.Over != nil {
+		l.Over = s.Over
+		return l
+	}
 	live := make(map[sample.ID]bool, len(s.Processes))
 	for i := range s.Processes {
 		p := &s.Processes[i]
@@ -102,6 +109,9 @@ func newState() *state { return &state{processes: map[sample.ID]sample.Process{}
 
 // apply makes a sample of a line.
 func (st *state) apply(l *line) *sample.Sample {
+	if l.Over != nil {
+		return &sample.Sample{Schema: sample.Schema, Time: l.Time, Seconds: l.Seconds, Over: l.Over}
+	}
 	for _, id := range l.Ended {
 		delete(st.processes, id)
 	}

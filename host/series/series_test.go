@@ -308,3 +308,42 @@ func FuzzRead(f *testing.F) {
 		_ = last
 	})
 }
+
+// TestOver keeps what control groups count after the last processes have ended, also when
+// the file is thinned, and goes on with another watch.
+func TestOver(t *testing.T) {
+	for _, most := range []int64{1 << 20, leastSize} {
+		path := file(t)
+		w := open(t, path, most)
+		add(t, w, 0, 40)
+		kills := int64(1)
+		over := []sample.Group{{Name: "/jobs", Kills: &kills}}
+		if err := w.Add(&sample.Sample{Time: time.Unix(1_800_000_040, 0).UTC(), Seconds: 40, Over: over}); err != nil {
+			t.Fatal(err)
+		}
+		if most == leastSize {
+			if err := w.thin(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(t, w, 41, 50)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var samples, ends int
+		if _, err := Read(bytes.NewReader(data), func(s *sample.Sample) error {
+			if s.Over == nil {
+				samples++
+			} else if ends++; len(s.Processes) > 0 || !reflect.DeepEqual(s.Over, over) || samples != 40 && samples != 20 {
+				t.Errorf("after %d samples: %+v", samples, s)
+			}
+			return nil
+		}); err != nil || ends != 1 || samples != 49 && samples != 29 {
+			t.Errorf("%v, %d samples, %d ends", err, samples, ends)
+		}
+	}
+}

@@ -109,7 +109,7 @@ func (w *Writer) thin() error {
 func (w *Writer) copyInto(to *Writer) error {
 	n := 0
 	_, err := Read(io.NewSectionReader(w.f, 0, w.out.Size()), func(s *sample.Sample) error {
-		if n++; n%2 == 0 {
+		if n++; n%2 == 0 && s.Over == nil {
 			return nil
 		}
 		return to.Add(s)

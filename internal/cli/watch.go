@@ -199,8 +199,13 @@ func runWatch(ctx context.Context, g *globals, o watchOptions) error {
 	}
 	var over *sampler.Ended
 	switch {
+	case errors.As(err, &over) && last != nil:
+		end := &sample.Sample{Time: time.Now(), Seconds: last.Seconds, Over: append([]sample.Group{}, over.Groups...)}
+		w.Add(end)
+		if kept != nil {
+			kept.add(end)
+		}
 	case errors.As(err, &over):
-		w.End(over.Groups)
 	case err != nil:
 		return err
 	}

@@ -40,8 +40,10 @@ func (g *globals) diagnoseWatch(ctx context.Context, path string) error {
 	var last *sample.Sample
 	partial, err := g.readWatch(ctx, path, func(s *sample.Sample) error {
 		w.Add(s)
-		last = s
-		samples++
+		if s.Over == nil {
+			last = s
+			samples++
+		}
 		return nil
 	})
 	if err != nil {

@@ -73,7 +73,7 @@ func TestCountedMoments(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	truth := float64(limit-1<<30)/(1<<20) - 199
-	if to := e.StepsToLimit; to == nil || *to[0] > truth || *to[1] < truth || !strings.HasSuffix(f.Detail[0], " steps after the last sample (9 times in 10)") {
+	if to := e.StepsToLimit; to == nil || *to[0] > truth || *to[1] < truth || !strings.HasSuffix(f.Detail[0], " steps after the last sample (in 9 of 10 cases)") {
 		t.Errorf("steps to the limit: %v, %q", to, f.Detail)
 	}
 }

@@ -3,7 +3,7 @@ package trend
 import "math"
 
 // sure is how many standard errors the bounds of [Slope] are from it, given few points
-// that are not independent: 9 in 10 slopes of known truth lie between them.
+// that are not independent: in 9 of 10 cases the true slope lies between them.
 const sure = 2.5
 
 // Slope returns by how much levels in bytes grow per unit of their times after a warm-up,

@@ -159,7 +159,7 @@ func (c *Course) Reaches(e *finding.LevelsEvidence, name string) string {
 	case *left[1] == 0:
 		return name + " is reached"
 	}
-	return "will reach " + name + " " + c.lasts(*left[0]) + " to " + c.lasts(*left[1]) + " after the last sample (9 times in 10)"
+	return "will reach " + name + " " + c.lasts(*left[0]) + " to " + c.lasts(*left[1]) + " after the last sample (in 9 of 10 cases)"
 }
 
 // Basis is what a judgment rests on: "40 samples over 2 min".

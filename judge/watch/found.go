@@ -72,19 +72,29 @@ func Plain(all []Found) []finding.Finding {
 // enough is how many samples a series is judged by.
 const enough = 13
 
-// Verdict is that of so many samples with these findings.
+// Verdict is that of so many samples with these findings. Where something keeps growing
+// that need not be a leak, it is unknown.
 func Verdict(findings []finding.Finding, samples int) finding.Verdict {
-	out := finding.OK
-	for i := range findings {
-		switch f := &findings[i]; {
-		case f.Severity == finding.Problem && f.Kind == finding.Fragmentation && out == finding.OK:
-			out = finding.Fragmented
-		case f.Severity == finding.Problem && f.Kind == finding.Leak:
-			out = finding.Leaking
-		}
+	out, weight := finding.OK, 0
+	if samples < enough {
+		out = finding.Unknown
 	}
-	if samples < enough && out == finding.OK {
-		return finding.Unknown
+	for i := range findings {
+		f := &findings[i]
+		of, n := out, 0
+		switch e, ok := f.Evidence.(*finding.LevelsEvidence); {
+		case f.Severity == finding.Problem && f.Kind == finding.OutOfMemory:
+			of, n = finding.RanOut, 4
+		case f.Severity == finding.Problem && f.Kind == finding.Fragmentation:
+			of, n = finding.Fragmented, 2
+		case f.Severity == finding.Problem:
+			of, n = finding.Leaking, 3
+		case f.Severity == finding.Warning && ok && (e.Verdict == string(trend.Growth) || e.Verdict == string(trend.SawtoothGrowth)):
+			of, n = finding.Unknown, 1
+		}
+		if n > weight {
+			out, weight = of, n
+		}
 	}
 	return out
 }

@@ -86,29 +86,57 @@ func (l *load) rate(from float64, values []float64) (perSecond float64, ok bool)
 	return (known[n-1] - known[n/2]) / span, true
 }
 
+// each is how much a series grew for each unit of a counter, with bounds between which the
+// truth lies in 9 of 10 cases, by its later half if that is long enough; not ok if it is
+// not known.
+func (l *load) each(s *series, counter []float64) (rate, low, high float64, ok bool) {
+	times, known := l.since(s.times[0], counter)
+	var x, y []float64
+	j := 0
+	for i, t := range s.times {
+		for j+1 < len(times) && times[j+1] <= t {
+			j++
+		}
+		if len(times) == 0 || t < times[0] || t > times[len(times)-1] {
+			continue
+		}
+		count := known[j]
+		if j+1 < len(times) {
+			count += (known[j+1] - known[j]) * (t - times[j]) / (times[j+1] - times[j])
+		}
+		x, y = append(x, count), append(y, s.levels[i])
+	}
+	if half := len(x) / 2; half >= enough {
+		x, y = x[half:], y[half:]
+	}
+	rate, low, high = trend.Slope(x, y)
+	return rate, max(low, 0), high, rate > 0 && !math.IsInf(high, 1)
+}
+
 // hold holds a growth against the load since a series began: it adds to the evidence what
 // is taken for each request and token, and states it in words, or that there was no request.
 func (l *load) hold(c *trend.Course, s *series, e *finding.LevelsEvidence) string {
 	if len(l.times) == 0 || c.Rate <= 0 {
 		return ""
 	}
-	from := s.times[0]
-	requests, ok := l.rate(from, l.requests)
+	requests, ok := l.rate(s.times[0], l.requests)
 	if !ok {
 		return ""
 	}
 	if requests <= 0 {
 		return "the engine has finished no request lately: what grows does not grow with each of them"
 	}
-	perRequest := c.Rate / requests
-	e.BytesPerRequest = &perRequest
-	text := small(perRequest) + " for each finished request"
-	if tokens, ok := l.rate(from, l.tokens); ok && tokens > 0 {
-		perToken := c.Rate / tokens
+	rate, low, high, ok := l.each(s, l.requests)
+	if !ok {
+		return ""
+	}
+	e.BytesPerRequest, e.BytesPerRequestBounds = &rate, &[2]float64{low, high}
+	text := fmt.Sprintf("it grows by %s for each finished request (%s to %s in 9 of 10 cases)", small(rate), small(low), small(high))
+	if perToken, _, _, ok := l.each(s, l.tokens); ok {
 		e.BytesPerToken = &perToken
 		text += ", or " + small(perToken) + " for each token"
 	}
-	return "it grows by " + text
+	return text
 }
 
 // small is a size that can be less than a byte.

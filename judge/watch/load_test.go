@@ -22,7 +22,7 @@ func TestLoad(t *testing.T) {
 		severity          finding.Severity
 		detail            string
 	}{
-		{"steady", steady, 0.5 * mib, 2 << 10, finding.Problem, "KiB for each finished request, or 2."},
+		{"steady", steady, 0.5 * mib, 2 << 10, finding.Problem, "KiB for each finished request ("},
 		{"the engine starts anew", func(at float64) *sample.Load {
 			if at >= 60 {
 				at -= 60
@@ -44,6 +44,7 @@ func TestLoad(t *testing.T) {
 		}, 0.5 * mib, 2 << 10, finding.Warning, "requests in progress rose from 17 to 8"},
 		{"not known", func(float64) *sample.Load { return &sample.Load{Note: "no answer"} }, 0, 0, finding.Problem, ""},
 		{"not asked", func(float64) *sample.Load { return nil }, 0, 0, finding.Problem, ""},
+		{"as it comes", func(at float64) *sample.Load { return &sample.Load{Requests: n(6*at + 4*math.Sin(7*at))} }, 0.5 * mib, 0, finding.Problem, "in 9 of 10 cases)"},
 	} {
 		w := New()
 		for at := range 100 {
@@ -58,6 +59,9 @@ func TestLoad(t *testing.T) {
 		}
 		e := out[0].Evidence.(*finding.LevelsEvidence)
 		text := strings.Join(out[0].Detail, "\n")
+		if b := e.BytesPerRequestBounds; (b != nil) != (c.perRequest > 0) || b != nil && !(b[0] <= *e.BytesPerRequest && *e.BytesPerRequest <= b[1]) {
+			t.Errorf("%s: %v is not between %v", c.name, e.BytesPerRequest, b)
+		}
 		if out[0].Severity != c.severity || !near(e.BytesPerRequest, c.perRequest) || !near(e.BytesPerToken, c.token) || !strings.Contains(text, c.detail) {
 			t.Errorf("%s: %s, %v, %v: %s", c.name, out[0].Severity, e.BytesPerRequest, e.BytesPerToken, text)
 		}

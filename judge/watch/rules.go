@@ -43,11 +43,11 @@ var rules = []rule{
 	},
 	{
 		figure: reserved, device: true, only: without(allocated), kind: finding.Fragmentation, severity: finding.Problem, what: "PyTorch's cache",
-		detail: "reserved memory grows while allocated memory does not: free blocks do not fit what is asked for",
+		detail: "reserved memory grows while allocated memory does not: free blocks do not fit the requests",
 		remedies: func(pid int) []finding.Remedy {
 			return []finding.Remedy{
 				finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "start the process with segments that grow instead of new ones"),
-				finding.CodeChange(fmt.Sprintf("see which sizes break it up: `strandline simulate $(strandline snapshot --pid %d)`", pid)),
+				finding.CodeChange(fmt.Sprintf("see which sizes fragment it: `strandline simulate $(strandline snapshot --pid %d)`", pid)),
 			}
 		},
 		fills:   "memory that PyTorch keeps for its next allocations; this is not a leak",
@@ -57,7 +57,7 @@ var rules = []rule{
 		figure: other, device: true, kind: finding.Leak, severity: finding.Problem, what: "device memory outside PyTorch",
 		detail: "a library, CUDA graphs or the driver takes it, not PyTorch's allocator",
 		remedies: func(pid int) []finding.Remedy {
-			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find who takes it: `strandline trace --gpu --pid %d`", pid))}
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find what allocates it: `strandline trace --gpu --pid %d`", pid))}
 		},
 		fills: "the context, kernels and libraries; this is not a leak",
 	},
@@ -65,7 +65,7 @@ var rules = []rule{
 		figure: used, device: true, only: unsplit, kind: finding.Leak, severity: finding.Problem, what: "device memory",
 		detail: "which part of it grows is not known: what PyTorch has of it is not reported: the process has no recorder, and no PyTorch whose counters can be read",
 		remedies: func(pid int) []finding.Remedy {
-			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find who takes it: `strandline record --pid %d --duration 60s` for PyTorch's allocations, `strandline trace --gpu --pid %d` for those from the driver", pid, pid))}
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find what allocates it: `strandline record --pid %d --duration 60s` for PyTorch's allocations, `strandline trace --gpu --pid %d` for those from the driver", pid, pid))}
 		},
 		fills: "it does not grow any more",
 	},
@@ -75,7 +75,7 @@ var rules = []rule{
 		remedies: func(pid int) []finding.Remedy {
 			return []finding.Remedy{
 				finding.CodeChange("before a pause: `torch.cuda.empty_cache()`, so that segments go that no tensor uses"),
-				finding.CodeChange(fmt.Sprintf("while it is paused: `strandline mem status --pid %d` says whose the rest is, and `strandline trace --gpu --pid %d` over some cycles who takes it", pid, pid)),
+				finding.CodeChange(fmt.Sprintf("while it is paused: `strandline mem status --pid %d` says whose the rest is, and `strandline trace --gpu --pid %d` over some cycles what allocates it", pid, pid)),
 			}
 		},
 	},
@@ -94,7 +94,7 @@ var rules = []rule{
 }
 
 func traceHost(pid int) []finding.Remedy {
-	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the calls that take it: `strandline trace --pid %d`", pid))}
+	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the calls that allocate it: `strandline trace --pid %d`", pid))}
 }
 
 // without holds where another figure of the same subject does not leak.

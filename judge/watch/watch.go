@@ -73,8 +73,13 @@ func New() *Watch {
 // mostEnded is how many problems of ended processes are kept.
 const mostEnded = 64
 
-// Add takes note of a sample, which comes after those before it. It keeps the sample.
+// Add takes note of a sample, which comes after those before it. It keeps the sample, but
+// for one that only states that the processes have ended.
 func (w *Watch) Add(s *sample.Sample) {
+	if w.over = s.Over != nil; w.over { // until another watch goes on with the recording
+		w.countKills(s.Over, nil)
+		return
+	}
 	w.now = s.Seconds
 	live := map[sample.ID]bool{}
 	for i := range s.Processes {
@@ -179,13 +184,6 @@ func (w *Watch) end(id sample.ID) {
 	delete(w.begun, id)
 	maps.DeleteFunc(w.series, func(k key, _ *series) bool { return k.process == id })
 	maps.DeleteFunc(w.paused, func(k key, _ int64) bool { return k.process == id })
-}
-
-// End notes that the processes of the last sample have ended, after which there are no
-// more samples; groups are their control groups, as they are now.
-func (w *Watch) End(groups []sample.Group) {
-	w.over = true
-	w.countKills(groups, nil)
 }
 
 // judgeOne judges the series that changed most since it was last judged, if one is due.

@@ -155,8 +155,6 @@ func TestLimitsAndUnowned(t *testing.T) {
 	}
 }
 
-// TestBounded checks that a series of a long watch is no longer than that of a short
-// one, and still shows its whole time.
 // TestKilled checks that a kill by the kernel is reported, of a process among others and of
 // the one that is watched, and that the growth before it is not taken for that of a job.
 func TestKilled(t *testing.T) {
@@ -173,7 +171,7 @@ func TestKilled(t *testing.T) {
 			w.Add(s)
 		}
 		if last {
-			w.End(group(4))
+			w.Add(&sample.Sample{Over: group(4)})
 		} else {
 			w.Add(&sample.Sample{Seconds: 40, Groups: group(4)})
 		}
@@ -193,6 +191,34 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestVerdict: what keeps growing is never headed OK.
+func TestVerdict(t *testing.T) {
+	grows := &finding.LevelsEvidence{Verdict: "growth"}
+	warning := finding.Finding{Kind: finding.Leak, Severity: finding.Warning, Evidence: grows}
+	leak := finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: grows}
+	kill := finding.Finding{Kind: finding.OutOfMemory, Severity: finding.Problem}
+	shm := finding.Finding{Kind: finding.SharedMemory, Severity: finding.Problem, Evidence: grows}
+	for _, c := range []struct {
+		found   []finding.Finding
+		samples int
+		want    finding.Verdict
+	}{
+		{nil, 100, finding.OK},
+		{nil, 5, finding.Unknown},
+		{[]finding.Finding{warning}, 100, finding.Unknown},
+		{[]finding.Finding{{Kind: finding.Usage, Severity: finding.Warning}}, 100, finding.OK},
+		{[]finding.Finding{warning, leak}, 5, finding.Leaking},
+		{[]finding.Finding{shm}, 100, finding.Leaking},
+		{[]finding.Finding{leak, kill, warning}, 100, finding.RanOut},
+	} {
+		if got := Verdict(c.found, c.samples); got != c.want {
+			t.Errorf("%+v, %d samples: %s, want %s", c.found, c.samples, got, c.want)
+		}
+	}
+}
+
+// TestBounded checks that a series of a long watch is no longer than that of a short
+// one, and still shows its whole time.
 func TestBounded(t *testing.T) {
 	var s series
 	for i := range 20_000 {
@@ -280,7 +306,7 @@ func TestYoung(t *testing.T) {
 			w.Add(s)
 		}
 		if c.over {
-			w.End(nil)
+			w.Add(&sample.Sample{Over: []sample.Group{}})
 		}
 		out := w.Findings()
 		if len(out) != 1 || out[0].Severity != c.want || !strings.Contains(strings.Join(out[0].Detail, " "), c.detail) {

@@ -233,7 +233,7 @@ scenario("as far as the limit", node, async (tab, _, file) => {
   const [x, y] = await at(tab, 0.9, 0.5);
   await tab.mouse("mouseMoved", x, y);
   await tab.until("!document.getElementById('tooltip').hidden");
-  assert.match(await tab.eval("document.getElementById('tooltip').innerText"), /expected: .*GiB[\s\S]*9 times in 10[\s\S]*after the last sample/);
+  assert.match(await tab.eval("document.getElementById('tooltip').innerText"), /expected: .*GiB[\s\S]*in 9 of 10 cases[\s\S]*after the last sample/);
   await tab.key("l");
   await tab.until(`${settled} && strandline.state().picture.win[1] < ${399 + f.evidence.seconds_to_limit[0]}`);
 });

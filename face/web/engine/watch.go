@@ -76,6 +76,11 @@ func (w *Watch) Begin() {
 func (w *Watch) Take(s *sample.Sample) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if s.Over != nil { // the processes have ended
+		w.judge.Add(s)
+		w.change()
+		return nil
+	}
 	gap := false
 	if w.samples == 0 {
 		w.began, w.start = s.Time, s.Seconds

@@ -816,6 +816,7 @@ export interface SplitPart {
 
 export interface FindingLevelsEvidence {
   bytes_per_request?: number;
+  bytes_per_request_bounds?: [number, number];
   bytes_per_token?: number;
   column: string;
   confidence: number;

@@ -123,19 +123,18 @@ export const entriesOf = (tile: Tile, l: Layers, c: number): { name: string; fro
 /** The figures of a finding on a series. */
 export interface Evidence {
   verdict: string;
-  rate: number;
   level: number;
   bounds: [number, number];
   limit: number | null;
   toLimit: [number, number | null] | null; // seconds after the last sample
-  seconds: number;
+  seconds: number | null; // that it was watched
 }
 
 export function evidenceOf(e: Record<string, unknown> | undefined): Evidence | null {
   if (!e || typeof e.verdict !== "string" || typeof e.level_bytes !== "number") return null;
   return {
-    verdict: e.verdict, rate: Number(e.rate_bytes_per_second), level: e.level_bytes, bounds: e.level_bounds_bytes as [number, number],
-    limit: (e.limit_bytes as number | undefined) ?? null, toLimit: (e.seconds_to_limit as [number, number | null] | undefined) ?? null, seconds: Number(e.seconds),
+    verdict: e.verdict, level: e.level_bytes, bounds: e.level_bounds_bytes as [number, number],
+    limit: (e.limit_bytes as number | undefined) ?? null, toLimit: (e.seconds_to_limit as [number, number | null] | undefined) ?? null, seconds: typeof e.seconds === "number" ? e.seconds : null,
   };
 }
 

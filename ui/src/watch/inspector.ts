@@ -69,7 +69,7 @@ function selection(): Node[] {
 function verdict(): Node[] {
   const f = judged();
   const x = subject()!;
-  if (!f && x.verdict) return [h("h2", {}, "verdict"), h("p", { class: "title" }, x.verdict), x.left ? h("p", { class: "muted" }, `The limit is reached ${x.left} (9 times in 10), if it goes on like this. Its processes show what takes it.`) : null].filter((n) => n !== null);
+  if (!f && x.verdict) return [h("h2", {}, "verdict"), h("p", { class: "title" }, x.verdict), x.left ? h("p", { class: "muted" }, `The limit is reached ${x.left} (in 9 of 10 cases), if it goes on like this. Its processes show what takes it.`) : null].filter((n) => n !== null);
   if (!f) return [h("h2", {}, "verdict"), h("p", { class: "muted" }, doc.reading ? "The recording is still being read." : "Nothing was found: it does not grow by more than can be anything, or was seen too briefly.")];
   const i = doc.findings.indexOf(f);
   const commands = commandsOf(f);

@@ -64,7 +64,7 @@ export function drawn(): { fit: Fit; e: Evidence; parts: string[] } | null {
 export function ahead(): boolean {
   const e = drawn()?.e;
   if (!e?.toLimit) return false;
-  return s.ahead ?? (grows(e) && e.toLimit[1] !== null && e.toLimit[1] <= e.seconds);
+  return s.ahead ?? (grows(e) && e.toLimit[1] !== null && e.toLimit[1] <= (e.seconds ?? 0));
 }
 
 /** Takes a newer answer. */

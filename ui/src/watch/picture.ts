@@ -422,7 +422,7 @@ export class Picture extends TimePicture {
     const { fit } = this.judged!;
     const i = fit.seconds.findIndex((v) => v >= t);
     if (i < 0) return [];
-    return [h("div", { class: "head" }, `expected: ${bytes(fit.level_bytes[i]!)}`), h("div", {}, `between ${bytes(fit.low_bytes[i]!)} and ${bytes(fit.high_bytes[i]!)}, 9 times in 10`), h("div", { class: "muted" }, `at ${moment(t)}, ${moment(t - fit.until)} after the last sample`)];
+    return [h("div", { class: "head" }, `expected: ${bytes(fit.level_bytes[i]!)}`), h("div", {}, `between ${bytes(fit.low_bytes[i]!)} and ${bytes(fit.high_bytes[i]!)}, in 9 of 10 cases`), h("div", { class: "muted" }, `at ${moment(t)}, ${moment(t - fit.until)} after the last sample`)];
   }
 
   /** What is drawn, in numbers. */
