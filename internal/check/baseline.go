@@ -174,21 +174,31 @@ func (b *Baseline) Compare(run *api.CheckRun, machine map[string]string) {
 	}
 }
 
-// Update accepts what a run measured. A different machine starts a new baseline.
+// Update accepts what a run measured, and notes what that changes. A different machine
+// starts a new baseline.
 func (b *Baseline) Update(run *api.CheckRun, machine map[string]string) error {
 	if run.Failed != "" || run.Verdict == finding.Leaking {
 		return errors.New("the baseline is left as it is: a run that fails or leaks cannot be one")
 	}
-	if b.differs(machine) != "" {
+	if why := b.differs(machine); why != "" {
+		if len(b.Runs) > 0 {
+			run.Notes = append(run.Notes, "the baseline is a new one, since the old one was measured on another machine: "+why)
+		}
 		*b = *NewBaseline()
 		b.Machine = machine
 	}
 	known := map[string]*gate.Measure{}
-	for name, bytes := range figures(run) {
-		if known[name] = b.Runs[run.Name][name]; known[name] == nil {
-			known[name] = &gate.Measure{}
+	measured := figures(run)
+	for _, name := range slices.Sorted(maps.Keys(measured)) {
+		was := b.Runs[run.Name][name]
+		if was == nil {
+			was = &gate.Measure{}
 		}
-		known[name].Update(bytes)
+		known[name] = was
+		before := was.Bytes
+		if was.Update(measured[name]) && before > 0 {
+			run.Notes = append(run.Notes, fmt.Sprintf("the baseline accepts a new %s: %s, was %s", name, units.Bytes(was.Bytes), units.Bytes(before)))
+		}
 	}
 	b.Runs[run.Name] = known
 	return nil

@@ -110,7 +110,7 @@ func checkCases(runs []api.CheckRun) (out []ci.Case) {
 		}
 		out = append(out, ci.Case{
 			Name: cmp.Or(r.Name, report.RunName(r)), Seconds: r.Seconds, Verdict: r.Verdict, Growth: report.RunGrowth(r), Peak: report.Peak(r.Peak),
-			Basis: report.RunBasis(r), Failed: failed, Interrupted: r.Interrupted, Missing: r.Missing, Findings: r.Findings,
+			Basis: report.RunBasis(r), Failed: failed, Interrupted: r.Interrupted, Missing: r.Missing, Findings: r.Findings, Notes: r.Notes,
 		})
 	}
 	return out
