@@ -7,7 +7,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/null" "$dir/fake"
 gib=${1:-1}
-flags="-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -DFAKE_MEMORY=(size_t)(2*$gib*(1<<30))"
+flags="-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -DFAKE_MEMORY=(size_t)(2.0*$gib*(1<<30))"
 driver() { gcc $flags -U_GNU_SOURCE -fPIC -shared -Wl,-soname,libcuda.so.1 "$1" -o "$2/libcuda.so.1" -lpthread; }
 driver null.c "$dir/null"
 driver ../../pausable/testdata/fake.c "$dir/fake"

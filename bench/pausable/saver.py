@@ -1,0 +1,243 @@
+"""Uses the real PyTorch as the documentation of torch_memory_saver does, under its name: each call, mode and
+variable of the environment, and what is different on purpose.
+
+    run.sh RIG_RUN RIG saver.py
+
+Each case is a process of its own.
+"""
+
+import os
+import subprocess
+import sys
+
+MB = 1 << 20
+MODULE = "/rig/out/module/strandline"
+LIBRARY = f"{MODULE}/libstrandline-mem.so"
+
+
+def setup():
+    import torch
+    from torch_memory_saver import torch_memory_saver as tms
+
+    return torch, tms
+
+
+def used(torch):
+    free, total = torch.cuda.mem_get_info()
+    return total - free
+
+
+def full(torch, value, mb=8):
+    return torch.full((mb * MB,), value, dtype=torch.uint8).cuda()
+
+
+def kept(torch, tensor, value):
+    return bool((tensor.cpu() == value).all())
+
+
+def fails(what, text, kind=Exception):
+    try:
+        what()
+    except kind as e:
+        assert text in str(e), e
+        return
+    raise AssertionError(f"no {kind.__name__}: {text}")
+
+
+def basic():
+    torch, tms = setup()
+    assert tms.enabled
+    with tms.region():
+        x = full(torch, 100)
+    at, before = x.data_ptr(), used(torch)
+    tms.pause()
+    assert used(torch) <= before - 8 * MB
+    tms.pause()  # nothing: torch_memory_saver ends the process
+    tms.resume()
+    assert used(torch) == before and x.data_ptr() == at
+    tms.resume()
+
+
+def tags():
+    torch, tms = setup()
+    with tms.region(tag="type1"):
+        full(torch, 1), full(torch, 1)
+        a = full(torch, 1)
+    with tms.region(tag="type2"):
+        b = full(torch, 2, 16)
+    at, before = (a.data_ptr(), b.data_ptr()), used(torch)
+    tms.pause("type1")
+    one = used(torch)
+    tms.pause("type2")
+    assert used(torch) <= one - 16 * MB and one < before
+    tms.resume("type2")
+    tms.resume("type1")
+    tms.pause("type1")
+    assert used(torch) == one
+    tms.resume("type1")
+    assert used(torch) == before and at == (a.data_ptr(), b.data_ptr())
+    fails(lambda: tms.pause("type3"), "there is no tag type3")
+
+
+def backups():
+    torch, tms = setup()
+    tensors = []
+    for i, options in enumerate(({}, {"cpu_backup_backend": None}, {"cpu_backup_backend": "pinned"}, {"cpu_backup_backend": "mmap"})):
+        with tms.region(tag=f"t{i}", enable_cpu_backup=True, **options):
+            tensors.append(full(torch, 42 + i))
+    os.mkdir("disk")
+    tms.set_disk_backup_dir("disk")
+    with tms.region(tag="disk", enable_disk_backup=True):
+        tensors.append(full(torch, 42 + len(tensors)))
+    tms.pause()
+    assert any("/disk/" in os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{fd}"))
+    assert os.listdir("disk") == []  # files have no name
+    tms.resume()
+    assert all(kept(torch, t, 42 + i) for i, t in enumerate(tensors))
+    fails(lambda: tms.region(enable_cpu_backup=True, enable_disk_backup=True).__enter__(), "either")
+
+
+def copies():
+    torch, tms = setup()
+    with tms.region(enable_cpu_backup=True):
+        x = torch.arange(3 * MB, dtype=torch.int32).cuda().reshape(3, -1)
+    want = x.cpu()
+    fails(lambda: tms.get_cpu_backup(x), "there is no backup")
+    tms.pause()
+    for zero_copy in (False, True):
+        got = tms.get_cpu_backup(x, zero_copy=zero_copy)
+        assert got.device.type == "cpu" and got.dtype == x.dtype and got.stride() == x.stride() and torch.equal(got, want)
+    assert torch.equal(tms.get_cpu_backup(x[1:, 5:]), want[1:, 5:])
+    tms.resume()
+    assert torch.equal(x.cpu(), want)
+
+
+def retained(variable=False):
+    torch, tms = setup()
+    with tms.region(enable_cpu_backup=True):
+        x = full(torch, 7)
+    if not variable:
+        tms.retain_cpu_backup = True
+        fails(lambda: tms.retain_cpu_backup, "not read")
+    tms.pause()
+    tms.resume()
+    assert kept(torch, tms.get_cpu_backup(x), 7)
+    tms.pause()
+    tms.retain_cpu_backup = False
+    tms.resume()
+    fails(lambda: tms.get_cpu_backup(x), "there is no backup")
+
+
+def retained_by_variable():
+    retained(True)
+
+
+def regions():
+    torch, tms = setup()
+    fails(lambda: tms.disable().__enter__(), "no region")
+    with tms.region("outer"):
+        a = full(torch, 1)
+        with tms.disable():
+            b = full(torch, 2)
+        with tms.region("inner", enable_cpu_backup=True):
+            c = full(torch, 3)
+    tms.pause("inner")
+    tms.pause("outer")
+    assert kept(torch, b, 2)
+    tms.resume()
+    assert kept(torch, c, 3) and a.is_cuda
+
+
+def margin():
+    torch, tms = setup()
+    fails(lambda: tms.memory_margin_bytes, "not read")
+    tms.memory_margin_bytes = torch.cuda.mem_get_info()[0] - 32 * MB
+    with tms.region():
+        fails(lambda: torch.empty(64 * MB, dtype=torch.uint8, device="cuda"), "out of memory", torch.cuda.OutOfMemoryError)
+        torch.empty(16 * MB, dtype=torch.uint8, device="cuda")
+
+
+def modes():
+    torch, tms = setup()
+    other = "torch" if os.environ.get("LD_PRELOAD") else "preload"
+    fails(lambda: setattr(tms, "hook_mode", "custom"), "no hook mode 'custom'")
+    with tms.region():
+        full(torch, 1)
+    fails(lambda: setattr(tms, "hook_mode", other), "since the first region")
+
+
+def child():
+    """Is started with configure_subprocess."""
+    torch, tms = setup()
+    assert tms.hook_mode == "preload" and os.environ["LD_PRELOAD"].split(":")[0] == LIBRARY
+    with tms.region(enable_cpu_backup=True):
+        x = full(torch, 5)
+    tms.pause()
+    tms.resume()
+    assert kept(torch, x, 5)
+
+
+def subprocesses():
+    from torch_memory_saver import configure_subprocess
+
+    with configure_subprocess():
+        subprocess.run([sys.executable, __file__, "child"], check=True)
+    assert LIBRARY not in os.environ.get("LD_PRELOAD", "")
+
+
+def started():
+    """Is in a region from its start, with TMS_INIT_ENABLE."""
+    torch, tms = setup()
+    x = full(torch, 9)
+    with tms.disable():
+        y = full(torch, 8)
+    kind = tms.status()["tags"][0]
+    assert kind["tag"] == "default" and kind["backup"] == os.environ["WANT"], kind
+    tms.pause()
+    assert kept(torch, y, 8)
+    tms.resume()
+    assert os.environ["WANT"] == "none" or kept(torch, x, 9)
+
+
+def refused():
+    torch, tms = setup()
+    fails(lambda: tms.region().__enter__(), os.environ["WANT"])
+
+
+ON = {"TMS_INIT_ENABLE": "1"}
+CASES = [  # with the environment, and whether the library is preloaded: None for both ways
+    (basic, {}, None), (tags, {}, None), (backups, {}, None), (copies, {}, None), (retained, {}, None), (regions, {}, None), (margin, {}, None), (modes, {}, None),
+    (retained_by_variable, {"TMS_RETAIN_CPU_BACKUP": "1"}, None),
+    (subprocesses, {}, False),
+    (started, {**ON, "WANT": "none"}, True),
+    (started, {"TMS_INIT_ENABLE": "yes", "TMS_INIT_ENABLE_CPU_BACKUP": "true", "WANT": "pinned"}, True),
+    (started, {**ON, "TMS_INIT_ENABLE_CPU_BACKUP": "1", "TMS_INIT_CPU_BACKUP_BACKEND": "mmap", "WANT": "pageable"}, True),
+    (started, {**ON, "TMS_INIT_ENABLE_DISK_BACKUP": "1", "TMS_DISK_BACKUP_DIR": "/tmp", "WANT": "file"}, True),
+    (refused, {"TMS_INIT_ENABLE": "maybe", "WANT": "neither"}, None),
+    (refused, {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", "WANT": "expandable_segments"}, None),
+]
+
+
+def main():
+    failed = done = 0
+    for case, env, preloaded in CASES:
+        for preload in (False, True) if preloaded is None else (preloaded,):
+            all_ = {**os.environ, **env, "PYTHONPATH": os.environ["PYTHONPATH"] + f":{MODULE}/stand_in"}
+            if preload:
+                all_["LD_PRELOAD"] = LIBRARY
+            subprocess.run(["rm", "-rf", "disk"], check=True)
+            run = subprocess.run([sys.executable, __file__, case.__name__], env=all_, capture_output=True, text=True)
+            done += 1
+            failed += run.returncode != 0
+            print(f"{'failed' if run.returncode else 'ok':6}  {'preload' if preload else 'torch':7}  {case.__name__} {' '.join(f'{k}={v}' for k, v in env.items() if k != 'WANT')}", flush=True)
+            if run.returncode:
+                print(run.stdout[-2000:], run.stderr[-2000:])
+    print(f"{done - failed} of {done} passed")
+    return failed
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        globals()[sys.argv[1]]()
+    else:
+        sys.exit(1 if main() else 0)
