@@ -6,6 +6,9 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A launched command waits before its first instruction until begin.
@@ -45,4 +48,15 @@ func launch(command []string, stdout *os.File) (*launched, error) {
 		return nil, err
 	}
 	return &launched{cmd.Process.Pid, func() { close(begin) }, ended, func() *os.ProcessState { return cmd.ProcessState }}, nil
+}
+
+// spent is the processor time that this program has used, with the tools that it ran.
+func spent() (sum time.Duration) {
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var u unix.Rusage
+		if unix.Getrusage(who, &u) == nil {
+			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+	}
+	return sum
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 )
 
 type launched struct {
@@ -19,3 +20,6 @@ type launched struct {
 func launch([]string, *os.File) (*launched, error) {
 	return nil, fmt.Errorf("watching a command needs Linux: %w", errors.ErrUnsupported)
 }
+
+// spent is not known.
+func spent() time.Duration { return 0 }
