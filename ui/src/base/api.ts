@@ -822,13 +822,13 @@ export interface FindingLevelsEvidence {
   confidence: number;
   growing: number;
   level_bounds_bytes: [number, number] | null;
-  level_bytes: number | null;
-  limit_bytes?: number;
   level_bounds_percent?: [number, number];
+  level_bytes: number | null;
   level_percent?: number;
-  rate_percent?: number;
+  limit_bytes?: number;
   rate_bytes_per_second: number | null;
   rate_bytes_per_step?: number;
+  rate_percent?: number;
   samples: number;
   seconds: number | null;
   seconds_to_limit?: [number | null, number | null];
