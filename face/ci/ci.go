@@ -141,7 +141,7 @@ func JUnit(w io.Writer, suite string, cases []Case) error {
 			out.Failure = &junitFault{Message: clean(title(problems[0])), Type: string(problems[0].Kind), Text: clean(strings.Join(lines, "\n"))}
 		case c.Verdict == finding.Unknown:
 			s.Skipped++
-			out.Skipped = &junitFault{Message: clean("too little to judge: " + strings.Join(c.Missing, "; "))}
+			out.Skipped = &junitFault{Message: clean("cannot be judged: " + strings.Join(c.Missing, "; "))}
 		}
 		s.Cases = append(s.Cases, out)
 	}
@@ -179,7 +179,7 @@ func GitHub(w io.Writer, root string, cases []Case) {
 		case c.Failed != "":
 			fmt.Fprintf(w, "::error title=strandline%%3A %s::%s\n", c.ended(), message(c.Name+": "+c.Failed))
 		case len(problems) == 0 && c.Verdict == finding.Unknown:
-			fmt.Fprintf(w, "::warning title=strandline%%3A too little to judge::%s\n", message(c.Name+": "+strings.Join(c.Missing, "; ")))
+			fmt.Fprintf(w, "::warning title=strandline%%3A cannot be judged::%s\n", message(c.Name+": "+strings.Join(c.Missing, "; ")))
 		}
 	}
 }
@@ -227,7 +227,7 @@ func Markdown(w io.Writer, heading string, cases []Case) {
 		}
 		if c.Verdict == finding.Unknown && c.Failed == "" {
 			for _, m := range c.Missing {
-				fmt.Fprintf(w, "\n%s: too little to judge: %s\n", report.Cell(c.Name), report.Cell(m))
+				fmt.Fprintf(w, "\n%s: cannot be judged: %s\n", report.Cell(c.Name), report.Cell(m))
 			}
 		}
 		for _, n := range c.Notes {

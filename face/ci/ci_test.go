@@ -116,7 +116,7 @@ func TestGitHub(t *testing.T) {
 	var b strings.Builder
 	GitHub(&b, "/repo", cases())
 	want := "::error file=src/train.py,line=12,title=strandline%3A leak::rank0: 20 allocations, 100%25 kept: a,b%0Aallocated at /repo/src/train.py:12 step%0Aa detail%0Aheld by trainer.meters['loss'] (/repo/src/meter.py:7)%0Acall .item()%0Athere\n" +
-		"::warning title=strandline%3A too little to judge::short: 20 steps\n" +
+		"::warning title=strandline%3A cannot be judged::short: 20 steps\n" +
 		"::error title=strandline%3A failed::broken: the command failed by itself: exit status 3\ufffd\n"
 	if b.String() != want {
 		t.Errorf("got  %q\nwant %q", b.String(), want)
@@ -133,7 +133,7 @@ func TestMarkdown(t *testing.T) {
 	Markdown(&b, "strandline check", cases())
 	for _, want := range []string{
 		"### strandline check\n", `| train\|all | LEAK | 1 MiB a step |`, "| data | OK |", "| broken | FAILED: the command failed by itself: exit status 3",
-		"**rank0: 20 allocations, 100% kept: a,b**", "- allocated at /repo/src/train.py:12 step", "short: too little to judge: 20 steps",
+		"**rank0: 20 allocations, 100% kept: a,b**", "- allocated at /repo/src/train.py:12 step", "short: cannot be judged: 20 steps",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

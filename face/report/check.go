@@ -75,7 +75,7 @@ func writeRun(w io.Writer, s Style, r *api.CheckRun) {
 		name = r.Name + ": "
 	}
 	what := map[finding.Verdict]string{
-		finding.OK: s.green("OK") + s.bold(": no leak"), finding.Unknown: s.yellow("UNKNOWN") + s.bold(": too little to judge"),
+		finding.OK: s.green("OK") + s.bold(": no leak"), finding.Unknown: s.yellow("UNKNOWN") + s.bold(": cannot be judged"),
 		finding.Leaking: s.red("LEAK") + s.bold(": memory keeps growing"), finding.Over: s.red("OVER") + s.bold(": above the limit"),
 	}[r.Verdict]
 	blamed := r.OutOfMemory && (r.Verdict == finding.Leaking || r.Verdict == finding.Over)

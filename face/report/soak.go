@@ -61,7 +61,7 @@ func (d *Soak) headline(s Style) string {
 	case d.Interrupted:
 		return word + s.bold(": "+d.Ended())
 	case d.Verdict == finding.Unknown:
-		return word + s.bold(": too little to judge")
+		return word + s.bold(": cannot be judged")
 	default:
 		return s.green(d.Word()) + s.bold(": "+cmp.Or(text, "no leak"))
 	}

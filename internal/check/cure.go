@@ -21,7 +21,7 @@ func Cure(setting string, without, with *api.CheckRun) *api.CheckCure {
 		c.Text = "nothing leaks without " + setting + ": there is nothing to cure"
 		c.Confidence = confidence(without)
 	case without.Verdict != finding.Leaking || with.Verdict == finding.Unknown:
-		c.Text = "cannot tell whether " + setting + " cures the leak: too little to judge"
+		c.Text = "cannot tell whether " + setting + " cures the leak: one run cannot be judged"
 	case with.Verdict == finding.OK:
 		c.Cures, c.Confidence = &yes, sure
 		c.Text = setting + " cures the leak"

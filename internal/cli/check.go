@@ -56,7 +56,7 @@ table).
 host=64KiB/step. The command's output is its own; the report follows on standard output.
 
 Exit status: 0 no leak; 1 a leak, or above a limit; 4 the command itself failed;
-125 too little to judge, with what would be needed; 2 usage; 130 interrupted.`,
+125 cannot be judged, with what would be needed; 2 usage; 130 interrupted.`,
 		Example: `  strandline check -- python -m pytest tests/soak.py
   strandline check --step-line '^iteration' --warmup 20 -- ./server_test
   strandline check --max-growth 4KiB/step --max-peak host=2GiB -- python train.py

@@ -169,7 +169,7 @@ func (g *globals) exitOf(r *api.CheckRun) int {
 		return exitProblem
 	case r.Verdict == finding.Unknown:
 		for _, m := range r.Missing {
-			g.warn("%stoo little to judge: %s", name, m)
+			g.warn("%scannot be judged: %s", name, m)
 		}
 		return exitCannotJudge
 	}

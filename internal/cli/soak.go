@@ -65,7 +65,7 @@ Lengths are a number of tokens (200), a range of equally likely ones (50-400), o
 log-normal with the median 200, like the prompts of people.
 
 Exit status: 0 no leak; 1 a leak, or above a limit; 4 the server failed in the middle;
-125 too little to judge, with what would be needed; 2 usage, or the server cannot be
+125 cannot be judged, with what would be needed; 2 usage, or the server cannot be
 reached; 130 interrupted.`,
 		Example: `  strandline soak --url http://localhost:8000/v1 --waves 5 --requests 100
   strandline soak --url http://localhost:8000/v1 --requests 2000 --input ~300 --output 1-64 --until-verdict
@@ -284,7 +284,7 @@ func soakExit(g *globals, d *api.Soak) int {
 		return exitCommand
 	case d.Verdict == finding.Unknown:
 		for _, m := range d.Missing {
-			g.warn("too little to judge: %s", m)
+			g.warn("cannot be judged: %s", m)
 		}
 		return exitCannotJudge
 	}
