@@ -31,20 +31,21 @@ for (const [file, words] of [["peak/step-2.pickle", "Too little is recorded to j
     assert.equal(await tab.eval("document.querySelector('#verdict').firstChild.dataset.key"), "verdict", "what is useful stands first");
     assert.equal(verdict, words.startsWith("No") ? "ok" : "unknown");
     const advice = findings.find((f: any) => f.remedies?.length);
-    assert.equal(await tab.eval("document.querySelector('[data-key=remedy]')?.textContent ?? null"), advice ? `to do: ${advice.remedies[0].text}` : null);
+    const tried = advice?.remedies.find((r: any) => r.effect?.saves_bytes > 0);
+    assert.equal(await tab.eval("document.querySelector('[data-key=remedy]')?.textContent ?? null"), advice ? `to do: ${tried ? `${tried.setting}: ${tried.text}` : advice.remedies[0].text}` : null);
   });
 }
 
 const made = steps(folder, 6);
 
-scenario("growth a step is the judged one: what was made once does not grow", made, async ({ tab }) => {
+scenario("growth per file is the judged one: what was made once does not grow", made, async ({ tab }) => {
   const { findings } = json("diagnose", ...made);
   const leaks = findings.find((f: any) => f.kind === "leak");
   assert.equal(leaks.bytes_per_step, 1 << 20);
   assert.equal(findings.find((f: any) => f.kind === "growth").site.line, 5, "and what was made once is a note");
   await tab.until("document.querySelectorAll('#view tbody tr').length === 2 && strandline.state().figures.findings", 60000);
   const cells = await tab.eval<string[][]>("[...document.querySelectorAll('#view tbody tr')].map(tr => [...tr.children].map(e => e.textContent))");
-  const at = (await tab.eval<string[]>("[...document.querySelectorAll('#view thead th')].map(e => e.textContent)")).indexOf("growth a step");
+  const at = (await tab.eval<string[]>("[...document.querySelectorAll('#view thead th')].map(e => e.textContent)")).indexOf("growth per file");
   assert.deepEqual(cells.map((row) => [row[0], row[at]]), [["train.py:9 step", "+1 MiB"], ["train.py:5 step", "–"]]);
 }, { fragment: "#v=compare" });
 
@@ -66,6 +67,38 @@ scenario("ranks stand beside each other", ranks, async ({ tab }) => {
   const rows = await tab.eval<number[][]>("[...document.querySelectorAll('#view tbody tr')].map(r => [...r.querySelectorAll('td[data-bytes]')].map(e => Number(e.dataset.bytes)))");
   assert.deepEqual([0, 1].map((i) => rows.reduce((n, r) => n + r[i]!, 0)), [device(ranks[1]!).requested_bytes, device(ranks[3]!).requested_bytes]);
   for (const [a, b, spread] of rows) assert.equal(spread, Math.abs(a! - b!));
+}, { fragment: "#v=compare" });
+
+const allRanks = [0, 1, 2, 3].flatMap((r) => [2, 4, 6].map((s) => example(`ranks/rank${r}-step-${s}.pickle`)));
+
+scenario("each rank step by step, and all at the newest step, with the figures of compare", allRanks, async ({ tab }) => {
+  const { groups } = json("compare", ...allRanks);
+  const { findings } = json("diagnose", ...allRanks);
+  await tab.until("document.querySelector('[data-key=process]')?.value === '-1'", 20000);
+  type Row = [string, ...(number | null)[]];
+  const table = (): Promise<Row[]> => tab.eval<Row[]>("[...document.querySelectorAll('#view tbody tr')].map(r => [r.children[0].title || r.children[0].textContent, ...[...r.querySelectorAll('td')].map(e => e.dataset.bytes === undefined ? null : Number(e.dataset.bytes))])");
+  const figures = async (label: string): Promise<(number | null)[]> => (await table()).find(([name]) => name === label)!.slice(1) as (number | null)[];
+  const label = (s: any): string => `${s.file.split("/").pop()}:${s.line} ${s.function}`;
+  for (const [i, g] of groups.entries()) {
+    for (const s of g.sites) assert.equal((await figures(label(s)))[i], s.bytes.at(-1), `${g.process}, ${label(s)}`);
+  }
+  for (const [i, g] of groups.entries()) {
+    await tab.eval(`(e => { e.value = "${i}"; e.dispatchEvent(new Event("change")) })(document.querySelector("[data-key=process]"))`);
+    await tab.until(`document.querySelector("[data-key=process]").value === "${i}" && /most growth/.test(document.querySelector("#view thead th").textContent)`);
+    await tab.until(`strandline.state().figures.strips?.rows.length === ${g.files.length}`);
+    assert.equal((await table()).length, g.sites.length);
+    for (const s of g.sites) {
+      const judged = findings.find((f: any) => f.severity !== "info" && f.process === g.process && f.site?.line === s.line && f.bytes_per_step);
+      assert.deepEqual((await figures(label(s))).slice(0, g.files.length + 1), [...s.bytes, judged?.bytes_per_step ?? 0], `${g.process}, ${label(s)}`);
+    }
+    const heads = await tab.eval<string[]>("[...document.querySelectorAll('#view thead th')].map(e => e.textContent)");
+    assert.deepEqual(heads.slice(1, g.files.length + 2), ["2", "4", "6", "growth per file"]);
+    // Histories that go on are drawn on one axis: each snapshot stands where it was taken.
+    const { rows, events } = (await tab.state()).figures.strips;
+    const counts = g.files.map((f: string) => device(f).events);
+    assert.equal(events, Math.max(...rows.map((r: any, n: number) => r.offset + counts[n])));
+    assert.ok(rows.every((r: any, n: number) => n === 0 || r.offset + counts[n] > rows[n - 1].offset + counts[n - 1]), `${JSON.stringify(rows)} of ${counts}`);
+  }
 }, { fragment: "#v=compare" });
 
 scenario("a finding of one of several ranks names it", ranks, async ({ tab }) => {
@@ -190,8 +223,9 @@ scenario("the strip names the worst finding, and leads to it", [example("out-of-
   assert.match(await tab.eval("document.getElementById('verdict').textContent"), new RegExp(worst.title.slice(0, 40)));
   for (const key of ["request_bytes", "largest_free_bytes", "device_free_bytes"]) assert.equal(await figure(tab, `#verdict [data-key=${key}]`), worst.evidence[key], key);
   assert.equal(await tab.eval("document.querySelector(\"[data-key='view findings']\").textContent"), `Findings ${others.length + 1}`);
-  assert.match(await tab.eval("document.querySelector(\"[data-key=remedy]\").textContent"), new RegExp(`^to do: ${worst.remedies[0].text.slice(0, 40)}`));
-  assert.match(await tab.eval("document.querySelector('#verdict .worst').textContent"), /^out of memory: /);
+  const tried = worst.remedies.find((r: any) => r.effect && !r.effect.runs_out);
+  assert.equal(await tab.eval("document.querySelector(\"[data-key=remedy]\").textContent"), `to do: ${tried.setting}: ${tried.text}`, "what was tried and helps stands first");
+  assert.match(await tab.eval("document.querySelector('#verdict .worst').textContent"), /^memory ran out: /, "what happened stands there once");
   await tab.click("#verdict .worst");
   await tab.until("strandline.state().view === 'findings'");
   assert.equal(await tab.eval("document.querySelector('.findings article h2').textContent"), worst.title);
@@ -202,7 +236,7 @@ scenario("two runs begin together, and are distinguished by their difference", [
   await tab.until("document.querySelector('[data-key=runs]')", 20000);
   assert.equal(await tab.eval("document.querySelector('[data-key=runs]').textContent"), "separate runs");
   const heads = await tab.eval<string[]>("[...document.querySelectorAll('#view thead th')].map(e => e.textContent)");
-  assert.ok(heads.includes("difference") && !heads.includes("growth a step"), `${heads}`);
+  assert.ok(heads.includes("difference") && !heads.includes("growth per file"), `${heads}`);
   // What has no stack is named by the cause, as in compare; what lives at peaks alone has a row.
   const changed = json("compare", "--runs", example("change/before.pickle.gz"), example("change/after.pickle.gz")).runs.sites;
   assert.deepEqual(changed.filter((s: any) => !s.file).map((s: any) => s.missing), ["autograd thread"]);

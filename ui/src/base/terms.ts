@@ -17,7 +17,7 @@ export const terms: Record<string, string> = {
   "freed later": "live here, and freed before the snapshot",
   "site peak": "the most that this site had at once, at whatever event",
   survivors: "allocations of the first file that live in the last",
-  "growth a step": "as the findings judge it: what was made once and stays does not grow",
+  "growth per file": "from one file to the next, as the findings judge it: what was made once and stays does not grow",
   peak: "the moment at which most was live at once",
   segment: "one reservation from the driver",
   block: "a piece of a segment, with what the allocator added to the request",

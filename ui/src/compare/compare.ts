@@ -168,7 +168,7 @@ export class Compare {
     const a = (r: SiteRow): number => Math.round(judged.get(r.key) ?? 0);
     const allocations = ({ site }: SiteRow): number => site.count[site.count.length - 1]!;
     return [
-      { name: "growth a step", of: a, show: (r) => (a(r) === 0 ? "–" : delta(a(r))), bytes: true },
+      { name: "growth per file", of: a, show: (r) => (a(r) === 0 ? "–" : delta(a(r))), bytes: true },
       { name: "survivors", of: (r) => r.site.survivors, show: (r) => (r.site.survivors ? count(r.site.survivors) : "–"), wide: true },
       { name: "allocations", of: allocations, show: (r) => count(allocations(r)), wide: true },
     ];

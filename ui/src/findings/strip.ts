@@ -3,10 +3,10 @@
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, plural } from "../base/format.ts";
 import type { Judgment } from "./wire.ts";
-import { kindName } from "./words.ts";
+import { kindBefore } from "./words.ts";
 
 const shown: [key: string, name: string][] = [
-  ["request_bytes", "requested"],
+  ["request_bytes", "the failed request"],
   ["largest_free_bytes", "largest free piece"],
   ["device_free_bytes", "free on the device"],
 ];
@@ -23,6 +23,12 @@ function failed(f: Judgment): Node[] {
 /** Verdicts in words, for strips whose worst finding is a note. */
 const judged: Record<string, string> = { ok: "No leak found.", unknown: "Too little is recorded to judge growth." };
 
+/** The remedy to try first: a setting that was tried on the recording and helps, else the first. */
+function remedyFirst({ remedies }: Judgment): string | undefined {
+  const tried = remedies?.find((r) => r.effect && !r.effect.runs_out && ((r.effect.left_bytes ?? 0) > 0 || r.effect.saves_bytes > 0));
+  return tried?.setting ? `${tried.setting}: ${tried.text}` : remedies?.[0]?.text;
+}
+
 /** Draws the strip; go is called with the finding that is chosen. What has not been judged is not shown. */
 export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, verdict: string, many: boolean, go: (i: number) => void): void {
   root.hidden = findings === null;
@@ -34,11 +40,11 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
   const who = [worst.process, many && worst.device !== null ? `device ${worst.device}` : ""].filter(Boolean).join(", ");
   const others = findings.length - 1;
   const advice = findings.findIndex((f) => f.remedies?.length);
-  const todo = findings[advice]?.remedies?.[0]?.text;
+  const todo = findings[advice] && remedyFirst(findings[advice]);
   const said = (text: string): boolean => worst.title.includes(text);
   fill(
     root,
-    h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("b", {}, `${kindName(worst.kind)}: `), worst.title),
+    h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("b", {}, kindBefore(worst)), worst.title),
     failed(worst),
     worst.bytes && !said(bytes(worst.bytes)) ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
     where && !said(where) ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,

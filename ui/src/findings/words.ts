@@ -33,7 +33,7 @@ export const evidenceWords: Record<string, string> = {
   private_free_bytes: "free in private pools",
   private_reserved_bytes: "reserved by private pools",
   releasable_bytes: "releasable",
-  request_bytes: "requested by the allocation that failed",
+  request_bytes: "the failed request",
   requested_bytes: "requested",
   reserved_bytes: "reserved",
   rounds: "intervals with growth that lasted",
@@ -52,6 +52,12 @@ export const evidenceWords: Record<string, string> = {
 
 /** A kind of finding in words. */
 export const kindName = (kind: string): string => (kind === "oom" ? "out of memory" : kind.replaceAll("-", " "));
+
+/** The kind before a title, unless that begins with what it is. */
+export function kindBefore({ kind, title }: { kind: string; title: string }): string {
+  const begins = title.toLowerCase().replace(/^(the|an?) /, "");
+  return begins.startsWith(kindName(kind)) || (kind === "oom" && begins.startsWith("memory ran out")) ? "" : `${kindName(kind)}: `;
+}
 
 /** A key of evidence in words. */
 export const evidenceName = (key: string): string => evidenceWords[key] ?? key.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ");
