@@ -27,6 +27,21 @@ export const figure = (tab: Tab, selector: string): Promise<number> => tab.eval(
 /** What inspect prints about a file's first device. */
 export const device = (file: string): any => json("inspect", file).devices[0];
 
+/** Shows the page in a system's own few colors. */
+export async function forceColors(tab: Tab): Promise<void> {
+  await tab.send("Emulation.setEmulatedMedia", { features: [{ name: "forced-colors", value: "active" }] });
+  await tab.until("matchMedia('(forced-colors: active)').matches");
+}
+
+/** What a style of all elements that match is. */
+export const styles = (tab: Tab, selector: string, what: string): Promise<string[]> => tab.eval(`[...document.querySelectorAll(${JSON.stringify(selector)})].map(e => getComputedStyle(e).${what})`);
+
+/** The view that is open is told from the others where colors are the system's. */
+export async function openShows(tab: Tab): Promise<void> {
+  const [open] = await styles(tab, "#tabs [aria-current]", "borderBottomColor");
+  assert.ok(open && !(await styles(tab, "#tabs button:not([aria-current])", "borderBottomColor")).includes(open), `the open view has ${open}`);
+}
+
 /** Ends a program and starts it again at the same port: once the page asks, it must say so, and ask no more by itself. */
 export async function startedAgain(tab: Tab, server: Server, command: string[], ask: () => Promise<void>): Promise<void> {
   await server.stop();

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { pause } from "./browser.ts";
-import { clean, device } from "./checks.ts";
+import { clean, device, forceColors, openShows, styles } from "./checks.ts";
 import { last, leak, point, scenario } from "./scenario.ts";
 
 scenario("a narrow window has no horizontal scroll", [last], async ({ tab }) => {
@@ -31,12 +31,10 @@ scenario("nothing overlaps or scrolls sideways at 900 pixels, whatever the view"
 }, { width: 900 });
 
 scenario("forced colors keep swatches, and show which view is open", [last], async ({ tab }) => {
-  await tab.send("Emulation.setEmulatedMedia", { features: [{ name: "forced-colors", value: "active" }] });
+  await forceColors(tab);
   await pause(200);
-  const colors = (selector: string, what: string): Promise<string[]> => tab.eval(`[...document.querySelectorAll(${JSON.stringify(selector)})].map(e => getComputedStyle(e).${what})`);
-  assert.ok(new Set(await colors("tbody .sw", "backgroundColor")).size > 3);
-  const [open] = await colors("#tabs [aria-current]", "borderBottomColor");
-  assert.ok(!(await colors("#tabs button:not([aria-current])", "borderBottomColor")).includes(open!));
+  assert.ok(new Set(await styles(tab, "tbody .sw", "backgroundColor")).size > 3);
+  await openShows(tab);
   for (const view of ["allocator", "sites", "whatif", "findings", "timeline"]) {
     await tab.click(`[data-key='view ${view}']`);
     await tab.settled();
@@ -53,6 +51,8 @@ scenario("a printed sheet has the verdict, the picture, the whole table and no c
   for (const part of ["#tabs", "#right", "#rail .box", "#tools button", "#view .bar .end", "#inspector .acts"]) assert.ok(!(await seen(part)), part);
   const [sheet, room] = await tab.eval<[number, number]>(`["#rail .sheet", "#main"].map(s => document.querySelector(s).getBoundingClientRect().width)`);
   assert.ok(Math.abs(sheet - room) < 1, `the picture takes ${sheet} of ${room} pixels`);
+  const [end, table, below] = await tab.eval<number[]>(`[["#inspector", "bottom"], ["#view tbody", "top"], ["#rail", "bottom"]].map(([s, edge]) => document.querySelector(s).getBoundingClientRect()[edge])`);
+  assert.ok(below! <= end! && end! <= table!, `what is at the cursor, which ends at ${end}, stands between the picture, to ${below}, and the table, from ${table}`);
   const { scrolls, inked } = await tab.eval<any>(`({ scrolls: [...document.querySelectorAll("#main *")].filter(e => e.scrollHeight > e.clientHeight + 2 && ["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowY) && !e.closest(".unseen, th")).map(e => e.className), inked: new Set(document.querySelector("#rail .sheet").getContext("2d").getImageData(0, 200, 600, 1).data).size })`);
   assert.deepEqual(scrolls, []);
   assert.ok(inked > 10, "the picture is drawn");

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Browser, chromium, type Tab } from "./browser.ts";
-import { clean, shoot, startedAgain } from "./checks.ts";
+import { clean, forceColors, openShows, shoot, startedAgain, styles } from "./checks.ts";
 import { json, start, type Server } from "./server.ts";
 
 const skip = chromium ? false : "Chromium is missing";
@@ -191,6 +191,16 @@ scenario("training in the dark, and what cannot be planned", ["plan", "train", "
   await tab.eval("(e => { e.value = 'No-Such-Model'; e.dispatchEvent(new Event('input', { bubbles: true })) })(document.querySelector(\"[data-key='flag model']\"))");
   await tab.until("/No-Such-Model/.test(document.getElementById('banner').textContent) && document.querySelector('.stale')");
 }, { dark: true });
+for (const [name, args] of [["a server", deepseek], ["a step", rl]] as const) {
+  scenario(`forced colors keep the bars of ${name}, and show what is planned`, args, async (tab) => {
+    await forceColors(tab);
+    await openShows(tab);
+    const bars = await styles(tab, "#answer .bar:not(.may)", "backgroundColor");
+    const page = (await styles(tab, "#answer", "backgroundColor"))[0]!;
+    assert.ok(bars.length > 2 && !bars.includes(page), `bars have ${bars} on ${page}`);
+    await clean(tab);
+  });
+}
 scenario("narrow", rl, async (tab) => {
   assert.ok(await tab.eval("document.documentElement.scrollWidth <= innerWidth && document.getElementById('answer').scrollWidth <= document.getElementById('answer').clientWidth"));
 }, { width: 1000, height: 700 });

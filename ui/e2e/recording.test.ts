@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { execFileSync } from "node:child_process";
 import { pause, type Tab } from "./browser.ts";
-import { clean, figure, shoot, startedAgain } from "./checks.ts";
+import { clean, figure, forceColors, openShows, shoot, startedAgain, styles } from "./checks.ts";
 import { browser, scenarios, skip } from "./recorded.ts";
 import { binary, example, json, serve } from "./server.ts";
 
@@ -335,6 +335,17 @@ for (const dark of [false, true]) {
     await tab.key("Escape");
   }, { dark });
 }
+
+scenario("forced colors keep swatches, and show which view is open", several, async (tab) => {
+  await forceColors(tab);
+  for (const key of ["2", "3", "1"]) {
+    await tab.key(key);
+    await tab.until(settled);
+    await openShows(tab);
+    await clean(tab);
+  }
+  assert.ok(new Set(await styles(tab, "#view tbody .sw", "backgroundColor")).size > 1, "swatches");
+});
 
 scenario("narrow", several, async (tab) => {
   for (const key of ["2", "3", "1"]) {

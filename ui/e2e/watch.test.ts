@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Tab } from "./browser.ts";
-import { clean, figure, shoot, startedAgain } from "./checks.ts";
+import { clean, figure, forceColors, openShows, shoot, startedAgain, styles } from "./checks.ts";
 import { began, device, frame, GiB, MiB, process as made, sample, write } from "./made.ts";
 import { browser, scenarios, skip } from "./recorded.ts";
 import { binary, json, serve } from "./server.ts";
@@ -272,6 +272,20 @@ scenario("dark", node, async (tab) => {
     await clean(tab);
   }
 }, { dark: true });
+
+scenario("forced colors keep swatches and shares, and show which view is open", node, async (tab) => {
+  await forceColors(tab);
+  for (const key of ["2", "3", "4", "1"]) {
+    await tab.key(key);
+    await tab.until(settled);
+    await openShows(tab);
+    await clean(tab);
+  }
+  assert.ok(new Set(await styles(tab, "#view tbody .sw", "backgroundColor")).size > 1, "swatches");
+  const page = (await styles(tab, "body", "backgroundColor"))[0]!;
+  const shares = await styles(tab, "#view .shares .sw", "backgroundColor");
+  assert.ok(shares.length > 0 && !shares.includes(page), `shares have ${shares} on ${page}`);
+});
 
 scenario("900 pixels wide", node, async (tab) => {
   for (const key of ["1", "2", "3", "4"]) {

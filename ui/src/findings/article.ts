@@ -6,7 +6,7 @@ import { base, bytes, count } from "../base/format.ts";
 import { purposes } from "../base/names.ts";
 import { stackList } from "../base/stack.ts";
 import type { Judgment } from "./wire.ts";
-import { evidenceName, holders, holderWords, kindName } from "./words.ts";
+import { evidenceName, holders, holderWords, kindName, marked } from "./words.ts";
 
 const severities = { problem: "problem", warning: "warning", info: "note" };
 
@@ -40,10 +40,10 @@ export function article(f: Judgment, acts: (Node | null)[], act: (setting: strin
     "article",
     { tabindex: "0", "aria-label": "Finding" },
     h("h2", {}, f.title),
-    (f.detail ?? []).map((d) => h("p", {}, d)),
+    (f.detail ?? []).map((d) => h("p", {}, marked(d))),
     h("div", { class: "acts" }, acts),
     f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
-    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? [h("pre", { tabindex: "0" }, r.setting), act(r.setting)] : null])] : null,
+    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, marked(r.text)), r.setting ? [h("pre", { tabindex: "0" }, r.setting), act(r.setting)] : null])] : null,
     keptBy(f),
     f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x, n) => ({ ...x, origin: f.origins?.[n] })), "")] : null,
     f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? placeOf(s) : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,

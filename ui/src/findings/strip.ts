@@ -3,7 +3,7 @@
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, plural } from "../base/format.ts";
 import type { Judgment } from "./wire.ts";
-import { kindBefore } from "./words.ts";
+import { kindBefore, marked } from "./words.ts";
 
 const shown: [key: string, name: string][] = [
   ["request_bytes", "the failed request"],
@@ -49,7 +49,7 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
     worst.bytes && !said(bytes(worst.bytes)) ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
     where && !said(where) ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,
     who ? h("span", {}, who) : null,
-    todo ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: todo, onclick: () => go(advice) }, h("b", {}, "to do: "), todo) : null,
+    todo ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: todo.replaceAll("`", ""), onclick: () => go(advice) }, h("b", {}, "to do: "), marked(todo)) : null,
     worst.severity === "info" && judged[verdict] ? h("span", { "data-key": "judged" }, judged[verdict]) : null,
     others > 0 ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => go(1) }, plural(others, "other finding")) : null,
   );

@@ -1,5 +1,6 @@
 // The figures of evidence in words.
 
+import { h } from "../base/dom.ts";
 import { base, count } from "../base/format.ts";
 
 export const evidenceWords: Record<string, string> = {
@@ -52,6 +53,9 @@ export const evidenceWords: Record<string, string> = {
 
 /** A kind of finding in words. */
 export const kindName = (kind: string): string => (kind === "oom" ? "out of memory" : kind.replaceAll("-", " "));
+
+/** A text in which commands stand between backquotes. */
+export const marked = (text: string): (Node | string)[] => text.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));
 
 /** The kind before a title, unless that begins with what it is. */
 export function kindBefore({ kind, title }: { kind: string; title: string }): string {

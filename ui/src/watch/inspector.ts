@@ -3,6 +3,7 @@
 
 import { byId, fill, h } from "../base/dom.ts";
 import { bytes, count, delta, utc } from "../base/format.ts";
+import { marked } from "../findings/words.ts";
 import { moment } from "./bands.ts";
 import { commandsOf, command } from "./commands.ts";
 import { loadAt } from "./load.ts";
@@ -77,7 +78,7 @@ function verdict(): Node[] {
     h("h2", {}, "verdict"),
     h("p", { class: `title ${f.severity}` }, f.title),
     (f.detail ?? []).map((d) => h("p", { class: "muted" }, d)),
-    (f.remedies ?? []).map((r) => h("p", {}, r.text.replaceAll("`", ""))),
+    (f.remedies ?? []).map((r) => h("p", {}, marked(r.text))),
     commands.map(command),
     h("button", { type: "button", class: "link", "data-key": "whole finding", onclick: () => set({ view: "findings", finding: i, sub: f.subject }, true) }, "the evidence"),
   ].flat();
