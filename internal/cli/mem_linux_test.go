@@ -64,7 +64,7 @@ func TestMem(t *testing.T) {
 		t.Errorf("exit status %d: %s", code, stdout)
 	}
 	p.Tell("give")
-	if d = mem(t, p, exitOK, "resume"); *d.Device.Released != -3*tag || d.Tags[0].State != state.Active {
+	if d = mem(t, p, exitOK, "resume"); *d.Device.Released != -3*tag || d.Tags[0].State != state.Active || d.Kept != tag {
 		t.Errorf("%+v", d)
 	}
 	p.Tell("check")
