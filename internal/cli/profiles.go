@@ -89,6 +89,8 @@ func (g *globals) profile(ctx context.Context, path string) (*profiles.File, err
 			return nil, ctx.Err()
 		case errors.Is(err, profiles.ErrOther):
 			return nil, nil
+		case err != nil && g.statesMore(ctx, path):
+			return nil, nil
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}

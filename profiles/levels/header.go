@@ -1,6 +1,7 @@
 package levels
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ type header struct {
 	unit   string // what that column counts, if it holds no times
 	groups []int  // columns that name a process or a device
 	levels []level
+	reason error // why there are no levels, where it is clear what is missing
 }
 
 // A level is a column of sizes.
@@ -26,6 +28,7 @@ type level struct {
 	column   int
 	factor   float64 // bytes of a number without a unit
 	capacity int     // the column that states the most it can be; -1 if there is none
+	left     bool    // the column states what is left of the capacity
 	most     float64 // bytes of a number without a unit in that column
 }
 
@@ -99,7 +102,7 @@ func headerOf(names, row []string) header {
 		h.clock = clockOf(h.names[h.time], row[h.time])
 	}
 	var sizes, plain []int
-	capacity := -1
+	capacity, left := -1, -1
 	for i, name := range h.names {
 		if i == h.time || i >= len(row) {
 			continue
@@ -112,11 +115,18 @@ func headerOf(names, row []string) header {
 		case capacityName.MatchString(name) && memoryName.MatchString(name):
 			capacity = i
 		case freeName.MatchString(name): // what is left, not what is held
+			if memoryName.MatchString(name) {
+				left = i
+			}
 		case memoryName.MatchString(name):
 			sizes = append(sizes, i)
 		default:
 			plain = append(plain, i)
 		}
+	}
+	if len(sizes) == 0 && left >= 0 {
+		h.fromLeft(left, capacity)
+		return h
 	}
 	if len(sizes) == 0 {
 		// names such as "value", or those of the processes
@@ -131,6 +141,57 @@ func headerOf(names, row []string) header {
 	}
 	for _, i := range sizes {
 		h.levels = append(h.levels, level{name: h.names[i], column: i, factor: factorOf(h.names[i]), capacity: capacity, most: most})
+	}
+	return h
+}
+
+// fromLeft is what a table states that has no more than what is left, and of what.
+func (h *header) fromLeft(left, capacity int) {
+	if capacity < 0 {
+		h.reason = fmt.Errorf("the column %q states what is left, not what is held: add what is in use (memory.used of nvidia-smi), or the total beside it", h.names[left])
+		return
+	}
+	name := h.names[capacity] + " less " + h.names[left]
+	h.levels = []level{{name: name, column: left, factor: factorOf(h.names[left]), capacity: capacity, most: factorOf(h.names[capacity]), left: true}}
+}
+
+// smiTime is how nvidia-smi --query-gpu writes times.
+var smiTime = lazyregexp.New(`^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}$`)
+
+// smiHeader is the header of a table that nvidia-smi wrote without one. Columns whose cells
+// state a size are levels, but for the largest of several, which is taken for the total;
+// what is a small number or a name is that of a device.
+func smiHeader(row []string) header {
+	h := header{names: make([]string, len(row)), clock: clockOf("", row[0])}
+	total, most := -1, 0.0
+	var sizes []int
+	for i, cell := range row {
+		h.names[i] = unnamedColumn + strconv.Itoa(i+1)
+		if i == 0 {
+			continue
+		}
+		x, _, ok := parseSize(cell, 1)
+		_, err := strconv.Atoi(cell)
+		switch {
+		case ok && strings.HasSuffix(cell, "iB"):
+			if sizes = append(sizes, i); x > most {
+				total, most = i, x
+			}
+		case err == nil && len(cell) < 3, !ok && !strings.ContainsAny(cell, "%[") && !strings.HasSuffix(cell, " W") && !strings.HasSuffix(cell, "MHz"):
+			h.names[i] = "device"
+			h.groups = append(h.groups, i)
+		}
+	}
+	if len(sizes) < 2 {
+		total = -1
+	}
+	for _, i := range sizes {
+		if i != total {
+			h.levels = append(h.levels, level{name: "GPU memory, " + h.names[i], column: i, factor: 1, capacity: total, most: 1})
+		}
+	}
+	if len(h.levels) == 0 {
+		h.reason = fmt.Errorf("its columns, %d of them, have neither names nor units: let nvidia-smi write them, with --format=csv instead of noheader and nounits", len(row))
 	}
 	return h
 }
@@ -179,6 +240,9 @@ func (h *header) read(cells []string, out []cell) bool {
 			if v, _, ok := parseSize(cells[l.capacity], l.most); ok {
 				out[i].limit = v
 			}
+		}
+		if l.left {
+			out[i].bytes = out[i].limit - out[i].bytes
 		}
 	}
 	return true

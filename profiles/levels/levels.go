@@ -31,7 +31,7 @@ func Is(head []byte) bool {
 	full := bytes.Count(head, []byte("\n"))
 	t, err := newTable(bufio.NewReader(bytes.NewReader(head)))
 	if err != nil {
-		return false
+		return t != nil && err == t.header.reason
 	}
 	for t.rows < 20 && t.lines < max(full, 1) && t.row() == nil {
 	}
@@ -42,7 +42,10 @@ func Is(head []byte) bool {
 // read is counted and left out.
 func Read(r io.Reader) (*profiles.File, error) {
 	t, err := newTable(bufio.NewReaderSize(r, 64<<10))
-	if err != nil {
+	switch {
+	case err != nil && t != nil && err == t.header.reason:
+		return nil, err
+	case err != nil:
 		return nil, profiles.ErrOther
 	}
 	f := &profiles.File{Format: profiles.Levels}
@@ -97,7 +100,10 @@ func newTable(in *bufio.Reader) (*table, error) {
 		return nil, profiles.ErrOther
 	}
 	names := t.split(first)
-	if unnamed(names) {
+	if smiTime.MatchString(names[0]) && t.delimiter == ',' && len(names) > 1 {
+		t.pending = names
+		t.header = smiHeader(names)
+	} else if unnamed(names) {
 		t.pending = names
 		t.header = headerOf(nil, names)
 	} else if _, ok := parseClock(names[0]); ok {
@@ -109,6 +115,9 @@ func newTable(in *bufio.Reader) (*table, error) {
 		}
 		t.pending = t.split(second)
 		t.header = headerOf(names, t.pending)
+	}
+	if t.header.reason != nil {
+		return t, t.header.reason
 	}
 	if t.header.time < 0 || len(t.header.levels) == 0 || t.delimiter == ' ' && !t.header.ofMemory() {
 		return nil, profiles.ErrOther

@@ -1,6 +1,7 @@
 package levels
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -49,6 +50,10 @@ func TestRead(t *testing.T) {
 		{"white space, comments, the header once more", "# by hand\ntime rss\n0 1\n\ntime rss\n5 2\n", []column{{"", "rss", []float64{0, 5}, []float64{1, 2}, 0}}},
 		{"decimal commas", "Zeit;RSS_MB\n01.11.2026 00:00:00;2002,5\n01.11.2026 00:01:00;2002,875\n",
 			[]column{{"", "RSS_MB", []float64{0, 60}, []float64{2002.5 * (1 << 20), 2002.875 * (1 << 20)}, 0}}},
+		{"nvidia-smi without its header", "2026/11/22 10:00:00.123, 0, NVIDIA H100 80GB HBM3, 3 %, 10 MiB, 100 MiB\n2026/11/22 10:00:05.123, 0, NVIDIA H100 80GB HBM3, [N/A], 12 MiB, 100 MiB\n",
+			[]column{{"", "GPU memory, column 5", []float64{0, 5}, []float64{10 << 20, 12 << 20}, 100 << 20}}},
+		{"what is left of a total", "timestamp, memory.free [MiB], memory.total [MiB]\n2026/11/22 10:00:00.123, 90 MiB, 100 MiB\n2026/11/22 10:00:05.123, 88 MiB, 100 MiB\n",
+			[]column{{"", "memory.total [MiB] less memory.free [MiB]", []float64{0, 5}, []float64{10 << 20, 12 << 20}, 100 << 20}}},
 		{"quotes and a byte order mark", "\ufefftime,\"rss, bytes\"\r\n0,\"1,024\"\r\n1,2048\r\n", []column{{"", "rss, bytes", []float64{0, 1}, []float64{1024, 2048}, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,6 +132,22 @@ func TestIsNot(t *testing.T) {
 	}
 }
 
+// TestReasons: where it is clear what a table lacks, the error names the column and says
+// what to do.
+func TestReasons(t *testing.T) {
+	for text, want := range map[string]string{
+		"timestamp, memory.free [MiB]\n2026/11/22 10:00:00.123, 90 MiB\n2026/11/22 10:00:05.123, 88 MiB\n": `the column "memory.free [MiB]" states what is left, not what is held: add what is in use`,
+		"2026/11/22 10:00:00.123, 0, 4000, 81559\n2026/11/22 10:00:05.123, 0, 4050, 81559\n":               "have neither names nor units: let nvidia-smi write them",
+	} {
+		if !Is([]byte(text)) {
+			t.Errorf("is not taken for a table: %q", text)
+		}
+		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func TestBadRows(t *testing.T) {
 	f, err := Read(strings.NewReader("time,rss\n0,1\n1,2\noops\n2,x\n3,4\n4"))
 	if err != nil {
@@ -151,7 +172,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		is := Is(data)
 		file, err := Read(strings.NewReader(string(data)))
-		if is && err != nil {
+		if is && errors.Is(err, profiles.ErrOther) {
 			t.Errorf("is a table, and cannot be read: %v", err)
 		}
 		if err != nil {
