@@ -86,7 +86,7 @@ func (o *checkOptions) flags(c *cobra.Command) {
 	f.StringVar(&o.warmUp, "warmup", "", "leave out the first `N` steps, or those of a time such as 30s (default: what grows only at first)")
 	f.StringVar(&o.steps, "steps-from", "auto", "count as steps `SOURCE`: call (of strandline.step), optimizer, annotation:NAME, MODULE:FUNCTION, time (none), or auto")
 	f.StringVar(&o.line, "step-line", "", "count as a step each line of the command's output that matches `REGEXP`")
-	f.BoolVar(&o.untilVerdict, "until-verdict", false, "stop the command as soon as the verdict is clear")
+	f.BoolVar(&o.untilVerdict, "until-verdict", false, "stop the command as soon as the verdict is clear, or after an hour (--at-most)")
 	f.DurationVar(&o.most, "at-most", 0, "stop the command after the time `D`, such as 10m, and judge what there is")
 	f.BoolVar(&o.skipFailures, "skip-failures", false, "exit with 125 instead of 4 if the command itself fails, so that git bisect skips the commit")
 	f.StringVarP(&o.dir, "out", "o", "", "keep the recording, with its snapshots, in the new folder `DIR`")
@@ -97,7 +97,11 @@ func (o *checkOptions) flags(c *cobra.Command) {
 	o.ciOutput.flags(f)
 }
 
-// check returns what is wrong with the options.
+// mostUntilVerdict is how long a command runs at most with --until-verdict: the verdict on
+// some is never clear, and they need not end by themselves.
+const mostUntilVerdict = time.Hour
+
+// check returns what is wrong with the options, and completes them.
 func (o *checkOptions) check(c *cobra.Command) (err error) {
 	if len(o.abs) > 0 {
 		o.ab = o.abs[0]
@@ -125,6 +129,9 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 		return fmt.Errorf("the command to run must follow --: strandline check -- %s", strings.Join(o.command, " "))
 	case c.Flags().Changed("at-most") && o.most <= 0:
 		return fmt.Errorf("--at-most %s: want a time above 0", o.most)
+	}
+	if o.untilVerdict && o.most == 0 {
+		o.most = mostUntilVerdict
 	}
 	seen := map[string]bool{}
 	for _, text := range o.named {
