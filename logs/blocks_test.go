@@ -64,7 +64,11 @@ func TestQuickReadingChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want.Lines != int64(bytes.Count(text, []byte("\n"))) || want.Empty() {
+		lines := int64(bytes.Count(text, []byte("\n")))
+		if !bytes.HasSuffix(text, []byte("\n")) {
+			lines++
+		}
+		if want.Lines != lines || want.Empty() {
 			t.Fatalf("seed %d: %d lines, %d messages, %d statements", seed, want.Lines, want.OOM.Count, len(want.Failures))
 		}
 		for name, r := range map[string]func() (Text, error){

@@ -270,6 +270,7 @@ func (s *finder) read(in *lines, quick bool) {
 		line, hits, more = in.line()
 		s.line(line, hits)
 	}
+	s.number += in.counted()
 }
 
 // line takes the next line of the text, or another piece of it, with the words that end in it.

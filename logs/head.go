@@ -1,6 +1,9 @@
 package logs
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // A head is how a message begins.
 type head struct {
@@ -204,11 +207,17 @@ func lastCapitals(text []byte) []byte {
 	return text[n:]
 }
 
+// headlessWords are those of which one is in a message that is known by its figures alone.
+var headlessWords = [][]byte{[]byte("lloc"), []byte("capac"), []byte("reserved"), []byte("cached)"), []byte("accordingto")}
+
 // headless reports whether a text has figures of a message, though its head is cut
 // off.
 func (p *parser) headless(text []byte) bool {
 	if bytes.IndexByte(text, 'B') < 0 && !bytes.Contains(text, []byte("bytes")) {
 		return false // no size, as in the prefixes of logs
+	}
+	if !slices.ContainsFunc(headlessWords, func(word []byte) bool { return bytes.Contains(text, word) }) {
+		return false
 	}
 	before := p.figures
 	o := p.parse(head{}, text)

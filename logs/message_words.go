@@ -17,7 +17,7 @@ var messageWords = []messageWord{
 	{"capac", []string{"capac"}, nil},
 	{"bypytorch", []string{"by PyTorch"}, nil},
 	{"exceedallowed", []string{"exceed allowed"}, nil},
-	{"outofmemory", []string{"out of memory"}, nil},
+	{"outofmemory", []string{"out of memory"}, notOfKernel},
 	{"outofmemoryerror", []string{"OutOfMemoryError"}, nil},
 	{"calloc", []string{"calloc"}, nil},
 	{"mpsalloc", []string{"MPS alloc"}, nil},
@@ -35,6 +35,9 @@ func (w *messageWord) matches(line []byte, end int) bool {
 	}
 	return false
 }
+
+// notOfKernel reports whether a text is not what the kernel writes behind the words.
+func notOfKernel(rest []byte) bool { return !hasPrefix(rest, ": Kill") }
 
 // beginsToAllocate reports whether a text begins with "to allocate", as far as it
 // goes.

@@ -32,6 +32,9 @@ var worst = []struct {
 	{"kernel", func(n int) string {
 		return fmt.Sprintf("[5.1] [ %d]     0    10     9000      256    45056        0             0 invoked oom-killer\n", n)
 	}},
+	{"kills", func(n int) string {
+		return fmt.Sprintf("[ %d.1] python3 invoked oom-killer: gfp_mask=0x140cca, order=0, oom_score_adj=0\n[ %d.2] Memory cgroup out of memory: Killed process %d (python3) total-vm:%dkB, anon-rss:9000000kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:100kB oom_score_adj:0\n", n, n, n, n)
+	}},
 	{"table", func(int) string {
 		return "| Allocated memory      |   1024 KiB |   1024 KiB |   1024 KiB |      0 B   |\n"
 	}},
