@@ -20,8 +20,12 @@ import (
 	"strandline/plan/rl"
 )
 
-// mostGroups is how many groups a trace is divided into at most.
-const mostGroups = 12
+// The bounds of a trace: how many groups it is divided into, and how many hand-overs of a
+// process are compared, the last ones.
+const (
+	mostGroups = 12
+	mostDone   = 10000
+)
 
 // Traced lays a trace that was made with --gpu beside the phases of a plan, a process at a
 // time. Calls of the driver have no tags: memory that is always handed over together is a
@@ -47,6 +51,10 @@ func Traced(p *rl.Phases, trace *recording.Run, device int, names map[string]str
 func traceOf(p *rl.Phases, trace *recording.Run, pid int, done []recording.HandOver, alone bool, device int, names map[string]string) (*Check, error) {
 	c := newCheck(p, pid, device)
 	c.ByCalls = true
+	if len(done) > mostDone {
+		c.Notes = append(c.Notes, fmt.Sprintf("of %d hand-overs, the last %d are compared", len(done), mostDone))
+		done = done[len(done)-mostDone:]
+	}
 	t := tracing{check: c, began: time.UnixMicro(trace.BeganUS), groups: groupsOf(done), done: done, base: math.MinInt64}
 	t.courses()
 	if alone {
@@ -140,7 +148,7 @@ func (t *tracing) account(trace *recording.Run) {
 }
 
 // courses finds what each group has in all, and after each number of hand-overs. What is
-// handed over later is there from the beginning.
+// given back first is there from the beginning.
 func (t *tracing) courses() {
 	t.size = map[string]int64{}
 	away := map[recording.Block]bool{}
@@ -148,6 +156,16 @@ func (t *tracing) courses() {
 		t.size[group] += b.Bytes
 	}
 	now := maps.Clone(t.size)
+	met := map[recording.Block]bool{}
+	for i := range t.done {
+		for _, b := range t.done[i].Blocks {
+			if !met[b] && t.done[i].Do == recording.Resume {
+				away[b] = true
+				now[t.groups[b]] -= b.Bytes
+			}
+			met[b] = true
+		}
+	}
 	t.held = []map[string]int64{maps.Clone(now)}
 	for i := range t.done {
 		for _, b := range t.done[i].Blocks {

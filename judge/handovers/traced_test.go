@@ -102,3 +102,30 @@ func TestTracedLibraries(t *testing.T) {
 		t.Errorf("%+v", c.Behind.Least.Libraries)
 	}
 }
+
+// TestTracedLong compares the last hand-overs of many, in which a group is away at first.
+func TestTracedLong(t *testing.T) {
+	run := recorded(t)
+	one := run.HandOvers[1:]
+	run.HandOvers = nil
+	const step = 100.0
+	for i := range mostDone/4 + 1 {
+		for k, do := range []recording.Act{recording.Pause, recording.Resume, recording.Pause, recording.Resume} {
+			h := recording.HandOver{PID: one[0].PID, Do: do, Began: step*float64(i) + float64(10*k), Blocks: one[0].Blocks}
+			h.Ended = h.Began + 0.1
+			run.HandOvers = append(run.HandOvers, h)
+		}
+	}
+	run.HandOvers = append(run.HandOvers, recording.HandOver{PID: one[0].PID, Do: recording.Pause, Began: 1e7, Ended: 1e7, Blocks: one[0].Blocks})
+	checks, err := Traced(phases(t), run, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := checks[0]
+	if !slices.ContainsFunc(c.Notes, func(n string) bool { return strings.HasPrefix(n, "of 10005 hand-overs, the last 10000") }) {
+		t.Errorf("%q", c.Notes)
+	}
+	if c.Behind == nil || c.Behind.Least.Used != 0 || c.Findings == nil || len(c.Findings) > 0 {
+		t.Errorf("%+v %+v", c.Behind, c.Findings)
+	}
+}
