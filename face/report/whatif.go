@@ -112,7 +112,7 @@ func abs(n int64) int64 { return max(n, -n) }
 // of the file's own settings.
 func (d *Simulation) table(w io.Writer, on *api.Replayed) {
 	t := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
-	t.row("settings", "reserved", "stranded", "fits in", "driver calls", "est. cost")
+	t.row("settings", "peak reserved", "stranded", "fits in", "driver calls", "est. cost")
 	if d.Best == nil && on.Reserved != nil {
 		peak := units.Bytes(*on.Reserved)
 		if ranOut(on) {

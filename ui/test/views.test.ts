@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { flow, rowBytes, sections, type Heap } from "../src/allocator/heap.ts";
 import type { Process } from "../src/base/api.ts";
@@ -10,6 +11,7 @@ import { layout } from "../src/picture/icicle.ts";
 import { places } from "../src/sites/sites.ts";
 import { fold } from "../src/base/stack.ts";
 import { sorted, type Row } from "../src/base/table.ts";
+import { terms } from "../src/base/terms.ts";
 import type { Flame, Frame } from "../src/base/wire.ts";
 
 const frame = (name: string, origin: Frame["origin"]): Frame => ({ file: `/x/${name}.py`, line: 1, function: name, origin });
@@ -124,4 +126,10 @@ test("who keeps tensors is shown with its graph and its line", () => {
   const held = holders({ held_by: [{ kind: "autograd", path: "meter.total", share: 1, file: "/a/train.py", line: 17, node: "AddBackward0", chain_length: 20000, grew: 5000 }, { kind: "native", path: "no Python object", share: 0.1 }] });
   assert.deepEqual(held.map(holderWords), ["ends a chain of 20,000 AddBackward0, 5,000 more than in the snapshot before · train.py:17", ""]);
   assert.deepEqual(holders({}), []);
+});
+
+test("every term of the page is one of the glossary", () => {
+  const glossary = new Set([...readFileSync("../docs/glossary.md", "utf8").matchAll(/^\| (.*?) \|/gm)].flatMap((row) => [...row[1]!.matchAll(/\*\*([^*]+)\*\*/g)].map((m) => m[1]!)));
+  assert.ok(glossary.has("reserved"));
+  assert.deepEqual(Object.keys(terms).filter((t) => !glossary.has(t) && !glossary.has(t.replace(/s$/, ""))), []);
 });

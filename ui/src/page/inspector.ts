@@ -92,7 +92,7 @@ function site(g: Group): Node[] {
     h("h2", {}, "site"),
     h("div", { class: "head" }, h("span", { class: `sw s${g.slot}` }), g.label),
     ...(g.file ? [h("p", { class: "path" }, `${g.file}${g.line ? `:${g.line}` : ""}`)] : []),
-    h("dl", {}, row("peak", bytes(g.peak.bytes), g.peak.bytes), row("at event", count(g.peak.event)), row("kept", bytes(g.kept), g.kept), row("allocations", count(g.allocations))),
+    h("dl", {}, row("site peak", bytes(g.peak.bytes), g.peak.bytes), row("at event", count(g.peak.event)), row("kept", bytes(g.kept), g.kept), row("allocations", count(g.allocations))),
   ];
 }
 

@@ -153,7 +153,7 @@ export class Timeline {
     const out: Column<Any>[] = [
       { name: a.mode === "at" ? measureName[this.page.u] : this.page.segments ? "taken" : "allocated", of: (r) => r.bytes, show: (r) => bytes(r.bytes), bytes: true },
       { name: "share", of: (r) => r.bytes, show: (r) => percent(r.bytes, a.whole) },
-      { name: "count", of: (r) => r.count, show: (r) => count(r.count), wide: true },
+      { name: "allocations", of: (r) => r.count, show: (r) => count(r.count), wide: true },
       { name: "kept", of: (r) => r.kept, show: (r) => bytesOrDash(r.kept), bytes: true },
     ];
     if (a.mode === "at") out.push({ name: "freed later", of: (r) => r.freed, show: (r) => bytesOrDash(r.freed), bytes: true, wide: true });
