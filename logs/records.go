@@ -3,13 +3,32 @@ package logs
 import (
 	"bytes"
 	"io"
-
-	"strandline/internal/lazyregexp"
+	"slices"
 )
 
-// messageKey is a line of a record in JSON that is written over several lines, with the
-// message that was logged.
-var messageKey = lazyregexp.New(`(?i)^"(?:log|message|msg|_?line|text|event|body|content|textPayload|@message)": ?"`)
+// messageKeys are those under which records in JSON have the message that was logged.
+var messageKeys = [][]byte{
+	[]byte("log"), []byte("message"), []byte("msg"), []byte("line"), []byte("_line"), []byte("text"), []byte("event"), []byte("body"), []byte("content"),
+	[]byte("textPayload"), []byte("@message"),
+}
+
+// keyed is the key of a line of an object that is written over several lines, and what is
+// behind the colon.
+func keyed(text []byte) (key, value []byte, ok bool) {
+	if len(text) == 0 || text[0] != '"' {
+		return nil, nil, false
+	}
+	key, value, ok = bytes.Cut(text[1:], []byte(`"`))
+	if !ok || len(value) == 0 || value[0] != ':' {
+		return nil, nil, false
+	}
+	return key, bytes.TrimLeft(value[1:], " "), true
+}
+
+// isMessage reports whether a key with a string as its value has the message of a record.
+func isMessage(key, value []byte) bool {
+	return len(value) > 0 && value[0] == '"' && slices.ContainsFunc(messageKeys, func(k []byte) bool { return len(k) == len(key) && bytes.EqualFold(k, key) })
+}
 
 // recordsIn reports whether a text in JSON over several lines is a list of records of a log,
 // by its beginning: each has a message; or what Loki answers.
@@ -27,8 +46,10 @@ func recordsIn(head []byte) bool {
 		switch indent := bytes.IndexByte(line, '{'); {
 		case string(text) == "{" && (margin < 0 || indent == margin):
 			records, margin = records+1, indent
-		case messageKey.Match(text):
-			messages++
+		default:
+			if key, value, ok := keyed(text); ok && isMessage(key, value) {
+				messages++
+			}
 		}
 	}
 	return messages >= some && messages >= records-1
@@ -98,10 +119,10 @@ func (j *records) clean(p []byte) (kept int) {
 func noMessage(line []byte) bool {
 	const structure = "{}[], \t\r\n"
 	text := bytes.Trim(line, structure)
-	if messageKey.Match(text) {
-		return false
-	}
-	if key, value, ok := bytes.Cut(text, []byte(`":`)); ok && key[0] == '"' && bytes.IndexByte(key[1:], '"') < 0 {
+	if key, value, ok := keyed(text); ok {
+		if isMessage(key, value) {
+			return false
+		}
 		text = bytes.Trim(value, structure)
 		word := bytes.Trim(text, `"`)
 		return bytes.IndexByte(word, ' ') < 0 && len(text)-len(word) != 1
