@@ -79,7 +79,7 @@ scenario("growth, with the figures of diagnose", () => server, async (tab) => {
   assert.equal(await figure(tab, "[data-figure=held]"), document.stacks.reduce((n: number, s: any) => n + s.live_bytes, 0));
   const top = document.stacks[0];
   assert.deepEqual((await rows(tab))[0], ["server.py:16 decode_step", top.live_bytes]);
-  assert.equal(state.picture.figures.resident, document.rss_growth_bytes);
+  assert.equal(state.picture.figures["grew by"], document.rss_growth_bytes);
   assert.equal(state.picture.figures["in findings"], want.findings[0].bytes);
   assert.equal(await figure(tab, "#judged dd"), document.rss_bytes);
   await tab.click("[data-key^='row']");
@@ -318,7 +318,7 @@ scenario("a process that was only polled", () => {
   return file;
 }, async (tab) => {
   assert.match(await tab.eval("document.getElementById('view').innerText"), /only polled/);
-  assert.equal((await tab.state()).picture.figures.resident, 3 << 20);
+  assert.equal((await tab.state()).picture.figures["grew by"], 3 << 20);
 });
 
 for (const dark of [false, true]) {

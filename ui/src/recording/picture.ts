@@ -240,7 +240,7 @@ export class Picture extends TimePicture {
     let grows = 0;
     for (let b = 0; b < layers.bands.kept; b++) grows += this.tile!.height[b * this.tile!.n + column]!;
     const rows: [string, number][] = [["mapped", this.tile!.max[column]!]];
-    if (alone === null) rows.push(["resident", slice.growth[column]!]);
+    if (alone === null) rows.push(["grew by", slice.growth[column]!]);
     if (grows > 0 && alone === null) rows.push(["in findings", grows]);
     rows.sort((a, b) => b[1] - a[1]);
     const high = l.height < 110 ? 14 : 28;
@@ -256,8 +256,8 @@ export class Picture extends TimePicture {
         g.fillStyle = css(this.colors.muted);
         write(g, name, x, ys[i]! + 7);
       }
-      g.fillStyle = css(name === "resident" ? this.colors.reserved : this.colors.ink);
-      write(g, name === "resident" ? delta(v) : bytes(v), x, ys[i]! + high - 7);
+      g.fillStyle = css(name === "grew by" ? this.colors.reserved : this.colors.ink);
+      write(g, name === "grew by" ? delta(v) : bytes(v), x, ys[i]! + high - 7);
     });
   }
 
