@@ -46,9 +46,9 @@ def census(tensors: List[Any], path_to: Callable[[Any], Optional[_paths.Path]], 
     out = Census()
     groups: Dict[Any, Chain] = {}
     now = time.monotonic()
-    deadline = now + (deadline - now) / 2
+    half = now + (deadline - now) / 2
     for t in tensors:
-        if time.monotonic() > deadline:
+        if time.monotonic() > half:
             out.bound = "time"
             break
         path = path_to(t)
@@ -58,25 +58,28 @@ def census(tensors: List[Any], path_to: Callable[[Any], Optional[_paths.Path]], 
         g.add(path)
         g.tensors.append(t)
         node = t.grad_fn
-        _measure(out, node, deadline)
+        _measure(out, node, half)
         if node in out.depth and out.depth[node] > g.length:
             g.length, g.deepest = out.depth[node], node
     counted: Dict[Any, bool] = {}
     for g in sorted(groups.values(), key=lambda g: -g.length):
-        types = collections.Counter(_name(n) for n in _reach(out, [t.grad_fn for t in g.tensors], counted))
+        types = _types(out, [t.grad_fn for t in g.tensors], counted, deadline)
         g.nodes = sum(types.values())
-        g.types = dict(types.most_common(6))
-        _describe(out, g)
+        g.types = dict(sorted(types.items(), key=lambda item: -item[1])[:6])
+        _describe(out, g, deadline)
         out.groups.append(g)
     out.groups.sort(key=lambda g: -g.nodes)
     return out
 
 
-def _describe(out: Census, g: Chain) -> None:
+def _describe(out: Census, g: Chain, deadline: float) -> None:
     """Say what the longest chain consists of: the type of most of its nodes."""
     on_it: Dict[str, int] = collections.Counter()
-    n = g.deepest
+    n, count = g.deepest, 0
     while n is not None:
+        if _late(out, count, deadline):
+            break
+        count += 1
         on_it[_name(n)] += 1
         n = max(out.next.get(n, ()), key=lambda m: out.depth.get(m, 0), default=None)
     if on_it:
@@ -112,14 +115,25 @@ def _measure(out: Census, root: Any, deadline: float) -> None:
         waiting.pop()
 
 
-def _reach(out: Census, roots: List[Any], counted: Dict[Any, bool]) -> List[Any]:
-    """The nodes below some that are not counted yet."""
-    found, waiting = [], list(roots)
+def _types(out: Census, roots: List[Any], counted: Dict[Any, bool], deadline: float) -> Dict[str, int]:
+    """How many nodes of each type are below some, without those that are counted already."""
+    types: Dict[str, int] = collections.Counter()
+    waiting = list(roots)
     while waiting:
         node = waiting.pop()
         if node in counted:
             continue
+        if _late(out, len(counted), deadline):
+            break
         counted[node] = True
-        found.append(node)
+        types[_name(node)] += 1
         waiting += out.next.get(node, ())
-    return found
+    return types
+
+
+def _late(out: Census, count: int, deadline: float) -> bool:
+    """Whether the time is over, which is looked at now and then."""
+    if count & 63 or time.monotonic() <= deadline:
+        return False
+    out.bound = "time"
+    return True

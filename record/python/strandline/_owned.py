@@ -12,15 +12,16 @@ iterators are made before, consume nothing until then, and nothing else refers t
 
 from __future__ import annotations
 
-import functools
 import gc
 import itertools
 import operator
 import time
 import types
-from typing import Any, Callable, Iterable, Iterator, List, Set
+from typing import Any, Callable, Iterable, Iterator, List, Set, Tuple
 
 _AT_ONCE = 64  # objects between two looks at the clock
+_PARTS: Tuple[Any, ...] = (tuple, map, filter, itertools.chain, itertools.compress, itertools.starmap, itertools.takewhile, itertools.repeat)
+_PARTS += tuple(map(type, (iter([]), iter(()), itertools.tee(())[0], *gc.get_referents(itertools.tee(())[0]))))
 _names: Any = vars(types.ModuleType)["__dict__"]
 
 
@@ -31,14 +32,28 @@ def referred(kinds: Set[int], modules: Set[int], limit: Iterator[bool], deadline
     are looked into until the limit, an iterator of as many True, has come to its end, or the clock to the deadline;
     see referents for why modules, given by the ids of their classes, are not. Their namespaces are.
     """
-    every: List[Any] = []  # gone through twice without a buffer of tee, which would be an owner of what is in it
-    fill = map(every.extend, itertools.starmap(gc.get_objects, ((),)))
-    empty = itertools.starmap(every.clear, ((),))
+    every: List[Any] = []
+    own: Set[int] = set()  # ids
     objects = itertools.compress(itertools.compress(iter(every), limit), _until(deadline))
-    safe = itertools.compress(objects, map(operator.not_, _among(modules, iter(every))))
-    others = itertools.filterfalse(functools.partial(operator.is_, every), safe)
-    found = itertools.chain.from_iterable(map(gc.get_referents, others))
-    return list(itertools.chain(filter(None, fill), _chosen(kinds, True, *itertools.tee(found)), filter(None, empty)))
+    apart = map(operator.or_, _among(modules, iter(every)), map(own.__contains__, map(id, iter(every))))
+    found, examined = itertools.tee(itertools.chain.from_iterable(map(gc.get_referents, itertools.compress(objects, map(operator.not_, apart)))))
+    out = _filled(every, gc.get_objects, (), _chosen(kinds, True, found, examined))
+    own.update(_pipeline(out))  # what the buffer of tee has a reference to must not lead to that buffer: nobody would free it
+    own.add(id(every))
+    del objects, apart, found, examined
+    return list(out)
+
+
+def _pipeline(out: Iterator[Any]) -> Set[int]:
+    """The ids of an iterator, and of all iterators and tuples that it goes through."""
+    ids: Set[int] = set()
+    waiting: List[Any] = [out]
+    while waiting:
+        o = waiting.pop()
+        if id(o) not in ids and isinstance(o, _PARTS):
+            ids.add(id(o))
+            waiting += gc.get_referents(o)
+    return ids
 
 
 def referents(o: Any) -> List[Any]:
@@ -52,12 +67,14 @@ def referents(o: Any) -> List[Any]:
 
 def referrers(objects: List[Any], kinds: Set[int]) -> List[Any]:
     """The collector's objects that refer to some, but for those of some classes, given by their ids."""
-    return list(_chosen(kinds, False, *itertools.tee(_listed(gc.get_referrers, objects))))
+    every: List[Any] = []
+    return list(_filled(every, gc.get_referrers, objects, _chosen(kinds, False, iter(every), iter(every))))
 
 
 def instances(kinds: Set[int], deadline: float) -> List[Any]:
     """The collector's objects of some classes, given by their ids, which only Python owns, as far as there is time."""
-    return list(_chosen(kinds, True, *itertools.tee(itertools.compress(_listed(gc.get_objects, ()), _until(deadline)))))
+    every: List[Any] = []
+    return list(_filled(every, gc.get_objects, (), _chosen(kinds, True, itertools.compress(iter(every), _until(deadline)), iter(every))))
 
 
 def _until(deadline: float) -> Iterator[float]:
@@ -66,9 +83,15 @@ def _until(deadline: float) -> Iterator[float]:
     return itertools.chain.from_iterable(map(itertools.repeat, looks, itertools.repeat(_AT_ONCE)))
 
 
-def _listed(call: Callable[..., List[Any]], arguments: Iterable[Any]) -> Iterator[Any]:
-    """The objects that a call lists, which is made when the first is asked for."""
-    return itertools.chain.from_iterable(itertools.starmap(call, (arguments,)))
+def _filled(every: List[Any], call: Callable[..., List[Any]], arguments: Iterable[Any], chosen: Iterator[Any]) -> Iterator[Any]:
+    """Fills a list with the objects that a call lists, when the first is asked for, and empties it after those chosen.
+
+    A list can be gone through twice. A buffer of tee would be an owner of what is in it, and with itself among
+    that it would stay until the next collection, with all of it.
+    """
+    fill = map(every.extend, itertools.starmap(call, (arguments,)))
+    empty = itertools.starmap(every.clear, ((),))
+    return itertools.chain(filter(None, fill), chosen, filter(None, empty))
 
 
 def _chosen(kinds: Set[int], of_them: bool, found: Iterator[Any], examined: Iterator[Any]) -> Iterator[Any]:
