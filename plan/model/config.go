@@ -204,7 +204,7 @@ func (b *builder) readFormat(quantName string) {
 		b.note("%s", b.q.assumed)
 	}
 	if b.q.on && b.q.base.Bits == 0 {
-		b.q = quant{}
+		b.q = quant{cache: b.q.cache}
 		b.note("quantization_config quantizes no weights")
 	}
 	if b.full.Bits == 8 && !b.q.on {
@@ -231,7 +231,7 @@ func (b *builder) readFormat(quantName string) {
 		b.q = named
 	}
 	b.m.Width = int64(b.full.Bits / 8)
-	b.m.Quant = b.q.base.Name
+	b.m.Quant, b.m.KVFormat = b.q.base.Name, b.q.cache
 	if b.q.on {
 		b.m.quantBits = b.q.base.Bits
 	}

@@ -127,6 +127,7 @@ type Model struct {
 	Rotary          []Rotary
 	Vision          Vision
 	Quant           string // the name of the format of most weights; "" if none
+	KVFormat        string // the format of keys and values that the checkpoint states; "" if none
 	Host            int64  // bytes of experts that are kept in the host's memory, and are not part of the layers
 	copies          int64  // how often the published files hold the model
 	Notes           []string

@@ -22,6 +22,7 @@ type quant struct {
 	ignoreEnds bool              // the first and the last layer are left as they are
 	head       bool              // lm_head is quantized, too
 	embedding  bool              // and so is the embedding
+	cache      string            // the format of keys and values, where one is stated
 }
 
 // patterns returns how many names of modules need more than a look-up.

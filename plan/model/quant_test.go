@@ -81,6 +81,24 @@ func TestQuantBytes(t *testing.T) {
 	}
 }
 
+// TestKVFormat reads which format a checkpoint states for keys and values.
+func TestKVFormat(t *testing.T) {
+	for config, want := range map[string]string{
+		`{"quant_method":"modelopt","quant_algo":"FP8","kv_cache_quant_algo":"FP8"}`:                               "fp8",
+		`{"quant_method":"modelopt","quant_algo":"NVFP4","kv_cache_quant_algo":null}`:                              "",
+		`{"quant_method":"compressed-tensors","config_groups":{},"kv_cache_scheme":{"num_bits":8,"type":"float"}}`: "fp8",
+		`{"quant_method":"compressed-tensors","config_groups":{},"kv_cache_scheme":null}`:                          "",
+	} {
+		m, err := Parse("test", []byte(strings.Replace(llama, "{", `{"quantization_config":`+config+",", 1)), "")
+		if err != nil {
+			t.Fatalf("%s: %v", config, err)
+		}
+		if m.KVFormat != want {
+			t.Errorf("%s: %q, want %q", config, m.KVFormat, want)
+		}
+	}
+}
+
 // TestQuantBeside reads the quantization from a file beside config.json.
 func TestQuantBeside(t *testing.T) {
 	for _, c := range []struct{ name, beside, want string }{

@@ -61,8 +61,22 @@ func readQuant(f fields) (q quant) {
 	if sparse := f.object("sparsity_config").text("format"); sparse != "" && sparse != "dense" {
 		q.assumed = "sparsity_config states " + shown(sparse) + "; the weights are counted as if they were dense"
 	}
-	q.name = q.base.Name
+	q.name, q.cache = q.base.Name, cacheFormat(f)
 	return q
+}
+
+// cacheFormat is the format of keys and values that a checkpoint states, "" if it states
+// none that is known: modelopt in kv_cache_quant_algo, compressed-tensors in
+// kv_cache_scheme.
+func cacheFormat(f fields) string {
+	scheme := f.object("kv_cache_scheme")
+	switch algo := strings.ToLower(f.text("kv_cache_quant_algo")); {
+	case algo == "fp8", algo == "nvfp4":
+		return algo
+	case scheme.text("type") == "float" && scheme.whole(0, 1, 64, "num_bits") == 8:
+		return "fp8"
+	}
+	return ""
 }
 
 // override gives some modules another format; one without bits is not quantized.

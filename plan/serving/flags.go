@@ -14,6 +14,9 @@ func (s Setup) notes() (out []string) {
 	if s.Model.Unsure != "" {
 		out = append(out, s.Model.Unsure)
 	}
+	if stated := s.Model.KVFormat; stated != "" && s.KV.name == "auto" {
+		out = append(out, fmt.Sprintf("the checkpoint states %s for keys and values, which releases of engines since the end of 2025 use without being told; they are planned in 16 bits here: give --kv-dtype %s to plan with it", stated, stated))
+	}
 	if n := s.Model.Host; n > 0 {
 		out = append(out, fmt.Sprintf("the experts that are left out here take %s of the host's memory; every token waits for those it goes through", units.Bytes(n)))
 	}

@@ -45,6 +45,23 @@ func TestPerToken(t *testing.T) {
 	}
 }
 
+// TestStatedKV notes a format of keys and values that the checkpoint states, unless the
+// plan is of a stated one.
+func TestStatedKV(t *testing.T) {
+	m := *plantest.Model(t, "Llama-3.1-8B", "")
+	m.KVFormat = "fp8"
+	for kv, noted := range map[string]bool{"": true, "fp8": false, "bf16": false} {
+		form, ok := ParseKV(kv, &m)
+		if !ok {
+			t.Fatal(kv)
+		}
+		notes := Setup{Model: &m, Engine: Engine{Name: VLLM}, KV: form}.Normal().notes()
+		if got := strings.Contains(strings.Join(notes, "\n"), "--kv-dtype fp8"); got != noted {
+			t.Errorf("%q: %q", kv, notes)
+		}
+	}
+}
+
 // TestWindows: engines without a manager for it keep every token in all layers.
 // TestSparse checks what SGLang logs as bytes_per_full_token of DeepSeek-V4, and the
 // pages that vLLM keeps of a token, 584 bytes an entry.
