@@ -232,7 +232,7 @@ func (d *Profile) writeHost(w io.Writer) {
 		{"resident", h.RSS}, {"peak resident", h.Peak}, {"private, no file", h.Anonymous}, {"of it malloc's heap", h.Heap}, {"of it huge pages", h.HugePages},
 		{"thread stacks", h.Stacks}, {"pages of files", h.File}, {"shared memory", h.Shared}, {"of it memfd", h.Memfd}, {"locked", h.Pinned}, {"kernel", h.Kernel},
 		{"swapped out", h.Swap},
-		{"in all", h.Total}, {"available", h.Available},
+		{"total", h.Total}, {"available", h.Available},
 	} {
 		if x.n != nil {
 			t.row(x.name, units.Bytes(*x.n))

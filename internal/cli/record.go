@@ -130,7 +130,7 @@ func (o *recordOptions) flags(c *cobra.Command) {
 	f.IntVar(&o.record.Entries, "entries", 0, "keep the last `N` events of each device (default 100000)")
 	f.StringVar(&o.record.Stacks, "stacks", "", "record the stacks of `KIND`: python, or all, with C++, which makes each snapshot take minutes (default python)")
 	f.IntVar(&o.record.MaxFiles, "max-files", 0, "keep at most `N` snapshots of a process (default 24)")
-	f.StringVar(&o.most, "max-bytes", "", "keep at most `SIZE` of snapshots in all (default 20GiB)")
+	f.StringVar(&o.most, "max-bytes", "", "keep at most `SIZE` of snapshots in total (default 20GiB)")
 	f.StringVar(&o.reclaim, "reclaim", "", "give unused memory back at `WHEN`: every=100steps (or requests, which are steps), every=30s, after=NAME of an annotation, or above=40GiB")
 	f.BoolVar(&o.progress, "progress", false, "print what is recorded while the command runs (default on a terminal)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing")

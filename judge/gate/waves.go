@@ -154,7 +154,7 @@ func (w *waves) settled(j *Judgment, basis string) {
 	case late > tolerated && grown < Grain:
 		need := math.Ceil(Grain / max(grown, 1) * (w.at[last] - w.at[0]))
 		j.Course.Shape, j.Course.Growing = trend.Growth, 0.5
-		j.Why = fmt.Sprintf("grows by %s so far, as servers also do without a leak; %s: send %s in all", Size(grown), basis, units.Plural(int64(need), j.Series.Unit))
+		j.Why = fmt.Sprintf("grows by %s so far, as servers also do without a leak; %s: send %s in total", Size(grown), basis, units.Plural(int64(need), j.Series.Unit))
 	case late > tolerated:
 		j.Course.Shape, j.Course.Growing = trend.Growth, 0.5
 		j.Why = fmt.Sprintf("still grows, and may be about to level off; %s: run more waves", basis)

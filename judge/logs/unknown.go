@@ -72,7 +72,7 @@ func (v *view) unknownDevice() {
 		}
 	case v.has(logs.Request, logs.Capacity) && v.f.Figures[logs.Request] > v.f.Figures[logs.Capacity]-v.f.Figures[logs.Active]:
 		v.cause(causeTooBig)
-		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, of %s in all", v.size(logs.Request), v.size(logs.Capacity))
+		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, of %s in total", v.size(logs.Request), v.size(logs.Capacity))
 	case v.has(logs.Request):
 		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested", v.size(logs.Request))
 	}

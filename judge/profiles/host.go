@@ -281,7 +281,7 @@ func hostParts(h *profiles.Host) (out []string) {
 		what string
 	}{
 		{h.RSS, "resident"}, {h.Anonymous, "private, no file"}, {h.File, "pages of files"}, {h.Shared, "shared memory"},
-		{h.Total, "in all"}, {h.Available, "available"},
+		{h.Total, "in total"}, {h.Available, "available"},
 	} {
 		if x.n != nil {
 			out = append(out, units.Bytes(*x.n)+" "+x.what)

@@ -23,7 +23,7 @@ export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
     device.events > 0 ? cursor(page, event) : atSnapshot(page),
     s.view === "whatif" && page.curves.length > 0 ? runsHere(page) : [],
     s.alloc === null ? thisFile(page) : [],
-    s.alloc === null && !solo.length && device.events > 0 ? h("p", { class: "muted hint" }, "Click a band to see the allocation and its stack; ", h("kbd", {}, "?"), " names the keys and the terms.") : null,
+    s.alloc === null && s.view !== "whatif" && !solo.length && device.events > 0 ? h("p", { class: "muted hint" }, "Click a band to see the allocation and its stack; ", h("kbd", {}, "?"), " names the keys and the terms.") : null,
   );
 }
 
