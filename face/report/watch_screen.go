@@ -250,6 +250,11 @@ func (d *WatchScreen) detail(s Style, p *sample.Process) []string {
 	for i := range p.Pausable {
 		add("%s", tagLine(&p.Pausable[i]))
 	}
+	for i := range d.Sample.Groups {
+		if g := &d.Sample.Groups[i]; g.Name == p.Group {
+			add("%s", groupLine(g))
+		}
+	}
 	own := fmt.Sprintf("pid %d ", p.PID)
 	for i := range d.Findings {
 		if f := &d.Findings[i]; strings.HasPrefix(f.Process+" ", own) {
@@ -261,6 +266,17 @@ func (d *WatchScreen) detail(s Style, p *sample.Process) []string {
 	}
 	lines = append(lines, "")
 	return append(lines, d.mappings(s)...)
+}
+
+// groupLine is a control group in a line.
+func groupLine(g *sample.Group) string {
+	switch {
+	case g.Note != "":
+		return "group     use and limit not known: " + g.Note
+	case g.Limit != nil && g.Used != nil:
+		return fmt.Sprintf("group     %s of %s, %s left", units.Bytes(*g.Used), units.Bytes(*g.Limit), units.Bytes(max(*g.Limit-*g.Used, 0)))
+	}
+	return fmt.Sprintf("group     %s, no limit", sizeOr(g.Used))
 }
 
 // where states where a process runs.

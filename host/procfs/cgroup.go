@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,32 +38,54 @@ func (p Process) Cgroup() (*Cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	g, ok := FindCgroup(string(groups), string(mounts))
+	g, ok := FindCgroup("/proc", int(p), string(groups))
 	if !ok {
 		return nil, errNoCgroup
 	}
 	return g, nil
 }
 
-// FindCgroup combines the lines of /proc/PID/cgroup, "number:controllers:path", with
-// the mount points of the hierarchies in /proc/self/mountinfo. The older hierarchy of
-// the memory controller takes precedence: if there is one, the unified hierarchy does
-// not count memory.
-func FindCgroup(groups, mounts string) (*Cgroup, bool) {
-	paths := memoryPaths(groups)
-	for _, v2 := range []bool{false, true} {
-		path, ok := paths[v2]
-		if !ok {
+// FindCgroup finds the files of a process's control group by the text of /proc/PID/cgroup.
+// They are in a mount of this process, or else, where it is in a container that shows the
+// processes of the machine, in one of the first of those. Root is where processes are shown.
+func FindCgroup(root string, pid int, groups string) (*Cgroup, bool) {
+	for _, whose := range []string{"self", "1"} {
+		mounts, err := os.ReadFile(filepath.Join(root, whose, "mountinfo"))
+		if err != nil {
 			continue
 		}
-		for _, line := range strings.Split(mounts, "\n") {
-			if m, ok := parseMount(line); ok && m.holds(v2) {
-				return &Cgroup{Folder: m.folder(path), v2: v2}, true
-			}
+		seen := filepath.Join(root, whose, "root")
+		if whose == "self" {
+			seen = "/"
+		}
+		if g, ok := cgroupIn(pid, groups, string(mounts), seen); ok {
+			return g, true
+		}
+	}
+	return nil, false
+}
+
+// cgroupIn combines the lines of /proc/PID/cgroup, "number:controllers:path", with the
+// mount points of the hierarchies in the text of a file mountinfo, which are below the
+// folder seen. The older hierarchy of the memory controller takes precedence: if there is
+// one, the unified hierarchy does not count memory.
+func cgroupIn(pid int, groups, mounts, seen string) (*Cgroup, bool) {
+	path, v2, ok := memoryGroup(groups)
+	if !ok {
+		return nil, false
+	}
+	for line := range strings.SplitSeq(mounts, "\n") {
+		m, ok := parseMount(line)
+		if !ok || !m.holds(v2) {
+			continue
+		}
+		m.point = filepath.Join(seen, m.point)
+		folder, ok := m.folder(path, pid)
+		if ok && v2 {
+			folder = m.counting(folder)
+		}
+		if ok {
+			return &Cgroup{Folder: folder, v2: v2}, true
 		}
 	}
 	return nil, false
@@ -71,28 +94,24 @@ func FindCgroup(groups, mounts string) (*Cgroup, bool) {
 // MemoryPath returns the path of the group that counts a process's memory, by the text of
 // /proc/PID/cgroup; "" if it names none.
 func MemoryPath(groups string) string {
-	paths := memoryPaths(groups)
-	if path, ok := paths[false]; ok {
-		return path
-	}
-	return paths[true]
+	path, _, _ := memoryGroup(groups)
+	return path
 }
 
-// memoryPaths are the paths of the groups that may count memory, keyed by whether the
-// hierarchy is the unified one.
-func memoryPaths(groups string) map[bool]string {
-	paths := map[bool]string{}
+// memoryGroup is the path of the group that may count memory, and whether it is in the
+// unified hierarchy.
+func memoryGroup(groups string) (path string, v2, ok bool) {
 	for line := range strings.SplitSeq(groups, "\n") {
 		fields := strings.SplitN(line, ":", 3)
 		switch {
 		case len(fields) < 3:
-		case fields[0] == "0" && fields[1] == "":
-			paths[true] = fields[2]
 		case hasWord(fields[1], "memory"):
-			paths[false] = fields[2]
+			return fields[2], false, true
+		case fields[0] == "0" && fields[1] == "":
+			path, v2, ok = fields[2], true, true
 		}
 	}
-	return paths
+	return path, v2, ok
 }
 
 // mount is a line of /proc/PID/mountinfo.
@@ -116,14 +135,75 @@ func (m mount) holds(v2 bool) bool {
 	return m.kind == "cgroup" && hasWord(m.options, "memory")
 }
 
-// folder returns where the group that the kernel calls path is. In a container only a
-// part of the hierarchy is mounted.
-func (m mount) folder(path string) string {
-	path = filepath.Clean("/" + path)
-	if inside, ok := strings.CutPrefix(path, strings.TrimSuffix(m.root, "/")); ok && (inside == "" || inside[0] == '/') {
-		return filepath.Join(m.point, inside)
+// folder returns where the group of a process is that the kernel calls path; ok is false
+// if the mount does not show it: in a container, only a part of the hierarchy is mounted.
+// Both names are as seen from the group at which the namespace of this process begins.
+// What is above that group has no names but "..": if the mount begins there, the group is
+// looked for by the process in it.
+func (m mount) folder(path string, pid int) (folder string, ok bool) {
+	rootAbove, root := splitGroup(m.root)
+	pathAbove, names := splitGroup(path)
+	switch unnamed := rootAbove - pathAbove; {
+	case unnamed == 0 && len(names) >= len(root) && slices.Equal(names[:len(root)], root):
+		return filepath.Join(m.point, filepath.Join(names[len(root):]...)), true
+	case unnamed > 0 && len(root) == 0:
+		all, _ := filepath.Glob(m.point + strings.Repeat("/*", unnamed))
+		for _, above := range all {
+			folder := filepath.Join(above, filepath.Join(names...))
+			if hasProcess(folder, pid) {
+				return folder, true
+			}
+		}
 	}
-	return m.point
+	return "", false
+}
+
+// splitGroup splits the path of a group into its names, after so many times "..".
+func splitGroup(path string) (above int, names []string) {
+	for name := range strings.SplitSeq(path, "/") {
+		switch {
+		case name == "" || name == ".":
+		case name != "..":
+			names = append(names, name)
+		case len(names) > 0:
+			names = names[:len(names)-1]
+		default:
+			above++
+		}
+	}
+	return above, names
+}
+
+// hasProcess reports whether a process is in the group of a folder itself.
+func hasProcess(folder string, pid int) bool {
+	list, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+	want := strconv.Itoa(pid)
+	for line := range strings.Lines(string(list)) {
+		if err == nil && strings.TrimSpace(line) == want {
+			return true
+		}
+	}
+	return false
+}
+
+// counting returns the folder of the group that memory of one in the unified hierarchy is
+// charged to: the nearest above it for which the controller is enabled.
+func (m mount) counting(folder string) string {
+	for at := folder; len(at) >= len(m.point); at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, "memory.stat")); err == nil {
+			return at
+		}
+		if at == m.point {
+			break
+		}
+	}
+	return folder
+}
+
+// Counts reports whether the files of the group can be seen.
+func (g *Cgroup) Counts() bool {
+	_, err := os.Stat(filepath.Join(g.Folder, "memory.stat"))
+	return err == nil
 }
 
 func hasWord(list, word string) bool {

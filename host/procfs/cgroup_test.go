@@ -16,6 +16,8 @@ func TestFindCgroup(t *testing.T) {
 	const (
 		older   = "33 31 0:31 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n36 31 0:34 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory\n"
 		unified = "25 18 0:24 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
+		other   = "25 18 0:24 /../docker-2.scope /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+		above   = "25 18 0:24 /../.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 		part    = "25 18 0:24 /docker/1 /my\\040groups rw - cgroup2 cgroup2 rw\n"
 	)
 	for _, c := range []struct {
@@ -27,15 +29,58 @@ func TestFindCgroup(t *testing.T) {
 		{"both, memory in the older", "4:memory:/a\n0::/u\n", older + unified, &Cgroup{"/sys/fs/cgroup/memory/a", false}},
 		{"both, memory in the unified", "4:cpu:/a\n0::/u\n", older + unified, &Cgroup{"/sys/fs/cgroup/u", true}},
 		{"part of the hierarchy", "0::/docker/1/deep\n", part, &Cgroup{"/my groups/deep", true}},
-		{"of a container, seen from inside", "0::/\n", part, &Cgroup{"/my groups", true}},
-		{"beside the part", "0::/docker/12\n", part, &Cgroup{"/my groups", true}},
-		{"upwards", "0::/../../etc\n", unified, &Cgroup{"/sys/fs/cgroup/etc", true}},
+		{"the whole, of which a part is mounted", "0::/\n", part, nil},
+		{"of a container, seen from inside", "0::/\n", unified, &Cgroup{"/sys/fs/cgroup", true}},
+		{"beside the part", "0::/docker/12\n", part, nil},
+		{"of another container, seen from inside", "0::/../docker-2.scope\n", unified, nil},
+		{"the same, in a mount of that", "0::/../docker-2.scope/a\n", other, &Cgroup{"/sys/fs/cgroup/a", true}},
+		{"of another container, in a mount that begins above both", "0::/../../etc\n", above, &Cgroup{"/sys/fs/cgroup/etc", true}},
+		{"both, the older not mounted", "4:memory:/a\n0::/u\n", unified, nil},
 		{"not mounted", "4:memory:/a\n", unified, nil},
 		{"nothing", "x\n", "y\n", nil},
 	} {
-		got, ok := FindCgroup(c.groups, c.mounts)
+		got, ok := cgroupIn(1, c.groups, c.mounts, "/nowhere") // where no files are
+		if c.want != nil {
+			c.want.Folder = "/nowhere" + c.want.Folder
+		}
 		if ok != (c.want != nil) || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestFindCgroupAbove looks for a group whose names are not known, because the mount begins
+// above the group at which the namespace begins.
+func TestFindCgroupAbove(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const host = "25 18 0:24 /../.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	write("proc/1/mountinfo", host)
+	write("proc/self/mountinfo", "25 18 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+	tree := filepath.Join(root, "proc/1/root/sys/fs/cgroup")
+	for name, pid := range map[string]string{"pods/a": "", "pods/a/job": "7\n", "pods/b": "8\n", "pods/b/job": "88\n9\n", "system/b/job": "78\n"} {
+		write("proc/1/root/sys/fs/cgroup/"+name+"/cgroup.procs", pid)
+	}
+	write("proc/1/root/sys/fs/cgroup/pods/a/memory.stat", "anon 1\n") // and not in its job
+	for _, c := range []struct {
+		pid          int
+		groups, want string
+	}{
+		{8, "0::/../b\n", "pods/b"},
+		{9, "0::/../b/job\n", "pods/b/job"},
+		{7, "0::/../a/job\n", "pods/a"},
+		{78, "0::/../../system/b/job\n", "system/b/job"},
+		{10, "0::/../b\n", ""},
+		{8, "0::/../../../b\n", ""},
+	} {
+		got, ok := FindCgroup(filepath.Join(root, "proc"), c.pid, c.groups)
+		if ok != (c.want != "") || ok && got.Folder != filepath.Join(tree, c.want) {
+			t.Errorf("%d in %q: %+v, want %q", c.pid, c.groups, got, c.want)
 		}
 	}
 }

@@ -200,6 +200,8 @@ type Group struct {
 	// Kills is how many of its processes the kernel has killed for want of memory since
 	// the group was made; nil if that is not known.
 	Kills *int64 `json:"oom_kills,omitempty"`
+	// Note states why it is not known whether there is a limit.
+	Note string `json:"note,omitempty"`
 }
 
 // Machine is the memory of the host.

@@ -244,7 +244,7 @@ func (p *process) describe(s *Sampler) {
 	if list, ok := variable(environ, "CUDA_VISIBLE_DEVICES"); ok {
 		p.visible = strings.Split(list, ",")
 	}
-	if p.group = s.groupOf(groups); p.group != nil {
+	if p.group = s.groupOf(pid, groups); p.group != nil {
 		p.now.Group = p.group.name
 	}
 }
@@ -277,18 +277,30 @@ const (
 
 // groupOf is the control group that counts the memory of a process, by the text of its
 // file cgroup; nil if none does.
-func (s *Sampler) groupOf(text string) *group {
-	if g := s.groups[text]; g != nil || text == "" {
+func (s *Sampler) groupOf(pid int, text string) *group {
+	if g := s.groups[text]; g != nil {
 		return g
 	}
-	c, ok := procfs.FindCgroup(text, head(filepath.Join(s.o.root, "self/mountinfo"), 1<<20))
-	if !ok {
+	name := procfs.MemoryPath(text)
+	if name == "" {
 		return nil
 	}
-	g := &group{name: procfs.MemoryPath(text), folder: c}
+	g := &group{name: name}
+	found, ok := procfs.FindCgroup(s.o.root, pid, text)
+	switch {
+	case ok && found.Counts():
+		g.folder = found
+	case !ok && s.outermost && name == "/": // it has no limit
+		return nil
+	case !ok || !s.outermost: // else the kernel does not count memory
+		g.now.Note = unseenGroup
+	}
 	s.groups[text] = g
 	return g
 }
+
+// unseenGroup is why the limit of a group is not known.
+const unseenGroup = "its files cannot be seen from here: they are in no file system that is mounted, or outside this container"
 
 // limits fills in the control groups and the machine. A group whose last process has
 // ended is there once more: it knows whether the kernel killed the process.
@@ -323,6 +335,9 @@ func (s *Sampler) limits(out *sample.Sample) {
 
 // read asks the kernel for the group, or the one above it whose limit is nearest.
 func (g *group) read() {
+	if g.now.Name = g.name; g.folder == nil {
+		return
+	}
 	g.now = sample.Group{Name: g.name}
 	if n := g.folder.Kills(); n != nil {
 		kills := int64(*n)

@@ -51,6 +51,8 @@ type Sampler struct {
 	pausing *pausables
 	looks   *looks
 	inside  bool // a pid namespace, in which not all processes are visible
+	// outermost is whether the control groups are seen from the root of all.
+	outermost bool
 
 	known   map[int]origin // every process that there is
 	watched map[int]*process
@@ -86,9 +88,15 @@ func New(o Options) (*Sampler, error) {
 		o: o, began: time.Now(), root: root, torch: newTorches(o.dialTorch, o.openGauge, o.Interval), looks: newLooks(), pausing: newPausables(o.Interval),
 		known: map[int]origin{}, watched: map[int]*process{}, groups: map[string]*group{}, buffer: make([]byte, 8<<10),
 	}
-	const initial = "pid:[4026531836]" // PROC_PID_INIT_INO of linux/proc_ns.h
+	const ( // PROC_PID_INIT_INO and PROC_CGROUP_INIT_INO of linux/proc_ns.h
+		initial       = "pid:[4026531836]"
+		initialGroups = "cgroup:[4026531835]"
+	)
 	if ns, err := os.Readlink(filepath.Join(o.root, "self/ns/pid")); err == nil {
 		s.inside = ns != initial
+	}
+	if ns, err := os.Readlink(filepath.Join(o.root, "self/ns/cgroup")); err == nil {
+		s.outermost = ns == initialGroups
 	}
 	if o.Devices != nil {
 		s.devices = poll(o.Devices, o.Interval)

@@ -131,6 +131,20 @@ func pids(s *sample.Sample) (out []int) {
 	return out
 }
 
+// TestGroupOutside watches a process of another container, whose limit cannot be seen.
+func TestGroupOutside(t *testing.T) {
+	tr := newTree(t)
+	tr.process(10, 1, 100, "server", 5000)
+	tr.write("10/cgroup", "0::/../../pod/jobs\n")
+	tr.write("cgroup/jobs/memory.current", "6000000\n") // another
+	tr.write("cgroup/jobs/memory.max", "8000000\n")
+	tr.write("cgroup/jobs/memory.stat", "anon 1\n")
+	got := take(t, tr.start(10, nil, nil)).Groups
+	if len(got) != 1 || got[0].Name != "/../../pod/jobs" || got[0].Used != nil || got[0].Limit != nil || got[0].Note == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestProcessAndChildren(t *testing.T) {
 	tr := newTree(t)
 	tr.process(10, 1, 100, "server", 5000)
@@ -155,6 +169,10 @@ func TestProcessAndChildren(t *testing.T) {
 	}
 	if p.Group != "/jobs" || first.Machine == nil {
 		t.Errorf("group %q, machine %v", p.Group, first.Machine)
+	}
+
+	if first.Groups[0].Note != "" {
+		t.Errorf("its limit is not known: %s", first.Groups[0].Note)
 	}
 
 	tr.process(10, 1, 100, "server", 6000)

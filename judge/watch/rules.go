@@ -189,6 +189,9 @@ func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
 				f.Detail = append(f.Detail, text)
 			}
 		}
+		if note := w.groupNote(p); note != "" && !r.device && f.Severity != finding.Info {
+			f.Detail = append(f.Detail, fmt.Sprintf("whether its control group %s has a limit, which may be reached sooner, is not known: %s", p.Group, note))
+		}
 		if r.remedies != nil {
 			f.Remedies = r.remedies(p.PID)
 			if w.over {
@@ -218,6 +221,19 @@ type room struct {
 // unified reports whether a device uses the memory of the host.
 func (w *Watch) unified(device int) bool {
 	return slices.ContainsFunc(w.last.Devices, func(d sample.Device) bool { return d.Index == device && d.Unified })
+}
+
+// groupNote is why it is not known whether the control group of a process has a limit.
+func (w *Watch) groupNote(p *sample.Process) string {
+	if w.last == nil {
+		return ""
+	}
+	for i := range w.last.Groups {
+		if g := &w.last.Groups[i]; g.Name == p.Group {
+			return g.Note
+		}
+	}
+	return ""
 }
 
 // left is how much more a process can take on a device, or on the host if that is -1;

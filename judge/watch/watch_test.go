@@ -134,6 +134,22 @@ func TestEndedAndAgain(t *testing.T) {
 	}
 }
 
+// TestLimitNotKnown checks that the end of the machine is not stated alone where a control
+// group may end sooner.
+func TestLimitNotKnown(t *testing.T) {
+	m := made{anonymous: line(900, 2), file: constant(100), shared: constant(10)}
+	w := New()
+	for n := range 60 {
+		s := m.at(float64(n))
+		s.Groups = []sample.Group{{Name: "/jobs", Note: "its files cannot be seen"}}
+		w.Add(s)
+	}
+	all := w.Findings()
+	if len(all) != 1 || !strings.Contains(strings.Join(all[0].Detail, "\n"), "its control group /jobs has a limit, which may be reached sooner, is not known: its files") {
+		t.Errorf("%+v", all)
+	}
+}
+
 func TestLimitsAndUnowned(t *testing.T) {
 	w := New()
 	for i := range 60 {
