@@ -99,7 +99,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	if g.kind == finding.Regrown {
 		f.Trend = pieceSizes(top.Population, len(top.Shares))
 	} else {
-		loading = cmp.Or(loading, g.recent(h.sums.Checkpoints), g.pauses(h.sums.Checkpoints), g.slows(h.sums.Checkpoints), g.uncollected())
+		loading = cmp.Or(loading, g.recent(h.sums.Checkpoints), g.pauses(h.sums.Checkpoints), g.slows(h.sums.Checkpoints), g.uncollected(), g.waves(h))
 	}
 	switch {
 	case g.buffer:
