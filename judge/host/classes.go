@@ -221,6 +221,9 @@ func (h host) class(p footprint.Part) finding.Finding {
 			madeBy(&f, u)
 		case h.filled():
 			f.Remedies = []finding.Remedy{finding.CodeChange("find out what fills them: a mapping stops growing when it is full, and a large one takes long to fill")}
+			if !p.Settled { // full, or growing by further mappings: a longer trace shows it
+				f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
+			}
 			f.Detail = h.bound()
 		}
 	}

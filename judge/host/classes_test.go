@@ -57,7 +57,7 @@ func TestFilled(t *testing.T) {
 		want  finding.Severity
 	}{{true, finding.Problem}, {false, finding.Warning}} {
 		h := host{sums: &ledger.Sums{Blind: c.blind}, looks: looks}
-		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want {
+		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want || Undecided(found) != !c.blind {
 			t.Errorf("blind %v: %+v, want a %s", c.blind, found, c.want)
 		}
 	}

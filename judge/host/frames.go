@@ -102,11 +102,30 @@ func through(frames []symbolize.Frame) string {
 			}
 		case len(lines) > 0 || len(native) == mostNative || outermost[f.Function] || InLibrary(f),
 			Unnamed(f.Function) && (len(native) > 0 || f.Object == "" || python.MatchString(object)):
-		case len(native) == 0 || native[len(native)-1] != f.Function:
-			native = append(native, f.Function)
+		default:
+			if name := withoutParameters(f.Function); len(native) == 0 || native[len(native)-1] != name {
+				native = append(native, name)
+			}
 		}
 	}
 	return strings.Join(append(native, lines...), " ← ")
+}
+
+// withoutParameters returns the name of a function of C++ without the list of its
+// parameters, which a sentence has no room for.
+func withoutParameters(function string) string {
+	name, depth := strings.TrimSuffix(function, " const"), 0
+	for i := len(name) - 1; i > 0 && (depth > 0 || i == len(name)-1); i-- {
+		switch name[i] {
+		case ')':
+			depth++
+		case '(':
+			if depth--; depth == 0 && !strings.HasSuffix(name[:i], "operator") {
+				return name[:i]
+			}
+		}
+	}
+	return function
 }
 
 // outermost are the functions that every stack ends in.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strandline/finding"
+	"strandline/host/event"
 	"strandline/host/ledger"
 	"strandline/host/symbolize"
 	"strandline/internal/lazyregexp"
@@ -95,7 +96,7 @@ func (g *hostGrowth) course(p *trend.Population) []int64 {
 	return out
 }
 
-// fills notes growth of malloc's heap that lies, for at least half, in mappings that are
+// fills notes growth of malloc's heap that lies, for at least a third, in mappings that are
 // large and not full yet, beside smaller pieces that keep coming. A large mapping alone is a
 // buffer, which ends growing when it is full.
 func (g *hostGrowth) fills(s *ledger.Sums) {
@@ -110,7 +111,7 @@ func (g *hostGrowth) fills(s *ledger.Sums) {
 		large += residentOf(u)
 		empty += max(0, u.Live-residentOf(u))
 	}
-	if g.kind != finding.HeapLeak || 2*large < held || empty < minHostBytes || 8*(held-large) < held {
+	if g.kind != finding.HeapLeak || 3*large < held || empty < minHostBytes || 8*(held-large) < held {
 		return
 	}
 	if rises := rising(small.Final); rises >= climbing {
@@ -170,13 +171,27 @@ func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 		g.resident += g.held(u)
 		g.early += residentOf(u) - g.held(u)
 	}
-	if g.kind == finding.Regrown {
+	switch g.kind {
+	case finding.Regrown:
 		g.regrown()
+	case finding.ThreadStacks:
+		g.count = g.stacks()
 	}
 	if kept := h.grew(finding.ArenaRetention); g.kind == finding.HeapLeak && kept >= minClassBytes && 4*kept >= g.resident {
 		g.resident = max(0, g.resident-kept) // that part is reported separately
 	}
 	return g
+}
+
+// stacks is how many stacks of threads there are. glibc maps a stack without access and then
+// allows access to all of it but the guard: those are two pieces.
+func (g *hostGrowth) stacks() (n int64) {
+	for _, u := range g.uses {
+		if u.Op == event.Protect {
+			n += g.part(u.Count, u)
+		}
+	}
+	return cmp.Or(n, g.count)
 }
 
 // notable reports whether growth makes a finding, given the growth of all the processes.
@@ -201,8 +216,8 @@ func (g *hostGrowth) pooled() bool {
 	return false
 }
 
-// collected matches the functions by which garbage-collected heaps grow: those of Go, V8,
-// Java and PHP.
+// collected matches the functions by which garbage-collected heaps grow, and the parts in
+// C of what is in them.
 var collected = lazyregexp.New(`^runtime\.\(\*mheap\)|^v8::|^os::(pd_)?commit_memory|^zend_mm`)
 
 // ofRuby matches the functions of Ruby's interpreter.

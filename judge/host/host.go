@@ -207,7 +207,19 @@ func located(title string, u *ledger.Use) string {
 
 // enlarges reports whether calls enlarged malloc's heap, by brk or in an arena: what is
 // allocated later, by any place, fills it.
-func enlarges(u *ledger.Use) bool { return u.Kind == ledger.Heap || u.Op == event.Protect }
+func enlarges(u *ledger.Use) bool {
+	return u.Kind == ledger.Heap || u.Op == event.Protect && !startsThread(u) && collectorOf(u) == nil
+}
+
+// startsThread reports whether calls made the stacks of threads.
+func startsThread(u *ledger.Use) bool {
+	for _, f := range u.Frames {
+		if threads.MatchString(f.Function) || mallocs.MatchString(f.Function) {
+			return threads.MatchString(f.Function)
+		}
+	}
+	return false
+}
 
 func hostDetail(kind finding.Kind, u *ledger.Use) (out []string) {
 	if !u.Complete && len(u.Frames) > 0 {

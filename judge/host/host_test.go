@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -86,5 +87,35 @@ func TestKnownLeak(t *testing.T) {
 		if set := f.Remedies[0].Setting == "UCX_RCACHE_MAX_UNRELEASED=1024"; set != c.blame {
 			t.Errorf("%v: remedies %+v", c.use.Frames, f.Remedies)
 		}
+	}
+}
+
+// The heaps of languages whose garbage is collected are not malloc's, and their own tools
+// show what is in them. What their parts in C take from malloc is malloc's.
+func TestCollectedHeaps(t *testing.T) {
+	for _, c := range []struct {
+		use           *ledger.Use
+		title, remedy string
+	}{
+		{made(event.Protect, ledger.Anonymous, 256<<10, "libc.so.6:mprotect", "node:v8::base::OS::SetPermissions(void*)", "node:v8::internal::MemoryAllocator::AllocatePage()"), "V8's heap, which takes more and returns nothing; allocated here", "heap snapshots"},
+		{made(event.Map, ledger.Anonymous, 4<<20, "app:runtime.sysMmap", "app:runtime.(*mheap).grow", "app:main.work"), "64 mappings for Go's heap that were not unmapped", "pprof/heap"},
+		{made(event.Map, ledger.Anonymous, 4<<20, "libc.so.6:mmap", "libjvm.so:os::pd_commit_memory_or_exit(char*)", "libjvm.so:os::commit_memory"), "for Java's heap", "class_histogram"},
+		{made(event.Break, ledger.Heap, 135168, "libc.so.6:brk", "libc.so.6:sysmalloc", "libc.so.6:malloc", "node:node::Buffer", "node:v8::internal::Heap::AllocateExternal"), "the heap of malloc, which takes more", "heap profiler"},
+	} {
+		found := Host(&ledger.Sums{Uses: []ledger.Use{*c.use}, Growth: 64 << 20, Checkpoints: make([]uint64, 9)}, nil, nil)
+		if len(found) != 1 || !strings.Contains(found[0].Title, c.title) || !strings.Contains(fmt.Sprint(found[0].Remedies), c.remedy) {
+			t.Errorf("%v: %+v", c.use.Frames, found)
+		}
+	}
+}
+
+// A thread's stack is mapped by one call and made accessible by another, and no heap.
+func TestStacksOfThreads(t *testing.T) {
+	guards := made(event.Map, ledger.Anonymous, 8<<20, "libc.so.6:mmap", "libc.so.6:pthread_create", "main:start")
+	stacks := made(event.Protect, ledger.Anonymous, 8<<20, "libc.so.6:mprotect", "libc.so.6:pthread_create", "main:start")
+	guards.Resident = 0
+	found := Host(&ledger.Sums{Uses: []ledger.Use{*stacks, *guards}, Growth: 64 << 20, Checkpoints: make([]uint64, 9)}, nil, nil)
+	if len(found) != 1 || !strings.Contains(found[0].Title, "the stacks of 64 threads; allocated here: start") || *found[0].Count != 64 {
+		t.Errorf("got %+v", found)
 	}
 }

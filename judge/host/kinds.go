@@ -100,18 +100,28 @@ var kinds = []kind{
 		of: finding.HeapLeak, rather: []finding.Kind{finding.ArenaRetention, finding.PythonObjects, finding.Pinned, finding.AllocatorRetention},
 		frame: func(_ *ledger.Use, f symbolize.Frame, _ int) bool { return mallocs.MatchString(f.Function) },
 		title: func(g *hostGrowth) string {
-			if g.shape == grows {
-				return "the heap of malloc, which takes more and returns nothing"
+			heap := "the heap of malloc"
+			if c := collectorOf(g.uses[0]); c != nil {
+				heap = c.heap
 			}
-			return "the heap of malloc"
+			if g.shape == grows {
+				return heap + ", which takes more and returns nothing"
+			}
+			return heap
 		},
 		detail: func(u *ledger.Use) []string {
+			if collectorOf(u) != nil {
+				return nil
+			}
 			if enlarges(u) {
 				return []string{"the place is where there was no room left in the heap; what others allocate fills it too, and how much each holds is not seen"}
 			}
 			return []string{"these are the calls that grew the heap; what else is held in it is not seen"}
 		},
 		remedies: func(u *ledger.Use) []finding.Remedy {
+			if c := collectorOf(u); c != nil {
+				return []finding.Remedy{c.remedy()}
+			}
 			where := "free what is allocated here"
 			if enlarges(u) {
 				where = "free what stays in the heap, which need not be what is allocated where it was enlarged"
@@ -121,9 +131,14 @@ var kinds = []kind{
 	},
 	{
 		of: finding.MmapLeak, byPlace: true, // any other mapping
-		rather:   []finding.Kind{finding.PythonObjects, finding.HeapLeak, finding.ArenaRetention, finding.HugePages, finding.Pinned, finding.AllocatorRetention},
-		title:    mappings,
-		remedies: advice(finding.CodeChange("unmap what is mapped here, or reuse it; heap profilers do not see it, since malloc is not called")),
+		rather: []finding.Kind{finding.PythonObjects, finding.HeapLeak, finding.ArenaRetention, finding.HugePages, finding.Pinned, finding.AllocatorRetention},
+		title:  mappings,
+		remedies: func(u *ledger.Use) []finding.Remedy {
+			if c := collectorOf(u); c != nil {
+				return []finding.Remedy{c.remedy()}
+			}
+			return []finding.Remedy{finding.CodeChange("unmap what is mapped here, or reuse it; heap profilers do not see it, since malloc is not called")}
+		},
 		settings: true,
 	},
 
@@ -139,6 +154,9 @@ func mappings(g *hostGrowth) string {
 	title := units.Plural(g.count, "mapping")
 	if average := g.mapped / max(g.count, 1); g.count > 1 && g.uses[0].Size-average < average/20 {
 		title += " of " + units.Bytes(average)
+	}
+	if c := collectorOf(g.uses[0]); c != nil {
+		title += " for " + c.heap
 	}
 	return title + " that were not unmapped"
 }
