@@ -246,7 +246,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 		madeBy(&f, requests[0])
 		e.HeapEnlarged = enlarges(requests[0])
 	}
-	loading := h.loading(p.Class, nil, p.Bytes)
+	loading := cmp.Or(h.loading(p.Class, nil, p.Bytes), h.touches(p))
 	switch {
 	case p.Class == finding.ArenaRetention && p.Settled && h.retained(p.Bytes):
 		f.Title += "; it came in the first " + units.Duration(p.Until) + " of the trace, and is kept"
@@ -279,6 +279,28 @@ func (h host) class(p footprint.Part) finding.Finding {
 	}
 	f.Remedies = append(f.Remedies, primitiveCache(requests)...)
 	return f
+}
+
+// From how much a child has copied of what it shared with its parent on, in bytes and as a
+// share of its own memory, it is more than a child touches by running: the counts of
+// references to the modules and the functions that it uses, say.
+const (
+	minCopies   = 8 << 20
+	copiesShare = 0.05
+)
+
+// touches says why what a child copied need not go on; it is empty for other classes, and
+// where it is much.
+func (h host) touches(p footprint.Part) string {
+	if p.Class != finding.CopyOnWrite || p.Bytes >= minCopies {
+		return ""
+	}
+	for _, c := range h.sums.Processes {
+		if share := float64(p.Bytes) / float64(c.RSS); c.PID == uint32(p.Process) && share < copiesShare {
+			return fmt.Sprintf("that is %s of the process's memory; a child copies what it touches by running, and then no more", units.Percent(share))
+		}
+	}
+	return ""
 }
 
 // checkpointAt returns the first checkpoint that is not before a given time of the trace.

@@ -152,3 +152,19 @@ func TestHeapBeyondTheCalls(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// A child copies some of what it shares by running; much, or a large part of its memory, is
+// a working set that is held twice.
+func TestChildThatCopies(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		copied, rss int64 // MiB
+		want        finding.Severity
+	}{{5, 137, finding.Warning}, {5, 20, finding.Problem}, {14, 1000, finding.Problem}} {
+		h := host{sums: &ledger.Sums{Processes: []ledger.Process{{PID: 1, RSS: 200 * mib}, {PID: 2, RSS: c.rss * mib}}},
+			looks: &footprint.Growth{Age: time.Hour, Parts: []footprint.Part{{Class: finding.CopyOnWrite, Bytes: c.copied * mib, Process: 2, Outside: true, Steady: true, Confidence: 0.9}}}}
+		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want || Undecided(found) != (c.want == finding.Warning) {
+			t.Errorf("%d of %d MiB: %+v", c.copied, c.rss, found)
+		}
+	}
+}
