@@ -31,7 +31,7 @@ var familyDriver = &family{
 		"nvml_success==", "outofmemoryallocating", "cudaerror2:outofmemory", "cudaerror(2):outofmemory", "notenoughgpuvideomemory", "memoryongpu", "nvmapmemalloc",
 		"cuda:outofmemory", "cumemallocfailed", "cudasuccess(2vs.0)", "outofgpumemorytrying", "allocationfailedforsize",
 		"gpumemory,availablememory", "enforceallocating", "morethantotalmemsize", "memoryisn'tenoughandalloc", "cudahostallocfailed", "vk_error_out_of_",
-		"el0004", "cudaruntimeerror:outofmemory", "cudamallocfailed:outofmemory", "outofmemorytoallocate", "maximumpoolsizeexceeded", "gpuoutofmemory:",
+		"el0004", "cudaruntimeerror:outofmemory", "cudamallocfailed:outofmemory", "cudamallocretryfailed", "outofmemorytoallocate", "maximumpoolsizeexceeded", "gpuoutofmemory:",
 	},
 	wordings: []wording{
 		{kind: DriverNVML, text: "NVML_SUCCESS =={:any}INTERNAL ASSERT FAILED", source: SourcePyTorch},
@@ -66,6 +66,7 @@ var familyDriver = &family{
 		{kind: DriverMemory, text: "CUDA Error: out of memory"},
 		{kind: DriverMemory, text: "CUDA runtime error: out of memory"},
 		{kind: DriverMemory, text: "cudaMalloc failed: out of memory"},
+		{kind: DriverMemory, text: "cudaMalloc retry failed: out of memory"}, // MXNet's
 		{kind: DriverMemory, text: "HIP error: out of memory"},
 		{kind: DriverMemory, text: "CUDA error 2: out of memory"},
 		{kind: DriverMemory, text: "CUDA error (2): out of memory"},
@@ -113,7 +114,7 @@ var (
 // listed reports whether a line is one of a program's source.
 func listed(line string) bool { return inSource.MatchString(line) && !instance.MatchString(line) }
 
-// familyXPU is of Intel's drivers.
+// familyXPU is of Intel's drivers, and of OpenCL's of all makers.
 var familyXPU = &family{
 	source: SourceDriver,
 	keys:   []string{"_error_out_of_", "cl_out_of_", "cl_mem_object_allocation_failure", "pi_error_mem_object"},
@@ -127,8 +128,16 @@ var familyXPU = &family{
 		{kind: DriverXPU, text: "CL_OUT_OF_"},
 		{kind: DriverXPU, text: "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
 	},
-	read: func(_ *excerpt, f *Failure) bool { return !listed(f.Quote) },
+	read: func(e *excerpt, f *Failure) bool {
+		if strings.Contains(f.Quote, "CL_") && !intelWord.Match(e.raw) {
+			f.Words["maker"] = "any"
+		}
+		return !listed(f.Quote)
+	},
 }
+
+// intelWord is how a text shows that an error of OpenCL is of Intel's driver.
+var intelWord = lazyregexp.New(`(?i)\bintel|\bxpu\b|\bsycl|\bipex|level.zero|_zero_|Native API`)
 
 // The kinds of PyTorch that [OOM] does not hold, as they state no figure.
 const (

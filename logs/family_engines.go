@@ -113,10 +113,10 @@ const (
 var familyTensorRT = &family{
 	source: SourceTensorRT,
 	keys: []string{
-		"requestedamountofgpumemory", "errorcode2:outofmemory", "outofmemory(nofurtherinformation)", "outofmemory(requestedsize",
+		"requestedamountofgpumemory", "requestedamountofmemory", "errorcode2:outofmemory", "outofmemory(nofurtherinformation)", "outofmemory(requestedsize",
 		"[tensorrt-llm][error]", "executorcreationfailed", "couldnotfindanyimplementation", "cudaruntime(outofmemory)", "tensorrt_llm", "allocate:2(outofmemory)", "cudaruntimeerrorin",
 	},
-	harmless: lazyregexp.New(`(?i)(?:requested ?amount ?of ?gpu ?memory|error ?code ?2: ?outofmemory).{0,400}?skipping ?tactic|skipping ?tactic.{0,120}`),
+	harmless: lazyregexp.New(`(?i)(?:requested ?amount ?of ?(?:gpu ?)?memory|error ?code ?2: ?outofmemory).{0,400}?skipping ?tactic|skipping ?tactic.{0,120}`),
 	wordings: []wording{
 		{kind: TensorRTLLM, text: "[TensorRT-LLM]{:any}CUDA runtime error in{:any}out of memory"},
 		{kind: TensorRTLLM, text: "CUDA runtime error in {:any}: out of memory"},
@@ -124,6 +124,7 @@ var familyTensorRT = &family{
 		{kind: TensorRTLLM, text: "tensorrt_llm{:any}out of memory"},
 		{kind: TensorRTLLM, text: "[TensorRT-LLM][ERROR]{:any}out of memory"},
 		{kind: TensorRTMemory, text: "Requested amount of GPU memory ({request_bytes:int} bytes) could not be allocated"},
+		{kind: TensorRTMemory, text: "Requested amount of memory ({request_bytes:int} bytes) could not be allocated"},
 		{kind: TensorRTMemory, text: "OutOfMemory (Requested size was {request_bytes:int} bytes"},
 		{kind: TensorRTMemory, text: "Error Code 2: OutOfMemory"},
 		{kind: TensorRTMemory, text: "OutOfMemory (no further information)"},

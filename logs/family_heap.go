@@ -24,6 +24,7 @@ var familyHeap = &family{
 	wordings: []wording{
 		{kind: HeapLimit, line: `java\.lang\.OutOfMemoryError`},
 		{kind: HeapLimit, text: "JavaScript heap out of memory"},
+		{kind: HostRequest, text: "runtime: out of memory: cannot allocate {request_bytes:int}-byte block ({held:int} in use)"}, // Go's
 		{kind: HostUnknown, line: `\bfatal error: runtime: out of memory`},
 		{kind: WorkerLimit, text: "exceeded {percent:num}% memory budget. Restarting"},
 		{kind: WorkerLimit, text: "killed by YARN for exceeding memory limits. {usage:size} of {limit_bytes:size} physical memory used"},

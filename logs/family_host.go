@@ -36,6 +36,7 @@ var familyKernel = &family{
 		{kind: CgroupKill, text: "Memory cgroup out of memory: Kill{:any}process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}, shmem-rss:{shmem:kb}", source: SourceCgroup},
 		{kind: CgroupKill, text: "Memory cgroup out of memory: Kill{:any}process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}", source: SourceCgroup},
 		{kind: CgroupKill, text: "Memory cgroup out of memory: Kill{:any}process {pid:int} ({victim:any})", source: SourceCgroup},
+		{kind: CgroupKill, text: "Memory cgroup out of memory: killed {:int} task", source: SourceCgroup}, // of Flux
 		{kind: KernelKill, text: "Killed process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}, shmem-rss:{shmem:kb}"},
 		{kind: KernelKill, text: "Killed process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}"},
 		{kind: KernelKill, text: "Killed process {pid:int}{:any}({victim:any}){:any}anon-rss:{anon:kb}"},
@@ -291,6 +292,9 @@ var familyAllocators = &family{
 		if f.Figures[Request] == 0 { // "0GB", as it is rounded
 			delete(f.Figures, Request)
 		}
+		if f.Kind == HostUnknown && strings.Contains(f.Quote, "Errno 12") && startsProcess.Match(e.raw) {
+			f.Kind, f.Source = ForkRefused, SourceProcess
+		}
 		// RAPIDS and Thrust throw the same of a device.
 		if bytes.Contains(e.raw, []byte("Maximum pool size exceeded")) {
 			return false // RMM's, of a device
@@ -301,6 +305,9 @@ var familyAllocators = &family{
 		return !exceptIn.MatchString(f.Quote)
 	},
 }
+
+// startsProcess is a line of Python's modules that start processes.
+var startsProcess = lazyregexp.New(`\bos\.fork\(\)|\bfork_exec\(`)
 
 // WindowsCommit is the limit of what all programs may have together.
 const WindowsCommit Kind = "windows-commit"
@@ -345,9 +352,10 @@ var familyProcess = &family{
 	keys: []string{
 		"killed", "sigkill", "returncode=-9", "exitcode:-9", "exitcode-9", "exitcode=-9", "exitstatus137", "exitcode:137", "exitcode137", "code137", "code=137", "signal9", "signal:9",
 		"status137", "returncode-9", "returncode:-9",
+		"excessivememoryusagecausing",
 		"杀死", "processusarr", "getötet", // as shells say it in other languages
 	},
-	lines:  1,
+	lines:  2,
 	around: []string{"cpuvirtualmemory:"},
 	wordings: []wording{
 		{kind: ProcessKilled, line: `(?i)DataLoader (?:worker|process) ?\(pid.{0,40}\) (?:exited )?is killed by signal: ?Killed`},
@@ -363,9 +371,11 @@ var familyProcess = &family{
 		{kind: ProcessKilled, line: `^[\s>|#]*` + beforeKilled + `+\W*Killed\W*$`},
 		{kind: ProcessKilled, line: `(?:"(?:log|msg|message|MESSAGE|line|text|textPayload|body|error)" ?: ?"|\\n)` + beforeKilled + `*\*{0,2}Killed\*{0,2}(?:\\n|")`},
 		{kind: ProcessKilled, line: `(?i)\bkilled\b.{0,20}\b(?:out of memory|OOM)\b`},
+		{kind: ProcessKilled, line: `\bexited with error: signal: killed\b`},                                                                                           // of AWS Lambda
+		{kind: ProcessKilled, text: "caused by a {or:any} while calling the function or by an excessive memory usage causing the Operating System to kill the worker"}, // joblib's
 		{kind: ProcessKilled, line: `(?:^|: line \d+:.*|：.*|\s)已?杀死(?:\s|$)|^\W*Processus arrêté\W*$|^\W*Getötet\W*$`},
 	},
-	facts: []string{"CPU Virtual Memory: used = {used:size}, percent = {percent:num}%"},
+	facts: []string{"CPU Virtual Memory: used = {used:size}, percent = {percent:num}%", "Memory Size: {limit_bytes:mib} Max Memory Used: {usage:mib}"},
 }
 
 // beforeKilled is what can be before the shell's word: times, the names of pods and of

@@ -49,6 +49,7 @@ var familyLlama = &family{
 		{kind: LlamaCompute, text: "failed to allocate compute buffers"},
 		{kind: LlamaMetal, text: "ggml_metal{:any}failed to allocate buffer, size = {request_bytes:mib}"},
 		{kind: LlamaMetal, text: "ggml_metal{:any}kIOGPUCommandBufferCallbackErrorOutOfMemory"},
+		{kind: LlamaMetal, text: "kIOGPUCommandBufferCallbackErrorOutOfMemory){:any}ggml_metal"},
 		{kind: LlamaBuffer, text: `&& "failed to allocate buffer"`},
 		{kind: LlamaBuffer, text: "out of memory current device: {device:int}, in function"},
 		{kind: LlamaBuffer, text: "ggml-cuda{:any}out of memory"},
@@ -99,7 +100,7 @@ const (
 // familyMLX is MLX's and Metal's: mlx/backend/metal/allocator.cpp.
 var familyMLX = &family{
 	source: SourceMLX,
-	keys:   []string{"[metal::malloc]", "[malloc_or_wait]", "[malloc]unable", "insufficientmemory(ioafcode", "kiogpucommandbuffercallbackerroroutofmemory"},
+	keys:   []string{"[metal::malloc]", "[malloc_or_wait]", "[malloc]unable", "insufficientmemory(ioafcode", "executionfailed:insufficientmemory", "kiogpucommandbuffercallbackerroroutofmemory"},
 	around: []string{"ggml_metal"},
 	wordings: []wording{
 		{kind: MLXBuffer, text: "Attempting to allocate {request_bytes:int} bytes which is greater than the maximum allowed buffer size of {limit_bytes:int} bytes"},
@@ -107,6 +108,7 @@ var familyMLX = &family{
 		{kind: MLXMemory, text: "Unable to allocate {request_bytes:int} bytes"},
 		{kind: MLXCommand, text: "kIOGPUCommandBufferCallbackErrorOutOfMemory"},
 		{kind: MLXCommand, text: "Insufficient Memory (IOAF code"},
+		{kind: MLXCommand, text: "Command buffer execution failed: Insufficient Memory"},
 	},
 	read: func(e *excerpt, f *Failure) bool {
 		return !bytes.Contains(e.raw, []byte("ggml"))

@@ -59,6 +59,6 @@ var hints = []struct {
 	{HintEval, []string{"evaluate(", "validation_step", "defvalidate", ".eval()", "evaluation_loop"}},
 	{HintContainer, []string{"dockerrun", "kubelet", "kubectl", "k8s", "containerid"}},
 	{HintShutdown, []string{"closingsignalsigterm", "forcefullyexitingviasigkill", "terminatinglaunchedworkers", "notifyallprocessgroups"}},
-	{HintJulia, []string{".julia/packages", "cudadrv", "cuarrays", "cuda.jl", `\.julia\`}},
+	{HintJulia, []string{".julia/packages", "cudadrv.cuerror", "effectivegpumemoryusage", "cuarrays", "cuda.jl", `\.julia\`}},
 	{HintSplit, []string{"settingmax_split_size_mb"}},
 }

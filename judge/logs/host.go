@@ -229,8 +229,15 @@ func (v *view) hostRequest() {
 		v.title("the host's memory (RAM) ran out: %s was requested at once", v.size(logs.Request))
 	}
 	v.say("the refused memory is the host's, not the GPU's")
+	const little = 512 << 20 // then it is what holds the rest that counts
+	n, stated := v.f.Figure(logs.Request)
+	if stated && n < little {
+		v.lessHost()
+	}
 	v.do("make the one allocation smaller: a shorter input, a smaller batch or chunks, a smaller dtype; a size that cannot be intended, such as a whole dataset or n × n, is a mistake in shapes")
-	v.lessHost()
+	if !stated || n >= little {
+		v.lessHost()
+	}
 	if v.hint(logs.HintWindows) {
 		v.do("on Windows the commit limit counts: a larger page file")
 	}
@@ -251,6 +258,18 @@ func (v *view) killed() {
 	v.Confidence = 0.7
 	v.Basis = "signal 9 is mostly sent by the kernel because of memory; the text does not say so"
 	v.title("a process was killed (signal 9), most likely for the host's memory, not the GPU's")
+	if v.f.Words["or"] != "" {
+		v.Confidence = 0.5
+		v.Basis = "the text states both as possible"
+		v.title("a worker process ended: it was killed for the host's memory, not the GPU's, or it crashed")
+	}
+	if usage := v.f.Figures["usage"]; v.has(logs.Limit) && usage >= v.f.Figures[logs.Limit] {
+		v.cause(causeLimit)
+		v.Confidence = 1
+		v.Basis = "what the text states"
+		v.title("a function was killed at its memory limit of %s: the host's memory, not the GPU's", v.size(logs.Limit))
+		v.do("raise the function's memory (Memory Size), or have it hold less at once")
+	}
 	if v.has("used", "percent") && v.f.Figures["percent"] > 0 {
 		used, percent := v.f.Figures["used"], v.f.Figures["percent"]
 		v.say("before that the host had %s in use, %.0f %% of about %s", v.size("used"), percent, sizeOf(used/percent*100))

@@ -344,6 +344,12 @@ func (v *view) nvml() {
 func (v *view) xpu() {
 	v.title("an Intel GPU's driver was out of memory or resources")
 	v.say("the text states no figure; out of resources can also mean a kernel's registers and local memory")
+	if v.f.Words["maker"] == "any" {
+		v.title("a device's OpenCL driver was out of memory or resources")
+		v.do("allocate less at once: a smaller batch or fewer rows; OpenCL gives a single buffer only a part of the device, often a quarter (CL_DEVICE_MAX_MEM_ALLOC_SIZE)")
+		v.others("look for other processes on the device")
+		return
+	}
 	v.do("allocate less at once: a smaller batch or shorter sequences; a single allocation above 4 GiB needs UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1")
 	v.set("xpu-smi ps", "look for other processes on the device")
 }
