@@ -18,7 +18,7 @@ import (
 type Diagnosis struct {
 	api.Diagnosis
 
-	record string // how to record what can be judged, if not by PyTorch
+	record string // how to record what can be judged; empty: by PyTorch
 	source string // what is counted as files; "file" if it is empty
 }
 
@@ -54,6 +54,9 @@ func NewDiagnosis(a judgetorch.Answer) *Diagnosis {
 			}
 		}
 		d.Processes = append(d.Processes, out)
+	}
+	if len(a.Processes) > 0 {
+		d.record = judgetorch.RecordingOf(a.Processes[0])
 	}
 	return d
 }

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
+	"strandline/face/report"
 	"strandline/record"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
@@ -116,10 +118,77 @@ func recordedProcesses(paths []string, digests map[string]*digest.File, group *r
 		}
 		c := compare.NewProcess(name, some)
 		c.About = &compare.About{PID: p.PID, Rank: p.Rank, Role: p.Role, Command: p.Command, Failed: known.failed(p), Held: held, Steps: steps}
+		c.About.Again = recordAgain(known.holding(p), p, c)
 		out = append(out, c)
 	}
 	slices.SortStableFunc(out, func(a, b *compare.Process) int { return cmp.Compare(rankOf(a), rankOf(b)) })
 	return out, rest
+}
+
+// holding is the manifest that a process is from.
+func (m manifests) holding(p *record.Process) *record.Manifest {
+	for _, manifest := range m {
+		if manifest == nil {
+			continue
+		}
+		for i := range manifest.Processes {
+			if p == &manifest.Processes[i] {
+				return manifest
+			}
+		}
+	}
+	return &record.Manifest{}
+}
+
+// recordAgain shows how to record a process so that it can be judged, in the way in which
+// it was recorded: with more snapshots or a longer time, and with a larger ring of events
+// if that was too small.
+func recordAgain(m *record.Manifest, p *record.Process, c *compare.Process) string {
+	const snapshots = 10 // about as many of a run of the same length
+	entries := int64(0)
+	for _, f := range c.Files {
+		for _, d := range f.Devices {
+			if d.RingFull {
+				entries = max(entries, 10*int64(d.Events))
+			}
+		}
+	}
+	end := p.Since
+	for _, d := range p.Dumps {
+		end = d.Time
+	}
+	if m.Ended != nil {
+		end = *m.Ended
+	}
+	recorded := end.Sub(p.Since)
+	every, longer := fmt.Sprintf("%dsteps", max(1, p.Steps/snapshots)), "# let it run through ten steps or more"
+	if p.Steps == 0 {
+		every = max(time.Second, (recorded / snapshots).Truncate(time.Second)).String()
+		longer = "# let it run through ten requests, batches or steps; --steps MODULE:FUNCTION counts the calls of a function as steps"
+	}
+	switch {
+	case len(p.Dumps) > 0 && p.Dumps[0].Reason == "outside":
+		more := ""
+		if entries > 0 {
+			more = fmt.Sprintf(" --entries %d", entries)
+		}
+		duration := max(time.Minute, (4 * recorded).Round(time.Second))
+		return fmt.Sprintf("sudo strandline record --pid %d --duration %s%s\n# long enough for ten steps or more; strandline record -- CMD… knows from the start what allocated the memory", p.PID, duration, more)
+	case m.Strandline == "": // by a call in the program
+		more := ""
+		if entries > 0 {
+			more = fmt.Sprintf(", entries=%d", entries)
+		}
+		if p.Steps == 0 {
+			longer = "# call strandline.step() after each request, batch or step, and let it run through ten of them"
+		}
+		return fmt.Sprintf("import strandline\nstrandline.start(\"recording\", every=\"%s\"%s)  # before the model is created\n%s", every, more, longer)
+	}
+	more := ""
+	if entries > 0 {
+		more = fmt.Sprintf(" --entries %d", entries)
+	}
+	return fmt.Sprintf("strandline record --every %s%s -- %s\n%s", every, more, report.ShellLine(m.Command), longer)
 }
 
 // rankOf is a process's rank; those without come last.

@@ -1,9 +1,11 @@
 package torch
 
 import (
+	"cmp"
 	"fmt"
 
 	"strandline/finding"
+	"strandline/torch/compare"
 	"strandline/units"
 )
 
@@ -14,15 +16,28 @@ for step in range(4):
     ...                                                          # your step
     torch.cuda.memory._dump_snapshot(f"step-{step}.pickle")`
 
+// RecordingOf shows how to record a process so that strandline can judge: as it was
+// recorded, where strandline did that.
+func RecordingOf(p *compare.Process) string {
+	if p.About != nil {
+		return cmp.Or(p.About.Again, Recording)
+	}
+	return Recording
+}
+
 // history states what the recording leaves unknown.
 func history(s *subject) (out []finding.Finding) {
 	p, device, judged := s.process, s.device, s.judged
 	d := s.newest
+	entries := "max_entries"
+	if p.About != nil {
+		entries = "--entries"
+	}
 	add := func(severity finding.Severity, title string, evidence *finding.HistoryEvidence, detail ...string) {
 		out = append(out, finding.Finding{
 			Kind: finding.History, Severity: severity, Confidence: 1, Title: title, Detail: detail, Device: &device,
 			Process: p.Name, Evidence: evidence,
-			Remedies: []finding.Remedy{{Kind: "code", Text: "record from the first allocation, with stacks", Setting: Recording}},
+			Remedies: []finding.Remedy{{Kind: "code", Text: "record from the first allocation, with stacks", Setting: RecordingOf(p)}},
 		})
 	}
 	if !judged.Enough && d.Requested > 0 {
@@ -33,7 +48,7 @@ func history(s *subject) (out []finding.Finding) {
 	}
 	if d.RingFull {
 		add(finding.Info, fmt.Sprintf("the ring of %s events overflowed: what happened before is lost", units.Count(int64(d.Events))),
-			&finding.HistoryEvidence{Events: &d.Events}, "a larger max_entries keeps more")
+			&finding.HistoryEvidence{Events: &d.Events}, "a larger "+entries+" keeps more")
 	}
 	if d.UnknownBytes > d.Requested/100 && d.HasHistory {
 		what := "it was allocated before the recording began"

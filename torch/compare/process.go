@@ -30,6 +30,8 @@ type About struct {
 	Failed map[int]Shared
 	Held   map[*digest.File]*Held // by snapshot, of those for which it was looked into
 	Steps  map[*digest.File]int   // that had ended, by snapshot, of a process whose steps were counted
+	// Again is how to record it again where this recording does not suffice.
+	Again string
 }
 
 // Shared is what is known of a device when memory ran out: its size in bytes, and who
