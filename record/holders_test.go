@@ -48,10 +48,13 @@ func holders(t *testing.T, p program) (out []held) {
 }
 
 const shapes = `
-import asyncio, collections, functools, threading, weakref
-import strandline, torch
+import asyncio, collections, contextvars, functools, threading, weakref
+import numpy, strandline, torch
 from torch import Tensor
 
+TABLE = numpy.ndarray([None, Tensor()])
+TRACE = contextvars.ContextVar("trace")
+TRACE.set({"steps": [Tensor()]})
 CACHE = []
 CACHE += [Tensor() for _ in range(3)]
 BY_ID = {}
@@ -131,19 +134,35 @@ done.set()
 thread.join()
 `
 
+// numpy stands in for NumPy, whose arrays the collector does not look into.
+const numpy = `
+class Objects:
+    hasobject = True
+    def __eq__(self, other):
+        return other is object
+
+class ndarray:
+    __slots__ = ("kept",)
+    dtype, ndim = Objects(), 1
+    size = property(lambda self: len(self.kept))
+    flat = property(lambda self: iter(self.kept))
+    def __init__(self, kept):
+        self.kept = kept
+`
+
 // TestHolders finds tensors by every sort of path.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	want := []string{
 		"BY_ID[...]", "CACHE[...]", "ERRORS[0].__traceback__: lost in fail()", "GENERATOR: inside in generate()",
-		"HOOK.__closure__.seen[0]", "PARTIAL.args[0]", "RING[0][1]", "Trainer.outputs[0]", "WEAK.data[<Meter>]", "box.kept[0]",
+		"HOOK.__closure__.seen[0]", "PARTIAL.args[0]", "RING[0][1]", "TABLE[1]", "TRACE.get()['steps'][0]", "Trainer.outputs[0]", "WEAK.data[<Meter>]", "box.kept[0]",
 		"cached.cache (functools.lru_cache)[1]", "default.__defaults__ (acc)[0]", "local[0] in main()", "mine in work()",
 		"key.total", "trainer.meters['loss'].total",
 	}
 	for _, python := range pythons(t) {
 		t.Run(python, func(t *testing.T) {
 			t.Parallel()
-			h := holders(t, program{code: shapes, command: []string{python}, options: Options{EverySteps: 1000}})[0]
+			h := holders(t, program{code: shapes, command: []string{python}, options: Options{EverySteps: 1000}, modules: map[string]string{"numpy.py": numpy}})[0]
 			var got []string
 			for _, x := range h.Holders {
 				got = append(got, x.Path)
@@ -160,6 +179,21 @@ func TestHolders(t *testing.T) {
 				t.Errorf("found %q; unowned %v, bound %q", got, h.Unowned, h.Bound)
 			}
 		})
+	}
+}
+
+// TestHoldersAtTheExit states the lines of globals of a program that has run to its end,
+// which Python has removed the name of its file from.
+func TestHoldersAtTheExit(t *testing.T) {
+	t.Parallel()
+	r := program{code: "from torch import Tensor\nCACHE = []\nCACHE += [Tensor()]\n"}.run(t)
+	r.silent(t, 0, "")
+	var h held
+	if err := json.Unmarshal(r.one(t).Dumps[0].HeldBy, &h); err != nil || len(h.Holders) != 1 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if x := h.Holders[0]; x.Path != "CACHE[0]" || !strings.HasSuffix(x.File, "train.py") || x.Line != 3 {
+		t.Errorf("%+v", x)
 	}
 }
 

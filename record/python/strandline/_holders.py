@@ -54,6 +54,7 @@ class Holders:
         self.blocks: Dict[Any, Set[Block]] = {}  # by place, of the snapshot before
         self.chains: Dict[str, int] = {}  # lengths, by path, of the snapshot before
         self.lines = _lines.Lines()
+        self.main = _main_file()
 
     def held_by(self, snapshot: Mapping[str, Any]) -> Dict[str, Any]:
         """Who keeps the blocks of a snapshot, as values of JSON. It does not raise.
@@ -85,14 +86,15 @@ class Holders:
         wanted = set(addresses)
         idle = _engine.idle()
         with _quiet(self.torch):
-            walk = Walk(deadline - _TELLING)
+            walk = Walk(deadline - _TELLING, self.main)
             tensors = _Tensors(self.torch, wanted, walk, idle)
             graphs = _graph.Census()
             try:
                 try:
                     walk.seed()
                     tensors.list()
-                    left = walk.names(tensors.ids) - tensors.gradients()
+                    left = walk.names(tensors.ids, tensors.perhaps_in_arrays()) - tensors.gradients()
+                    tensors.in_arrays()
                     walk.libraries([t for ts in tensors.at.values() for t in ts if id(t) in left], tensors)
                 except Bound as e:
                     walk.bound = walk.bound or str(e)
@@ -201,6 +203,17 @@ class _Tensors:
         except Exception:  # a tensor without storage
             pass
 
+    def perhaps_in_arrays(self) -> bool:
+        """Whether arrays of NumPy have to be looked into, which the collector does not list: no graph keeps what is left."""
+        return _paths.array_class() is not None and not self.with_graph and not self.wanted <= self.at.keys()
+
+    def in_arrays(self) -> None:
+        """Add the tensors in those arrays of objects that the walk has come to."""
+        for a in self.walk.arrays:
+            for t in _paths.elements(a):
+                if id(type(t)) in self.kinds and id(t) not in self.ids:
+                    self.add(t)
+
     def gradients(self) -> Set[int]:
         """The ids of the gradients of leaves that were found, which C++ refers to."""
         return {id(t.grad) for t in self.leaves if self.walk.found(t)} if self.idle else set()
@@ -220,6 +233,13 @@ class _Tensors:
                     pass
         leaf = self.of_gradients.get(address)
         return None if leaf is None else self.walk.path(leaf).attribute("grad")
+
+
+def _main_file() -> str:
+    """The program's file, whose name Python removes from the program's globals when it has run to its end."""
+    names = _paths.names_of(sys.modules.get("__main__"))
+    file = names.get("__file__") if names is not None else None
+    return file if type(file) is str else ""
 
 
 def _let_others(interval: float) -> None:
@@ -248,8 +268,9 @@ def start(t: Any) -> int:
 class Walk:
     """One pass from names to tensors."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, deadline: float, main: str = "") -> None:
         self.deadline = deadline
+        self.main = main  # the program's file
         self.nodes = NODES
         self.bound = ""
         self.objects: List[Any] = []
@@ -258,14 +279,22 @@ class Walk:
         self.roots: Dict[int, _paths.Root] = {}
         self.tiers: List[List[int]] = [[], [], []]
         self.locals: List[_paths.Locals] = []
+        self.arrays: List[Any] = []  # of objects, which were come to
 
-    def names(self, targets: Mapping[int, bool]) -> Set[int]:
-        """Find objects from the program's own names, and return the ids of those that must be found and are not."""
+    def names(self, targets: Mapping[int, bool], to_the_end: bool = False) -> Set[int]:
+        """Find objects from the program's own names, and return the ids of those that must be found and are not.
+
+        The walk ends where none is left, unless it is to go on to the end.
+        """
         left = set(targets)
+        if to_the_end:
+            left.add(-1)  # of nothing
         self.spread(self.tiers[0], left)
+        left.discard(-1)
         if any(targets[i] for i in left):
             named = len(self.tiers[0])
             self.suspended()
+            self.contexts()
             self.spread(self.tiers[0][named:], left)
         return {i for i in left if targets[i]}
 
@@ -278,6 +307,15 @@ class Walk:
             frame = getattr(o, _paths.RUNNING[type(o)])
             if frame is not None and id(o) not in self.seen and id(frame) not in self.seen:
                 self.frame_root(frame)
+
+    def contexts(self) -> None:
+        """Begin at the values of context variables, too: what has them is known to C alone."""
+        kind: Any = getattr(sys.modules.get("_contextvars"), "Context", None)
+        for c in _owned.instances({id(kind)}, self.deadline) if kind else ():
+            for var, value in kind.items(c):
+                path = self.path(var) if self.found(var) else None
+                file = path.root.file if path else ""
+                self.root({(path.text() if path else str(var.name)) + _lines.CURRENT: value}, _paths.Root("", file, 0, ""), 0)
 
     def libraries(self, left: List[Any], tensors: _Tensors) -> None:
         """Find tensors from the names of libraries, if something that Python keeps refers to them."""
@@ -327,6 +365,8 @@ class Walk:
                 continue
             if type(names) is not dict or id(names) in self.seen or name.partition(".")[0] == "strandline":
                 continue
+            if name == "__main__":
+                file = file or self.main
             tier = 0 if name == "__main__" else _paths.tier(file if type(file) is str else "")
             self.root(names, _paths.Root("" if name == "__main__" else name, file if type(file) is str else "", 0, ""), tier)
         for frames in self.stacks():
@@ -374,9 +414,16 @@ class Walk:
         queue = collections.deque(begin)
         seen, objects, parents = self.seen, self.objects, self.parents
         looks = 0
+        array = _paths.array_class()
         while queue and left:
             at = queue.popleft()
-            for some in _in_parts(children(objects[at])):
+            o = objects[at]
+            if array is not None and type(o) is array:
+                self.arrays.append(o)
+                refers = _paths.elements(o)
+            else:
+                refers = children(o)
+            for some in _in_parts(refers):
                 looks += 1 + len(some) // 16
                 if len(objects) > self.nodes:
                     raise Bound(f"{self.nodes} objects")

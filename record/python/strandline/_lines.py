@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import _paths
 
+CURRENT = ".get()"  # after the name of a context variable
 _LONGEST = 1 << 20  # bytes of a source
 _ADDS = ("append", "appendleft", "add", "extend", "insert", "put", "put_nowait", "setdefault", "update", "push", "heappush", "register_forward_hook")
 
@@ -36,8 +37,9 @@ class Lines:
             if not part.name:
                 continue
             file, scope = part.owner or (root.file, root.function)
+            name = part.name[: -len(CURRENT)] if part.name.endswith(CURRENT) else part.name
             for f in dict.fromkeys((file, root.file)):
-                line = self.search(f, part.name, part.kind == "attribute", scope) if _paths.tier(f) < 2 else None
+                line = self.search(f, name, part.kind == "attribute", scope) if _paths.tier(f) < 2 else None
                 if line:
                     return f, line
             if part.line:
@@ -99,22 +101,30 @@ def _is(e: Any, name: str, attribute: bool) -> bool:
     return isinstance(e, ast.Name) and e.id == name
 
 
+def _container(e: Any) -> Any:
+    """What an expression is of: c of c[k], c.get(k)[i] and c.setdefault(k, [])."""
+    while True:
+        if isinstance(e, ast.Subscript):
+            e = e.value
+        elif isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in ("get", "setdefault"):
+            e = e.func.value
+        else:
+            return e
+
+
 def _rank(node: Any, name: str, attribute: bool) -> int:
     """3 for what adds to a name, 2 for what sets it from itself, 1 for what sets it."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS:
-        e = node.func.value
-        while isinstance(e, ast.Subscript):
-            e = e.value
-        return 3 if _is(e, name, attribute) else 0
+        return 3 if _is(_container(node.func.value), name, attribute) else 0
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "set":  # a context variable
+        return 1 if node.args and _is(node.func.value, name, attribute) else 0
     if isinstance(node, ast.AugAssign):
         return 3 if _is(node.target, name, attribute) else 0
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     for t in targets:
         for e in t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t]:
             if isinstance(e, ast.Subscript):
-                while isinstance(e, ast.Subscript):
-                    e = e.value
-                if _is(e, name, attribute):
+                if _is(_container(e), name, attribute):
                     return 3
             elif _is(e, name, attribute):
                 uses = node.value is not None and any(_is(n, name, attribute) for n in ast.walk(node.value))

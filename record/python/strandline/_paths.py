@@ -17,6 +17,7 @@ _SHORT = 40  # characters of a key
 _PARTS = 14  # of a path that is written
 _END = 256  # objects at each end of a path whose names are looked for
 _LRU = type(functools.lru_cache(maxsize=None)(len))
+_ELEMENTS = 1 << 20  # of an array of objects that is looked into
 _LOOKED = 4096  # members of a container whose key or index is looked for
 _OF_MODULES = re.compile(r"\._(?:modules|parameters|buffers)\['(\w+)'\]")  # as in net._modules['head']
 
@@ -122,6 +123,20 @@ class Group:
         """The path, with [...] where its members differ."""
         columns = list(zip(*([p.text for p in path.parts] for path in self.paths)))
         return self.paths[0].text([c[0] if len(set(c)) == 1 else "[...]" for c in columns])
+
+
+def array_class() -> Any:
+    """The class of NumPy's arrays, None where it is not loaded."""
+    names = names_of(sys.modules.get("numpy"))
+    return None if names is None else names.get("ndarray")
+
+
+def elements(array: Any) -> List[Any]:
+    """The objects in an array of objects, which the collector does not know of."""
+    try:
+        return list(array.flat) if array.dtype.hasobject and 0 < array.size <= _ELEMENTS and array.dtype == object else []
+    except Exception:  # of another numpy
+        return []
 
 
 def _key(key: Any) -> str:
@@ -251,6 +266,11 @@ def _member(o: Any, child: Any, after: Any) -> Tuple[int, Optional[Part]]:
             if v is child:
                 return 1, Part(f"[{n}]", "index")
     elif issubclass(kind, (set, frozenset)):
+        return 1, Part("[...]", "index")
+    elif kind is array_class():
+        for n, v in enumerate(elements(o)[:_LOOKED] if o.ndim == 1 else ()):
+            if v is child:
+                return 1, Part(f"[{n}]", "index")
         return 1, Part("[...]", "index")
     names = names_of(o)
     if names is not None:
