@@ -87,11 +87,11 @@ func TestLibraryNeedsNothing(t *testing.T) {
 // since 2.17 and have not changed.
 var ofLibc = []string{
 	"__errno_location", "__register_atfork", "__tls_get_addr", "accept4", "bind", "calloc", "clock_gettime", "close", "dlerror", "dlopen",
-	"dlsym", "free", "getenv", "geteuid", "getpid", "getsockname", "getsockopt", "listen", "malloc", "memcmp", "memcpy",
-	"memset", "mkostemp", "mmap", "munmap", "open", "posix_fallocate", "pread", "pthread_create", "pthread_detach",
-	"pthread_join", "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_sigmask", "pwrite", "qsort", "recv", "send",
-	"setsockopt", "sigdelset", "sigfillset", "snprintf", "socket", "strcasecmp", "strchr", "strcmp", "strcpy", "strerror", "strlen",
-	"strncpy", "strtoull", "unlink", "usleep", "vsnprintf", "write",
+	"dlsym", "free", "fstatfs", "ftruncate", "getenv", "geteuid", "getpid", "getsockname", "getsockopt", "listen", "madvise", "malloc", "memcmp", "memcpy",
+	"memmove", "memset", "mkostemp", "mmap", "munmap", "open", "posix_fallocate", "pread", "pthread_create", "pthread_detach",
+	"pthread_join", "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_sigmask", "pwrite", "qsort", "read", "recv", "send",
+	"setsockopt", "sigdelset", "sigfillset", "snprintf", "socket", "strcasecmp", "strchr", "strcmp", "strcpy", "strcspn", "strerror",
+	"strlen", "strncmp", "strncpy", "strrchr", "strstr", "strtoull", "unlink", "usleep", "vsnprintf", "write",
 }
 
 // TestFaults has each call of the driver fail in each operation; see testdata/faults.c.
@@ -159,7 +159,7 @@ func build(t *testing.T, flags ...string) string {
 	if out, err := exec.Command(gcc, append(slices.Clone(flags), none, "-o", program)...).CombinedOutput(); err != nil {
 		live.Missing(t, "gcc "+strings.Join(flags, " "), string(out))
 	}
-	flags = append(flags, "-std=gnu11", "-g", "-fPIC", "-DCHUNK=65536", "-DSTAGING=65536")
+	flags = append(flags, "-std=gnu11", "-g", "-fPIC", "-DCHUNK=65536", "-DSTAGING=65536", "-DHOST_ROOT=\""+filepath.Join(dir, "host")+"\"")
 	run := func(args ...string) {
 		t.Helper()
 		args = append(slices.Clone(flags), args...)

@@ -46,7 +46,7 @@ a pause is under way: 7 GiB of 14 GiB are copied
 
 device 0: 20 GiB of 80 GiB free, 14 GiB more than before
 `},
-		{"refused", api.Mem{PID: 42, Do: state.Resume, Failure: &api.MemFailure{Text: "device 0 has 5 bytes free, and 7 are to come back"}, Devices: []api.MemDevice{device(5)}}, `the resume was refused: device 0 has 5 bytes free, and 7 are to come back
+		{"refused", api.Mem{PID: 42, Do: state.Resume, Failure: &api.MemFailure{Text: "device 0 has 5 B free, and 7 B are to come back: 2 B are missing"}, Devices: []api.MemDevice{device(5)}}, `the resume was refused: device 0 has 5 B free, and 7 B are to come back: 2 B are missing
 
 no tags: the process has freed all its pausable memory
 

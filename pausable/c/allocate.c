@@ -14,8 +14,8 @@ static int take(void *arg, struct pausable_failure *f)
 		size_t available, total;
 		kind = CU(f, b->device, cuMemGetInfo_v2, &available, &total);
 		if (!kind && (available < margin || available - margin < b->size)) {
-			kind = failed(f, PAUSABLE_DEVICE_MEMORY, 0, b->device, "%zu bytes would leave less than the margin of %llu of device %d",
-				b->size, (unsigned long long)margin, b->device);
+			kind = failed(f, PAUSABLE_DEVICE_MEMORY, 0, b->device, "%s would leave less than the margin of %s of device %d",
+				SIZE(b->size), SIZE(margin), b->device);
 			f->needed = b->size;
 			f->available = available < margin ? 0 : available - margin;
 		}
@@ -84,7 +84,7 @@ int pausable_allocate(void **at, size_t bytes, int device)
 {
 	struct pausable_failure *f = (struct pausable_failure *)pausable_failure();
 	*at = NULL;
-	if (in_fork())
+	if (use_begin())
 		return failed(f, PAUSABLE_FORKED, 0, -1, "this process was forked from the one that allocated");
 	if (!bytes)
 		return PAUSABLE_OK;
@@ -92,7 +92,7 @@ int pausable_allocate(void **at, size_t bytes, int device)
 	if (!d)
 		return f->kind;
 	if (bytes > SIZE_MAX - d->granularity) {
-		failed(f, PAUSABLE_DEVICE_MEMORY, 0, device, "no device has %zu bytes", bytes);
+		failed(f, PAUSABLE_DEVICE_MEMORY, 0, device, "no device has %s", SIZE(bytes));
 		f->needed = bytes;
 		return f->kind;
 	}

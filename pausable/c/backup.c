@@ -10,7 +10,8 @@ static int pageable(struct block *b, struct pausable_failure *f)
 {
 	void *at = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
-		return failed(f, PAUSABLE_HOST_MEMORY, errno, -1, "the host has no %zu bytes for a backup of tag %s: %s", b->bytes, b->tag->name, strerror(errno));
+		return failed(f, PAUSABLE_HOST_MEMORY, errno, -1, "the host has no %s for a backup of tag %s: %s", SIZE(b->bytes), b->tag->name, strerror(errno));
+	madvise(at, b->bytes, MADV_DONTFORK); /* children would keep it from the host, and copy its page tables */
 	b->backup.kind = PAUSABLE_PAGEABLE;
 	b->backup.at = at;
 	b->backup.size = b->bytes;
@@ -33,7 +34,10 @@ static int place(struct block *b, struct pausable_failure *f)
 			k->at = at;
 			k->size = size;
 			return PAUSABLE_OK;
-		} /* else it may not be pinned: slower, and as good */
+		} /* else it may not be pinned: slower, and as good, if there is memory */
+		uint64_t available = host_available(1);
+		if (available < b->bytes)
+			return failed(f, PAUSABLE_HOST_MEMORY, 0, -1, "the host has %s available, and a backup of tag %s needs %s", SIZE(available), b->tag->name, SIZE(b->bytes));
 	}
 	return pageable(b, f);
 }
@@ -68,7 +72,7 @@ int backup_load(struct block *b, struct copies *c, struct pausable_failure *f)
 	if (b->backup.kind == PAUSABLE_FILE)
 		return file_load(b, c, f);
 	if (b->backup.sum && setting(PAUSABLE_VERIFY) && sum_of(b) != b->backup.sum)
-		return failed(f, PAUSABLE_DAMAGED, 0, b->device, "the backup of %zu bytes of tag %s in the host's memory was changed", b->bytes, b->tag->name);
+		return failed(f, PAUSABLE_DAMAGED, 0, b->device, "the backup of %s of tag %s in the host's memory was changed", SIZE(b->bytes), b->tag->name);
 	return copies_in(c, b->at, b->backup.at, b->bytes, f);
 }
 
@@ -96,7 +100,7 @@ int backup_loaded(struct block *b, struct copies *c, struct pausable_failure *f)
 	}
 	c->done = done;
 	if (sum_end(&s) != b->backup.sum)
-		return failed(f, PAUSABLE_DAMAGED, 0, b->device, "%zu bytes of tag %s came back otherwise than they were saved", b->bytes, b->tag->name);
+		return failed(f, PAUSABLE_DAMAGED, 0, b->device, "%s of tag %s came back otherwise than they were saved", SIZE(b->bytes), b->tag->name);
 	return PAUSABLE_OK;
 }
 
@@ -111,6 +115,8 @@ void backup_drop(struct block *b)
 		munmap(k->at, k->size);
 		break;
 	case PAUSABLE_FILE:
+		while (ftruncate(k->fd, 0) && errno == EINTR) /* children may have it open, too, and keep its space */
+			;
 		close(k->fd);
 		break;
 	}

@@ -41,6 +41,10 @@ void *pinned_take(size_t bytes, size_t *size);
 void pinned_give(void *at, size_t size);
 uint64_t pinned_kept(void);
 
+/* (host.c) Bytes that the host can still give; with grouped, that its control groups let this
+ * process take. UINT64_MAX if that is not known. */
+uint64_t host_available(int grouped);
+
 /* (file.c) A file without a name, which ends with the process. */
 int file_make(struct block *b, struct pausable_failure *f);
 int file_save(struct block *b, struct copies *c, struct pausable_failure *f);

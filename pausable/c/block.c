@@ -16,7 +16,7 @@ static struct block *remnants;
 static struct region everywhere, at_start;
 static __thread struct region here;
 static int started; /* at_start is set */
-static pid_t owner; /* the process that allocated first */
+static pid_t owner; /* the process that opened a region or allocated first */
 
 void table_lock(void) { pthread_mutex_lock(&lock); }
 void table_unlock(void) { pthread_mutex_unlock(&lock); }
@@ -24,6 +24,12 @@ void turn_take(void) { pthread_mutex_lock(&turn); }
 void turn_give(void) { pthread_mutex_unlock(&turn); }
 
 int in_fork(void)
+{
+	pid_t its = __atomic_load_n(&owner, __ATOMIC_RELAXED);
+	return its && its != getpid();
+}
+
+int use_begin(void)
 {
 	pid_t now = getpid(), none = 0;
 	return !__atomic_compare_exchange_n(&owner, &none, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) && none != now;
@@ -48,7 +54,7 @@ struct tag *tag_named(const char *name, int make)
 int pausable_region(const char *tag, int backup, int all)
 {
 	struct pausable_failure *f = (struct pausable_failure *)pausable_failure();
-	if (in_fork())
+	if (use_begin())
 		return failed(f, PAUSABLE_FORKED, 0, -1, "this process was forked from the one that allocated");
 	if (tag && strlen(tag) >= sizeof tags->name)
 		return failed(f, PAUSABLE_ARGUMENT, 0, -1, "a tag has at most %zu bytes", sizeof tags->name - 1);

@@ -85,8 +85,11 @@ int block_unreserve(struct block *b, struct pausable_failure *f);
 /* Frees blocks that the driver did not free before. (allocate.c) */
 void remnants_retry(void);
 
-/* Nonzero in a child that was forked. */
+/* Nonzero in a child that was forked from the process that uses the device, which is asked
+ * before any lock: its parent may have held one. use_begin is the same, and from its first
+ * call on the process uses the device. */
 int in_fork(void);
+int use_begin(void);
 
 /* What a pause or a resume does now, and what the last one did; under table_lock. doing is
  * NULL for none. (pause.c) */
@@ -106,6 +109,9 @@ void control_begin(void);
 /* A name as status.c writes it. */
 enum { ENCODED = 3 * 64 + 1 };
 void name_encode(const char *name, char to[ENCODED]);
+
+/* Writes where all blocks are, as pausable_status writes what they hold. (status.c) */
+size_t blocks_text(char *to, size_t size);
 
 /* Adds a record to the log, if there is one: when is before or after. (log.c) */
 void log_state(const char *when, const char *what, const char *tag, int kind);

@@ -6,9 +6,10 @@
  *	status
  *	pause [NAME]
  *	resume [NAME]
+ *	blocks
  *
- * with a name as status.c writes it. The answer is lines, those of status.c for all three,
- * and one before them where it failed (see pausable.h for the words):
+ * with a name as status.c writes it. The answer is lines, those of status.c for all of them
+ * (and for blocks those of each block), and one before them where it failed (see pausable.h for the words):
  *
  *	failed KIND CODE DEVICE NEEDED AVAILABLE TEXT...
  *
@@ -124,13 +125,13 @@ static void decode(char *name)
 	*to = 0;
 }
 
-static int send_status(int fd)
+static int send_text(int fd, size_t (*of)(char *, size_t))
 {
-	size_t size = pausable_status(NULL, 0) + 4096; /* tags can come meanwhile */
+	size_t size = of(NULL, 0) + 4096; /* tags and blocks can come meanwhile */
 	char *text = malloc(size);
 	if (!text)
 		return -1;
-	size_t n = pausable_status(text, size);
+	size_t n = of(text, size);
 	int result = n < size ? send_all(fd, text, n) : -1;
 	free(text);
 	return result;
@@ -151,6 +152,9 @@ static void answer(int fd)
 	if (!strcmp(line, "pause") || !strcmp(line, "resume")) {
 		kind = *line == 'p' ? pausable_pause(name) : pausable_resume(name);
 		f = *pausable_failure();
+	} else if (!strcmp(line, "blocks")) {
+		if (send_text(fd, blocks_text))
+			return;
 	} else if (strcmp(line, "status") != 0) {
 		kind = failed(&f, PAUSABLE_ARGUMENT, 0, -1, "there is no request %.64s", line);
 	}
@@ -164,7 +168,7 @@ static void answer(int fd)
 		if (send_all(fd, text, (size_t)n))
 			return;
 	}
-	if (!send_status(fd))
+	if (!send_text(fd, pausable_status))
 		send_all(fd, "end\n", 4);
 }
 

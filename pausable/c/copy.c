@@ -89,7 +89,7 @@ unsigned char *copies_staging(struct copies *c, struct pausable_failure *f)
 	if (!c->staging) {
 		void *at = mmap(NULL, STAGING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (at == MAP_FAILED)
-			failed(f, PAUSABLE_HOST_MEMORY, errno, -1, "the host has no %d bytes to copy through: %s", STAGING, strerror(errno));
+			failed(f, PAUSABLE_HOST_MEMORY, errno, -1, "the host has no %s to copy through: %s", SIZE(STAGING), strerror(errno));
 		else
 			c->staging = at;
 	}

@@ -100,6 +100,11 @@ void job_end(struct job *j);
 int driver_failed(struct pausable_failure *f, CUresult code, const char *name, int device);
 #define CU(f, device, call, ...) driver_failed(f, cu.call(__VA_ARGS__), #call, device)
 
+/* SIZE(n) is a size for a text, as "1.5 GiB". (size.c) */
+enum { SIZE_TEXT = 16 };
+const char *size_text(uint64_t n, char to[SIZE_TEXT]);
+#define SIZE(n) size_text(n, (char[SIZE_TEXT]){0})
+
 /* Any failure. Returns kind. */
 int failed(struct pausable_failure *f, int kind, int code, int device, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+enum { IN_MEMORY = 0x01021994 }; /* the type of tmpfs */
 enum { PAGE = 4096 }; /* what O_DIRECT needs offsets and lengths to be multiples of */
 
 static int refused(struct pausable_failure *f, int code, const char *what, const char *folder)
@@ -42,6 +44,11 @@ int file_make(struct block *b, struct pausable_failure *f)
 	if (fd < 0)
 		return refused(f, errno, "cannot make", folder);
 	size_t size = (b->bytes + PAGE - 1) / PAGE * PAGE;
+	struct statfs of;
+	if (!fstatfs(fd, &of) && of.f_type == IN_MEMORY && host_available(1) < size) {
+		close(fd);
+		return failed(f, PAUSABLE_HOST_MEMORY, ENOSPC, -1, "%.100s is memory of the host, which has no %s for a backup", folder, SIZE(size));
+	}
 	int code = posix_fallocate(fd, 0, (off_t)size); /* a full disk is met here, before anything is copied */
 	if (code) {
 		close(fd);
@@ -121,6 +128,6 @@ int file_load(struct block *b, struct copies *c, struct pausable_failure *f)
 	uint64_t sum;
 	int kind = in_pieces(piece_in, b, c, &sum, f);
 	if (!kind && sum != b->backup.sum)
-		kind = failed(f, PAUSABLE_DAMAGED, 0, b->device, "the backup of %zu bytes of tag %s in a file is not what was written", b->bytes, b->tag->name);
+		kind = failed(f, PAUSABLE_DAMAGED, 0, b->device, "the backup of %s of tag %s in a file is not what was written", SIZE(b->bytes), b->tag->name);
 	return kind;
 }

@@ -31,6 +31,7 @@ enum { LONGEST = 64 << 20 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static char path[300]; /* empty for none */
 static char folder[256];
+static pid_t writer; /* whose file it is */
 static size_t length;
 static int asked;
 
@@ -64,8 +65,9 @@ static int begin(const char *in)
 		snprintf(path, sizeof path, "%s/%d-%lld.pausable", in, (int)getpid(), (long long)t.tv_sec + tries);
 		code = append(head, (size_t)n, O_CREAT | O_EXCL);
 	}
-	strcpy(folder, code ? "" : in);
+	memmove(folder, code ? "" : in, code ? 1 : strlen(in) + 1); /* which may be folder itself */
 	length = (size_t)n;
+	writer = getpid();
 	if (code)
 		*path = 0;
 	return code;
@@ -80,7 +82,9 @@ static int prepare(void)
 		if (in && *in && strlen(in) < sizeof folder)
 			begin(in);
 	}
-	return *path && !in_fork();
+	if (*path && writer != getpid()) /* a child has a file of its own */
+		begin(folder);
+	return *path != 0;
 }
 
 int pausable_set_log(const char *in)
@@ -137,6 +141,8 @@ void log_state(const char *when, const char *what, const char *tag, int kind)
 int pausable_note(const char *text)
 {
 	char line[256];
+	if (in_fork()) /* its parent may have held the lock */
+		return 0;
 	pthread_mutex_lock(&lock);
 	int on = prepare();
 	if (on && text) {

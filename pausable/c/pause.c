@@ -169,7 +169,8 @@ static int fits(void *arg, struct pausable_failure *f)
 	available = available < margin ? 0 : available - margin;
 	if (needed <= available)
 		return PAUSABLE_OK;
-	failed(f, PAUSABLE_DEVICE_MEMORY, CUDA_OUT_OF_MEMORY, p->device, "device %d has %zu bytes free, and %zu are to come back", p->device, available, needed);
+	failed(f, PAUSABLE_DEVICE_MEMORY, CUDA_OUT_OF_MEMORY, p->device, "device %d has %s free%s, and %s are to come back: %s are missing", p->device,
+		SIZE(available), margin ? " beyond the margin" : "", SIZE(needed), SIZE(needed - available));
 	f->needed = needed;
 	f->available = available;
 	return f->kind;
@@ -332,8 +333,31 @@ static void remain(const struct operation *o, int pausing, struct pausable_failu
 	}
 	size_t at = strlen(f->text);
 	if (n)
-		snprintf(f->text + at, sizeof f->text - at, "; of it, %zu blocks of %zu bytes %s; try again", n, bytes,
+		snprintf(f->text + at, sizeof f->text - at, "; of it, %zu blocks of %s %s; try again", n, SIZE(bytes),
 			pausing ? "could not be mapped again" : "still hold memory");
+}
+
+/* room reports whether the host has the memory of all backups, before anything is copied. What
+ * is pinned is the driver's, and not of the process's control groups. */
+static int room(const struct operation *o, struct pausable_failure *f)
+{
+	uint64_t pageable = 0, pinned = 0, kept = pinned_kept();
+	for (size_t i = 0; i < o->n; i++) {
+		const struct block *b = o->blocks[i];
+		if (b->state == ACTIVE && !b->backup.kind && b->wanted != PAUSABLE_FILE)
+			*(b->wanted == PAUSABLE_PAGEABLE ? &pageable : &pinned) += b->wanted ? b->bytes : 0;
+	}
+	pinned -= kept < pinned ? kept : pinned;
+	if (!pageable && !pinned)
+		return PAUSABLE_OK;
+	uint64_t needed = pageable, available = pageable ? host_available(1) : 0;
+	if (needed <= available) {
+		needed += pinned;
+		available = host_available(0);
+	}
+	if (needed <= available)
+		return PAUSABLE_OK;
+	return failed(f, PAUSABLE_HOST_MEMORY, 0, -1, "the host has %s available, and backups of what is to be paused need %s", SIZE(available), SIZE(needed));
 }
 
 /* What follows changes states outside of the stages, each of which can fail before it has
@@ -341,7 +365,10 @@ static void remain(const struct operation *o, int pausing, struct pausable_failu
 static int pause_blocks(struct operation *o, struct pausable_failure *f)
 {
 	struct pausable_failure ignored;
-	int kind = run(o, save, f);
+	int kind = room(o, f);
+	if (kind)
+		return kind;
+	kind = run(o, save, f);
 	if (!kind)
 		kind = run(o, unmap, f);
 	if (kind)
@@ -387,7 +414,7 @@ static int resume_blocks(struct operation *o, struct pausable_failure *f)
 static int operate(const char *tag, int pausing)
 {
 	struct pausable_failure *f = (struct pausable_failure *)pausable_failure();
-	if (in_fork())
+	if (use_begin())
 		return failed(f, PAUSABLE_FORKED, 0, -1, "this process was forked from the one that allocated");
 	struct timespec began;
 	const char *what = pausing ? "pause" : "resume";

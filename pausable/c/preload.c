@@ -59,7 +59,7 @@ int cudaMalloc(void **at, size_t bytes)
 	REAL("cudaGetDevice", current);
 	if (!malloc || !current)
 		return NOT_INITIALIZED;
-	if (!at || in_fork() || !region_open())
+	if (!at || use_begin() || !region_open())
 		return malloc(at, bytes);
 	int failure = current(&device);
 	return failure ? failure : code(pausable_allocate(at, bytes, device));

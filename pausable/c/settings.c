@@ -90,6 +90,8 @@ void folder_of_files(char to[sizeof folder])
 int pausable_set(int which, uint64_t value)
 {
 	struct pausable_failure *f = (struct pausable_failure *)pausable_failure();
+	if (in_fork())
+		return failed(f, PAUSABLE_FORKED, 0, -1, "this process was forked from the one that allocated");
 	if (which < 0 || which >= PAUSABLE_SETTINGS)
 		return failed(f, PAUSABLE_ARGUMENT, 0, -1, "there is no setting %d", which);
 	if (which == PAUSABLE_HANDLES && value > INT_MAX)
@@ -104,6 +106,8 @@ int pausable_set(int which, uint64_t value)
 int pausable_set_folder(const char *path)
 {
 	struct pausable_failure *f = (struct pausable_failure *)pausable_failure();
+	if (in_fork())
+		return failed(f, PAUSABLE_FORKED, 0, -1, "this process was forked from the one that allocated");
 	if (!path || !*path || strlen(path) >= sizeof folder)
 		return failed(f, PAUSABLE_ARGUMENT, 0, -1, "the path of the folder is empty, or longer than %zu bytes", sizeof folder - 1);
 	pthread_mutex_lock(&lock);

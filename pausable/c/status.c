@@ -10,6 +10,10 @@
  *	freed BLOCKS BYTES        what the driver did not free
  *	kept BYTES                pinned memory for the next pause
  *
+ * and, for those who ask for blocks, one for each:
+ *
+ *	block N ADDRESS BYTES
+ *
  * Sizes are bytes. BYTES are those of the addresses, which tags keep, and HELD those of the
  * device's memory. A part is what a tag has on device N, and a pause of it copies KEEP bytes.
  * STATE is active, paused or partial, and BACKUP is none, pinned, pageable or file. The
@@ -146,5 +150,17 @@ size_t pausable_status(char *to, size_t size)
 		if (device_used(i) && !on_device(i, ask, &m, &f))
 			say(&t, "device %d %zu %zu\n", i, m.available, m.total);
 	}
+	return t.length;
+}
+
+size_t blocks_text(char *to, size_t size)
+{
+	struct text t = {to, size, 0};
+	if (size)
+		*to = 0;
+	table_lock();
+	for (struct block *b = table_first(); b; b = b->after)
+		say(&t, "block %d %llu %zu\n", b->device, b->at, b->size);
+	table_unlock();
 	return t.length;
 }

@@ -2,6 +2,7 @@
 #include "faults.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -203,25 +204,140 @@ void folders(const char *good)
 	empty();
 }
 
-/* child uses the library in a process that was forked. */
-void forked(void)
+static int refused_in_child(void)
 {
-	snprintf(doing, sizeof doing, "a fork");
-	new_block("w", PAUSABLE_PINNED, 0, 100000);
-	fflush(NULL);
-	pid_t child = fork();
-	if (!child) {
-		void *at;
-		char text[64];
-		_exit(pausable_allocate(&at, 1, 0) == PAUSABLE_FORKED && op_pause() == PAUSABLE_FORKED && op_resume() == PAUSABLE_FORKED &&
-			pausable_release(blocks[0].at) == PAUSABLE_FORKED && !pausable_status(text, sizeof text) && !pausable_backup(blocks[0].at, 1) ? 0 : 1);
-	}
+	void *at;
+	char text[64];
+	return pausable_allocate(&at, 1, 0) == PAUSABLE_FORKED && op_pause() == PAUSABLE_FORKED && op_resume() == PAUSABLE_FORKED &&
+		pausable_release(blocks[0].at) == PAUSABLE_FORKED && !pausable_status(text, sizeof text) && !pausable_backup(blocks[0].at, 1) &&
+		pausable_region("w", 0, 0) == PAUSABLE_FORKED && pausable_set(PAUSABLE_VERIFY, 0) == PAUSABLE_FORKED &&
+		pausable_set_folder("/") == PAUSABLE_FORKED && pausable_set_log("/") == PAUSABLE_FORKED && !pausable_note(NULL) && !pausable_note("x") &&
+		!pausable_size(blocks[0].at);
+}
+
+static void ended_well(pid_t child, const char *what)
+{
 	int status;
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
-	check(WIFEXITED(status) && !WEXITSTATUS(status), "a child may use it");
+	check(WIFEXITED(status) && !WEXITSTATUS(status), "%s: %#x", what, status);
+}
+
+static volatile int pausing;
+
+static void *keep_pausing(void *none)
+{
+	while (pausing)
+		check(!op_pause() && !op_resume(), "it fails");
+	return none;
+}
+
+/* forked uses the library in children, which are made while it is idle, while memory is
+ * paused, and in the middle of pauses. */
+void forked(const char *folder)
+{
+	snprintf(doing, sizeof doing, "a fork");
+	new_block("w", PAUSABLE_PAGEABLE, 0, 100000);
+	new_block("w", PAUSABLE_FILE, 0, 100000);
+	check(!op_pause(), "cannot pause");
+	const void *kept = pausable_backup(blocks[0].at, 1);
+	int go[2];
+	check(kept && !pipe(go), "no backup");
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		char c;
+		struct stat is;
+		int ok = refused_in_child() && write(go[1], kept, 1) < 0 && errno == EFAULT; /* it has no copy of a backup */
+		close(go[1]);
+		ok = ok && read(go[0], &c, 1) == 0; /* until it is resumed */
+		for (int i = 3; i < 100; i++)
+			ok = ok && (fstat(i, &is) || !S_ISREG(is.st_mode) || is.st_nlink || !is.st_size);
+		_exit(!ok);
+	}
+	close(go[0]);
+	check(!op_resume(), "cannot resume");
+	close(go[1]);
+	ended_well(child, "a child may use it, or keeps a backup");
+	check(!pausable_set_log(folder), "there is no log");
+	pthread_t thread;
+	pausing = 1;
+	check(!pthread_create(&thread, NULL, keep_pausing, NULL), "no thread");
+	for (int i = 0; i < 20; i++) {
+		child = fork();
+		if (!child) {
+			alarm(60);
+			_exit(!refused_in_child());
+		}
+		ended_well(child, "in the middle of a pause");
+	}
+	pausing = 0;
+	pthread_join(thread, NULL);
+	check(!pausable_set_log(NULL), "the log does not end");
 	same("w");
 	empty();
+}
+
+static void host_file(const char *name, const char *text)
+{
+	char path[300] = HOST_ROOT;
+	mkdir(path, 0700);
+	for (size_t at = strlen(path); at < sizeof path - 1 && *name; path[++at] = 0) {
+		if (*name == '/')
+			mkdir(path, 0700);
+		path[at] = *name++;
+	}
+	FILE *f = fopen(path, "w");
+	check(f && fputs(text, f) >= 0 && !fclose(f), "cannot write %s", path);
+}
+
+static void host_gone(const char *name)
+{
+	char path[300];
+	snprintf(path, sizeof path, "%s%s", HOST_ROOT, name);
+	check(!unlink(path), "cannot remove %s", path);
+}
+
+/* hosts have no memory for backups: that is met before anything is copied. */
+void hosts(void)
+{
+	snprintf(doing, sizeof doing, "a host without memory");
+	new_block("w", PAUSABLE_PAGEABLE, 0, 300000);
+	new_block("w", PAUSABLE_PAGEABLE, 1, 300000);
+	host_file("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:  500 kB\nSwapFree: 50 kB\n");
+	check(op_pause() == PAUSABLE_HOST_MEMORY && strstr(pausable_failure()->text, "has 550 KiB available"), "the host gives what it has not: %s", pausable_failure()->text);
+	active("w");
+	host_file("/proc/meminfo", "MemAvailable:  500 kB\nSwapFree: 500 kB\n");
+	check(!op_pause() && !op_resume(), "the host does not give what it has");
+	host_file("/proc/meminfo", "MemAvailable:  50000 kB\nSwapFree: 0 kB\n");
+	host_file("/proc/self/cgroup", "3:cpu:/\n0::/a/b\n");
+	host_file("/sys/fs/cgroup/a/memory.max", "700000\n");
+	host_file("/sys/fs/cgroup/a/memory.current", "650000\n");
+	host_file("/sys/fs/cgroup/a/b/memory.max", "max\n");
+	host_file("/sys/fs/cgroup/a/b/memory.current", "1\n");
+	check(op_pause() == PAUSABLE_HOST_MEMORY, "a group gives what it has not");
+	host_file("/sys/fs/cgroup/a/memory.stat", "anon 7\ninactive_file 300000\nactive_file 300000\n");
+	check(!op_pause() && !op_resume(), "a group does not give its page cache");
+	host_file("/proc/self/cgroup", "4:memory:/c\n0::/\n");
+	host_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "500000\n"); /* as a container sees its own */
+	host_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "0\n");
+	check(op_pause() == PAUSABLE_HOST_MEMORY, "a group gives what it has not");
+	same("w");
+	empty();
+	pausable_set(PAUSABLE_PINNED_POOL, 0);
+	new_block("w", PAUSABLE_PINNED, 0, 700000);
+	check(!op_pause() && !op_resume(), "pinned memory is not of the group");
+	fake_fail_name("cuMemHostAlloc", OOM);
+	check(op_pause() == PAUSABLE_HOST_MEMORY, "what cannot be pinned is taken of a group that has it not");
+	fake_fail_name(NULL, 0);
+	active("w");
+	host_file("/proc/meminfo", "MemAvailable:  600 kB\nSwapFree: 0 kB\n");
+	check(op_pause() == PAUSABLE_HOST_MEMORY, "the host pins what it has not");
+	host_gone("/proc/meminfo");
+	check(!op_pause() && !op_resume(), "it fails");
+	same("w");
+	empty();
+	pausable_set(PAUSABLE_PINNED_POOL, 1 << 20);
 }
 
 static int lines_of(const char *path)

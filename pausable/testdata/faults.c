@@ -415,7 +415,8 @@ int main(int argc, char **argv)
 	retained();
 	damage();
 	folders(argv[1]);
-	forked();
+	forked(argv[1]);
+	hosts();
 	logged(argv[1]);
 	cycles(atoi(argv[2]), PAUSABLE_PINNED, PAUSABLE_PAGEABLE);
 	cycles(100, PAUSABLE_FILE, PAUSABLE_FILE);

@@ -60,7 +60,8 @@ void retained(void);
 void exits(const char *folder);
 void damage(void);
 void folders(const char *good);
-void forked(void);
+void forked(const char *folder);
+void hosts(void);
 void cycles(int n, int from, int to);
 void logged(const char *folder);
 

@@ -184,10 +184,10 @@ for verify in (False, True):
     assert [s["fits"] for s in plan["steps"]] == [True, False] and not plan["fits"], plan
     assert plan["devices"][0]["peak_bytes"] == 2 * whole and plan["devices"][0]["peak_step"] == 1
     tms.memory_margin_bytes = MEMORY
-    e = fails(lambda: tms.resume("pinned"), NotEnoughMemory, "device 0 has 0 bytes free")
+    e = fails(lambda: tms.resume("pinned"), NotEnoughMemory, "device 0 has 0 B free beyond the margin, and 320 KiB are to come back: 320 KiB are missing")
     assert e.device == 0 and e.available == 0 and e.needed >= SIZE
     assert e.holders == [{"pid": os.getpid(), "name": "this process", "bytes": 1000}, {"pid": 2**22 + 1, "name": "", "bytes": 7}], e.holders
-    assert f"1000 by {os.getpid()} (this process)" in str(e)
+    assert f"1000 B by {os.getpid()} (this process)" in str(e)
     assert not tms.status()["did"]["succeeded"]
     tms.memory_margin_bytes = 0
     tms.resume("a page")

@@ -37,6 +37,17 @@ def parse(text: str) -> Dict[str, Any]:
     return out
 
 
+def size(n: float) -> str:
+    """Bytes as people read them, with three digits: "1.5 GiB"."""
+    units = ["B", "KiB", "MiB", "GiB", "TiB"]
+    while n >= 1023.5 and len(units) > 1:  # more would be rounded to 1024
+        n /= 1024
+        del units[0]
+    digits = 0 if n >= 99.95 or units[0] == "B" else 1 if n >= 9.995 else 2
+    text = f"{n:.{digits}f}"
+    return (text.rstrip("0").rstrip(".") if digits else text) + " " + units[0]
+
+
 def _tag(name: str) -> Optional[str]:
     return None if name == "-" else unquote(name)
 

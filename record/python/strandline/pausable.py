@@ -48,7 +48,7 @@ class NotEnoughMemory(Failure):
         self.needed = needed
         self.available = available
         self.holders = _pausing.holders(device)
-        held = ", ".join(f"{p['bytes']} by {p['pid']} ({p['name'] or 'of another container'})" for p in self.holders[:4])
+        held = ", ".join(f"{_pausing.size(p['bytes'])} by {p['pid']} ({p['name'] or 'of another container'})" for p in self.holders[:4])
         super().__init__(f"{text}; held are {held}" if held else text)
 
 
