@@ -53,7 +53,7 @@ const (
 	AboveLimit    Kind = "above-limit"    // more than a gate allows
 	Residue       Kind = "residue"        // what a process holds while its pausable memory is paused
 	ResumeShort   Kind = "resume-short"   // paused memory for which the device has no room now
-	Unpausable    Kind = "unpausable"     // a setting with which memory passes regions by
+	Unpausable    Kind = "unpausable"     // a setting with which memory passes regions by, or that memory
 )
 
 // The kinds of finding about the memory of a process on the host.

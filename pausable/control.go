@@ -55,6 +55,12 @@ func Ask(ctx context.Context, pid int) (*state.Status, error) {
 	return ask(ctx, pid, "status")
 }
 
+// AskBlocks is [Ask] with the addresses of all blocks. A [Failure] is that the library in the
+// process is older and does not tell them.
+func AskBlocks(ctx context.Context, pid int) (*state.Status, error) {
+	return ask(ctx, pid, "blocks")
+}
+
 // Do has a process pause or resume the memory of a tag, or of all. The error is a
 // [Failure] where it was refused; the status is that afterwards in either case.
 func Do(ctx context.Context, pid int, step state.Step) (*state.Status, error) {
@@ -87,7 +93,7 @@ func ask(ctx context.Context, pid int, request string) (*state.Status, error) {
 }
 
 // longest is how large an answer may be.
-const longest = 8 << 20
+const longest = 64 << 20
 
 // exchange sends a request and reads the answer.
 func exchange(conn net.Conn, request string) (*state.Status, error) {

@@ -40,6 +40,9 @@ func TestControl(t *testing.T) {
 	if len(first.Tags) != 3 || first.Tags[1].Name != "kv cache" || first.Tags[1].Bytes != tag || first.Tags[1].State != state.Active || first.Held(0) != 3*tag {
 		t.Fatalf("%+v", first)
 	}
+	if b := ask(pausable.AskBlocks(ctx, p.PID)).Blocks; len(b) != 6 || b[0].Bytes != tag/2 || b[0].Addr == 0 || b[5].Device != 0 {
+		t.Errorf("%+v", b)
+	}
 	s := ask(pausable.Do(ctx, p.PID, state.Step{Do: state.Pause, Tag: "kv cache"}))
 	if s.Tags[1].State != state.Paused || s.Away(0) != tag || s.Devices[0].Free != first.Devices[0].Free+tag {
 		t.Errorf("%+v", s)

@@ -37,6 +37,8 @@ type MemDevice struct {
 	// no tensor uses; nil if it is not known.
 	Process *int64 `json:"process_bytes"`
 	Cached  *int64 `json:"cached_bytes"`
+	// Outside is what PyTorch's allocator has in no region; nil if it is not known.
+	Outside *state.Outside `json:"outside"`
 	// Released is by how much more is free than before a pause or resume; negative if
 	// less is.
 	Released *int64      `json:"released_bytes,omitempty"`

@@ -104,6 +104,18 @@ func (d *Mem) device(w io.Writer, s Style, v *api.MemDevice) {
 		t.row(size, fmt.Sprint(h.PID), who)
 	}
 	t.write(w, "  ")
+	if o := v.Outside; o != nil && o.Total() > 0 {
+		var parts []string
+		for _, p := range []struct {
+			bytes int64
+			name  string
+		}{{o.Tensors, "in tensors"}, {o.Cache, "in PyTorch's cache"}, {o.Pools, "in pools of CUDA graphs or the program's own"}, {o.Expandable, "in expandable segments"}} {
+			if p.bytes > 0 {
+				parts = append(parts, units.Bytes(p.bytes)+" "+p.name)
+			}
+		}
+		printWrapped(w, s, "  ", "in no region: "+strings.Join(parts, ", "))
+	}
 }
 
 // stepName is what a step does.

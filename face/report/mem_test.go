@@ -12,7 +12,7 @@ import (
 func TestMemText(t *testing.T) {
 	const gib = 1 << 30
 	device := func(free int64) api.MemDevice {
-		return api.MemDevice{Device: state.Device{Free: free, Total: 80 * gib}, Cached: new(int64(2 * gib)),
+		return api.MemDevice{Device: state.Device{Free: free, Total: 80 * gib}, Cached: new(int64(2 * gib)), Outside: &state.Outside{Cache: gib, Pools: 96 << 20},
 			Holders: []api.MemHolder{{PID: 42, Bytes: new(int64(30 * gib))}, {PID: 43, Command: "python train.py\x1b", Pausing: true}}}
 	}
 	tags := []state.Tag{
@@ -35,6 +35,7 @@ func TestMemText(t *testing.T) {
 device 0: 20 GiB of 80 GiB free
   30 GiB  42  this process, 2 GiB of it unused in PyTorch's cache (torch.cuda.empty_cache)
        ?  43  python train.py� (has pausable memory: strandline mem status)
+  in no region: 1 GiB in PyTorch's cache, 96 MiB in pools of CUDA graphs or the program's own
 a pause is under way: 7 GiB of 14 GiB are copied
 1 GiB of pinned host memory are kept for the next pause
 2 MiB that the program freed are still held: the driver refused to release them
@@ -53,6 +54,7 @@ no tags: the process has freed all its pausable memory
 device 0: 5 B of 80 GiB free
   30 GiB  42  this process, 2 GiB of it unused in PyTorch's cache (torch.cuda.empty_cache)
        ?  43  python train.py� (has pausable memory: strandline mem status)
+  in no region: 1 GiB in PyTorch's cache, 96 MiB in pools of CUDA graphs or the program's own
 `},
 		{"plan", api.Mem{PID: 42, Do: "plan", Steps: []api.MemStep{
 			{Do: state.Pause, Tag: &tags[1].Name, Fits: true, Devices: []api.MemStepDevice{{Taken: -40 * gib, Free: 60 * gib, Used: 20 * gib}}},

@@ -17,6 +17,7 @@ import (
 	"strandline/face/report"
 	"strandline/finding"
 	"strandline/host/cudaalloc"
+	"strandline/host/image"
 	"strandline/host/procfs"
 	"strandline/host/sample"
 	"strandline/host/sampler"
@@ -271,7 +272,7 @@ func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, aft
 	doc.Tags, doc.Doing, doc.NotFreed, doc.Kept, doc.Margin = after.Tags, after.Doing, after.NotFreed, after.Kept, after.Margin
 	judged := &pauses.Process{Name: fmt.Sprintf("process %d", p), Status: after}
 	judged.Environ, _ = p.Environ()
-	levels := gauged(p)
+	levels, outside := gauged(p), outsideRegions(ctx, p)
 	seen, note := devicesSeen(ctx)
 	doc.Note, doc.Devices = note, []api.MemDevice{}
 	for _, d := range after.Devices {
@@ -282,6 +283,10 @@ func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, aft
 				own.Allocated, own.Reserved = &l.Allocated, &l.Reserved
 				out.Cached = new(max(l.Reserved-l.Allocated, 0))
 			}
+		}
+		if outside != nil {
+			out.Outside = outside(d.Index)
+			own.Outside = out.Outside
 		}
 		holders(&out, p, seen)
 		own.Used = out.Process
@@ -314,6 +319,73 @@ func gauged(p procfs.Process) []cudaalloc.Level {
 	defer gauge.Close()
 	levels, _ := gauge.Read()
 	return levels
+}
+
+// outsideRegions finds what PyTorch's allocator has in no region, by device; nil if that
+// cannot be read.
+func outsideRegions(ctx context.Context, p procfs.Process) func(device int) *state.Outside {
+	segments, blocks := segmentsOf(ctx, p)
+	if segments == nil {
+		return nil
+	}
+	return func(device int) *state.Outside {
+		out := &state.Outside{}
+		for i := range segments {
+			s := &segments[i]
+			inside := func(b state.Block) bool { return b.Device == device && s.Addr-b.Addr < uint64(b.Bytes) }
+			if k, _ := slices.BinarySearchFunc(blocks, s.Addr+1, func(b state.Block, at uint64) int { return cmp.Compare(b.Addr, at) }); s.Device != device || k > 0 && inside(blocks[k-1]) {
+				continue
+			}
+			switch {
+			case s.Expandable:
+				out.Expandable += int64(s.Size)
+			case s.Private:
+				out.Pools += int64(s.Size)
+			default:
+				for b := range s.Blocks {
+					if n := int64(s.Blocks[b].Size); s.Blocks[b].Allocated {
+						out.Tensors += n
+					} else {
+						out.Cache += n
+					}
+				}
+			}
+		}
+		return out
+	}
+}
+
+// segmentsOf reads the segments of PyTorch's allocator, and asks for the library's blocks
+// before and after: what is in one of both was not outside.
+func segmentsOf(ctx context.Context, p procfs.Process) (segments []cudaalloc.Segment, blocks []state.Block) {
+	files := image.NewFiles()
+	defer files.Close()
+	im, err := image.Open(p, files)
+	if err != nil {
+		return nil, nil
+	}
+	defer im.Close()
+	a, err := cudaalloc.Find(im)
+	if err != nil {
+		return nil, nil
+	}
+	before, err := pausable.AskBlocks(ctx, int(p))
+	if err != nil {
+		return nil, nil
+	}
+	const tries = 20 // it runs meanwhile, and what is read can contradict itself
+	for range tries {
+		if segments, err = a.State(); err == nil {
+			break
+		}
+	}
+	after, failure := pausable.AskBlocks(ctx, int(p))
+	if err != nil || failure != nil {
+		return nil, nil
+	}
+	blocks = append(before.Blocks, after.Blocks...)
+	slices.SortFunc(blocks, func(a, b state.Block) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes)) })
+	return append([]cudaalloc.Segment{}, segments...), blocks
 }
 
 // devicesSeen asks the driver for the devices and their processes.

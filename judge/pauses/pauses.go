@@ -28,6 +28,7 @@ type Seen struct {
 	Used      *int64 // by the driver's count
 	Allocated *int64 // by PyTorch's tensors, also those that are paused
 	Reserved  *int64 // by PyTorch's allocator, also what is paused
+	Outside   *state.Outside
 }
 
 // Judge finds what is noteworthy now, the weightiest first.
@@ -41,12 +42,36 @@ func Judge(p *Process) []finding.Finding {
 		if f, ok := p.short(d); ok {
 			out = append(out, f)
 		}
+		if f, ok := p.pools(d); ok {
+			out = append(out, f)
+		}
 	}
 	if f, ok := p.expandable(); ok {
 		out = append(out, f)
 	}
 	slices.SortStableFunc(out, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
 	return out
+}
+
+// few is too little to advise on.
+const few = 64 << 20
+
+func graphs() finding.Remedy {
+	return finding.CodeChange("capture graphs within `torch_memory_saver.cuda_graph(…, tag=…)`, with the library preloaded; SGLang: `SGLANG_MEMORY_SAVER_CUDA_GRAPH=true`")
+}
+
+// pools are those of CUDA graphs that no pause reaches, where the residue does not state them.
+func (p *Process) pools(d *state.Device) (f finding.Finding, ok bool) {
+	i := slices.IndexFunc(p.Seen, func(s Seen) bool { return s.Device == d.Index })
+	if i < 0 || p.Seen[i].Outside == nil || p.Seen[i].Outside.Pools < few || len(p.Status.Tags) == 0 || p.Status.Idle() && p.Seen[i].Used != nil {
+		return f, false
+	}
+	n := p.Seen[i].Outside.Pools
+	return finding.Finding{
+		Kind: finding.Unpausable, Severity: finding.Warning, Confidence: 1, Device: &d.Index, Process: p.Name, Bytes: &n,
+		Title: fmt.Sprintf("%s has %s of device %d in pools of CUDA graphs, or of its own, in no region: a pause leaves them", p.Name, units.Bytes(n), d.Index),
+		Basis: "the segments of PyTorch's allocator, beside the library's blocks", Remedies: []finding.Remedy{graphs()},
+	}, true
 }
 
 // usual is what a process has of a device whatever it does: its context and kernels.
@@ -70,13 +95,34 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 		f.Severity = finding.Warning
 		f.Detail = append(f.Detail, fmt.Sprintf("%s belong to paused tags: the driver refused to release them; the next pause tries again", units.Bytes(e.HeldBytes)))
 	}
-	if seen.Reserved != nil {
+	if o := seen.Outside; o != nil {
+		n := o.Total()
+		e.PyTorchBytes, rest = &n, max(rest-n, 0)
+		for _, part := range []struct {
+			bytes  int64
+			name   string
+			remedy finding.Remedy
+		}{
+			{o.Tensors, "tensors in no region", finding.CodeChange("allocate what can leave the device within `torch_memory_saver.region(tag)`")},
+			{o.Cache, "PyTorch's cache, which no tensor uses", finding.CodeChange("before the pause: `torch.cuda.empty_cache()`")},
+			{o.Pools, "pools of CUDA graphs, or of the program's own", graphs()},
+			{o.Expandable, "expandable segments", finding.Remedy{}}, // which have a finding
+		} {
+			if part.bytes > 0 {
+				f.Detail = append(f.Detail, fmt.Sprintf("%s are %s", units.Bytes(part.bytes), part.name))
+			}
+			if part.bytes >= few && part.remedy.Text != "" {
+				f.Severity = finding.Warning
+				f.Remedies = append(f.Remedies, part.remedy)
+			}
+		}
+	} else if seen.Reserved != nil {
 		// What PyTorch still has: its figures count what is paused too.
 		own := max(*seen.Reserved-e.PausedBytes-e.HeldBytes, 0)
 		e.PyTorchBytes, rest = &own, max(rest-own, 0)
 		if own > 0 {
 			text := fmt.Sprintf("%s are segments of PyTorch's allocator outside of regions", units.Bytes(own))
-			if own >= 64<<20 {
+			if own >= few {
 				f.Severity = finding.Warning
 				f.Remedies = append(f.Remedies,
 					finding.CodeChange("before the pause: `torch.cuda.empty_cache()` gives segments back that no tensor uses"),
@@ -113,19 +159,35 @@ func (p *Process) short(d *state.Device) (f finding.Finding, ok bool) {
 	return f, true
 }
 
-// expandable is a setting with which PyTorch passes regions by.
+// expandable is memory, or a setting, with which PyTorch passes regions by.
 func (p *Process) expandable() (f finding.Finding, ok bool) {
+	off := "turn them off while regions are open: `torch.cuda.memory._set_allocator_settings(\"expandable_segments:False\")`"
 	name, ok := Expandable(p.Environ)
+	remedy := finding.CodeChange(off)
+	if ok {
+		remedy = finding.SettingChange(name+"="+without(p.Environ[name]), "start it without expandable_segments, or "+off)
+	}
+	var n int64
+	for i := range p.Seen {
+		if o := p.Seen[i].Outside; o != nil {
+			n += o.Expandable
+		}
+	}
+	if n > 0 {
+		return finding.Finding{
+			Kind: finding.Unpausable, Severity: finding.Warning, Confidence: 1, Process: p.Name, Bytes: &n,
+			Title: fmt.Sprintf("%s has %s in expandable segments, which PyTorch takes past regions: a pause leaves them", p.Name, units.Bytes(n)),
+			Basis: "the segments of PyTorch's allocator", Remedies: []finding.Remedy{remedy},
+		}, true
+	}
 	if !ok {
 		return f, false
 	}
 	return finding.Finding{
 		Kind: finding.Unpausable, Severity: finding.Warning, Confidence: 0.9, Process: p.Name,
-		Title: fmt.Sprintf("%s has expandable_segments:True, with which PyTorch takes memory past regions", p.Name),
-		Basis: "the variable " + name + " of its environment; the program may have changed the setting since",
-		Remedies: []finding.Remedy{
-			finding.SettingChange(name+"="+without(p.Environ[name]), "start it without expandable_segments, or turn them off while regions are open: `torch.cuda.memory._set_allocator_settings(\"expandable_segments:False\")`"),
-		},
+		Title:    fmt.Sprintf("%s has expandable_segments:True, with which PyTorch takes memory past regions", p.Name),
+		Basis:    "the variable " + name + " of its environment; the program may have changed the setting since",
+		Remedies: []finding.Remedy{remedy},
 	}, true
 }
 

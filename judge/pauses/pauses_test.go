@@ -29,11 +29,17 @@ func TestJudge(t *testing.T) {
 		text    string // in the first
 		remedy  string
 	}{
-		{"active", Process{Status: status(10*gib, gib, 0), Seen: []Seen{{0, n(12 * gib), n(0), n(10 * gib)}}}, "", "", ""},
+		{"active", Process{Status: status(10*gib, gib, 0), Seen: []Seen{{0, n(12 * gib), n(0), n(10 * gib), nil}}}, "", "", ""},
 		{"nothing of it known", Process{Status: status(0, 20*gib, 0)}, "", "", ""},
-		{"only the context", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{0, n(gib / 2), n(10 * gib), n(10 * gib)}}}, "residue info", "512 MiB are the CUDA context", ""},
-		{"a cache", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{0, n(4 * gib), n(10 * gib), n(13 * gib)}}}, "residue warning", "3 GiB are segments of PyTorch's allocator", "empty_cache"},
-		{"libraries", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{0, n(4 * gib), n(10 * gib), n(10 * gib)}}}, "residue warning", "4 GiB are the CUDA context", "trace --gpu"},
+		{"only the context", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{0, n(gib / 2), n(10 * gib), n(10 * gib), nil}}}, "residue info", "512 MiB are the CUDA context", ""},
+		{"a cache", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{0, n(4 * gib), n(10 * gib), n(13 * gib), nil}}}, "residue warning", "3 GiB are segments of PyTorch's allocator", "empty_cache"},
+		{"libraries", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{0, n(4 * gib), n(10 * gib), n(10 * gib), nil}}}, "residue warning", "4 GiB are the CUDA context", "trace --gpu"},
+		{"owners", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{0, n(4 * gib), n(10 * gib), n(13 * gib), &state.Outside{Tensors: gib, Cache: 1 << 20, Pools: gib}}}}, "residue warning",
+			"1 GiB are tensors in no region; 1 MiB are PyTorch's cache, which no tensor uses; 1 GiB are pools of CUDA graphs, or of the program's own; 2 GiB are the CUDA context", "cuda_graph"},
+		{"a pool of a graph", Process{Status: status(10*gib, gib, 0), Seen: []Seen{{Device: 0, Outside: &state.Outside{Pools: gib}}}}, "unpausable warning", "", "cuda_graph"},
+		{"a pool of a graph, and no count of the driver", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{Device: 0, Outside: &state.Outside{Pools: gib}}}}, "unpausable warning", "", "cuda_graph"},
+		{"a small pool", Process{Status: status(10*gib, gib, 0), Seen: []Seen{{Device: 0, Outside: &state.Outside{Pools: 2 << 20}}}}, "", "", ""},
+		{"expandable segments", Process{Status: status(10*gib, gib, 0), Seen: []Seen{{Device: 0, Outside: &state.Outside{Expandable: 2 << 20}}}}, "unpausable warning", "", "expandable_segments:False"},
 		{"no split", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{Device: 0, Used: n(4 * gib)}}}, "residue info", "4 GiB are", ""},
 		{"not released", Process{Status: status(2*gib, 20*gib, 0), Seen: []Seen{{Device: 0, Used: n(3 * gib)}}}, "residue warning", "2 GiB belong to paused tags", ""},
 		{"no room", Process{Status: status(0, 9*gib, 0)}, "resume-short info", "a resume of all is refused", ""},

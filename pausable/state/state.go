@@ -26,6 +26,15 @@ type Status struct {
 	Kept int64
 	// Margin is what a resume leaves free of each device.
 	Margin int64
+	// Blocks are where the memory is, if that was asked for.
+	Blocks []Block
+}
+
+// A Block is an allocation of the library's. It keeps its addresses while it is paused.
+type Block struct {
+	Device int // as CUDA counts in the process
+	Addr   uint64
+	Bytes  int64
 }
 
 // A Tag is the blocks of one name.
@@ -56,6 +65,17 @@ type Device struct {
 	Free  int64 `json:"free_bytes"`
 	Total int64 `json:"total_bytes"`
 }
+
+// Outside is what PyTorch's allocator has of a device in no region. Sizes are bytes.
+type Outside struct {
+	Tensors    int64 `json:"tensors_bytes"`
+	Cache      int64 `json:"cache_bytes"` // that no tensor uses
+	Pools      int64 `json:"pools_bytes"` // of CUDA graphs, and others of the program's own
+	Expandable int64 `json:"expandable_bytes"`
+}
+
+// Total is all of it.
+func (o *Outside) Total() int64 { return o.Tensors + o.Cache + o.Pools + o.Expandable }
 
 // Doing is a pause or resume that is under way: of what it copies, Done of Total bytes.
 type Doing struct {
@@ -89,6 +109,7 @@ const (
 const (
 	mostTags    = 1 << 14
 	mostDevices = 64
+	mostBlocks  = 1 << 20
 )
 
 // Parse reads a status. Lines that begin with an unknown word are passed over, as are
@@ -145,6 +166,11 @@ func (s *Status) line(line string) (err error) {
 		s.Kept = f.bytes()
 	case "margin":
 		s.Margin = f.bytes()
+	case "block":
+		if len(s.Blocks) >= mostBlocks {
+			return fmt.Errorf("it has more than %d blocks", mostBlocks)
+		}
+		s.Blocks = append(s.Blocks, Block{int(f.bytes()), uint64(f.bytes()), f.bytes()})
 	}
 	return f.err
 }

@@ -18,6 +18,7 @@ kept 64
 margin 5
 device 0 70 200
 device 2 30 200
+block 2 2097152 40
 `
 
 // TestParse reads what the library writes.
@@ -32,6 +33,7 @@ func TestParse(t *testing.T) {
 			{"kv cache%", 20, 1, Active, "none", 0, 20, []Share{{0, 20, 20, 0, 0}}},
 		},
 		Devices: []Device{{0, 70, 200}, {2, 30, 200}}, Doing: &Doing{Resume, "-", true, 90, 30}, Did: &Did{Step{Do: Pause, All: true}, 90, 1e-6, 0, 4}, NotFreed: 8, Kept: 64, Margin: 5,
+		Blocks: []Block{{2, 2 << 20, 40}},
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v", s)
@@ -42,7 +44,7 @@ func TestParse(t *testing.T) {
 	if s, err = Parse([]byte("doing pause %2D 1 0\ndid resume %2D 1 1 0 1\n")); err != nil || s.Doing.All || s.Doing.Tag != "-" || s.Did.All || s.Did.Tag != "-" {
 		t.Errorf("a tag named - is read as %+v, %+v, %v", s.Doing, s.Did, err)
 	}
-	for _, bad := range []string{"tag", "tag w 1", "tag w 1 x active none 0 0", "tag w -1 1 active none 0 0", "part w 0 1 1 1 1", "device 0 9223372036854775807 1", "tag %zz 1 1 active none 0 0"} {
+	for _, bad := range []string{"tag", "tag w 1", "tag w 1 x active none 0 0", "tag w -1 1 active none 0 0", "part w 0 1 1 1 1", "device 0 9223372036854775807 1", "block 0 x 1", "tag %zz 1 1 active none 0 0"} {
 		if _, err := Parse([]byte(bad)); err == nil {
 			t.Errorf("%q is read", bad)
 		}
