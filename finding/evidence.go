@@ -15,8 +15,9 @@ type Evidence interface{ evidence() }
 type RecordedEvidence struct {
 	// Stacks are the ids of the stacks that the finding is about, as the file has
 	// them; 0 means one that is not a number. Nil if the file names none.
-	Stacks []float64
-	all    map[string]json.RawMessage
+	Stacks   []float64
+	enlarged bool // HeapEnlarged of that evidence
+	all      map[string]json.RawMessage
 }
 
 // MarshalJSON writes the evidence as it was read.
@@ -32,6 +33,7 @@ func (e *RecordedEvidence) UnmarshalJSON(data []byte) error {
 		// An element that is not a number stays 0, and what is not a list stays nil.
 		_ = json.Unmarshal(stacks, &e.Stacks)
 	}
+	e.enlarged = string(e.all["heap_enlarged"]) == "true"
 	return nil
 }
 

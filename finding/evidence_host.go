@@ -43,6 +43,8 @@ func (f *Finding) EnlargedHeap() bool {
 		return e.HeapEnlarged
 	case *SampledGrowthEvidence:
 		return e.HeapEnlarged
+	case *RecordedEvidence:
+		return e.enlarged
 	}
 	return false
 }

@@ -81,6 +81,13 @@ func TestRecordedEvidence(t *testing.T) {
 			t.Errorf("%s: written as %s, %v", c.in, text, err)
 		}
 	}
+	for _, enlarged := range []bool{false, true} {
+		f := Finding{Evidence: &CallGrowthEvidence{HeapEnlarged: enlarged}}
+		text, err := json.Marshal(&f)
+		if f = (Finding{}); err != nil || json.Unmarshal(text, &f) != nil || f.EnlargedHeap() != enlarged {
+			t.Errorf("that the heap was enlarged (%v) is lost: %s, %v", enlarged, text, err)
+		}
+	}
 	if err := json.Unmarshal([]byte(`{"evidence":7}`), new(Finding)); err == nil {
 		t.Error("evidence that is a number is read")
 	}

@@ -111,10 +111,16 @@ func through(frames []symbolize.Frame) string {
 	return strings.Join(append(native, lines...), " ← ")
 }
 
+// qualifiers are what follows the parameters of a function of C++.
+var qualifiers = lazyregexp.New(`( const| volatile|\s?&&?| noexcept|\[abi:\w+\]| \[clone [^\]]*\])+$`)
+
 // withoutParameters returns the name of a function of C++ without the list of its
 // parameters, which a sentence has no room for.
 func withoutParameters(function string) string {
-	name, depth := strings.TrimSuffix(function, " const"), 0
+	if !strings.Contains(function, "(") {
+		return function
+	}
+	name, depth := qualifiers.ReplaceAllString(function, ""), 0
 	for i := len(name) - 1; i > 0 && (depth > 0 || i == len(name)-1); i-- {
 		switch name[i] {
 		case ')':

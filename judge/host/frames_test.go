@@ -22,7 +22,7 @@ func TestRequested(t *testing.T) {
 		{"libc.so.6:mmap libc.so.6:malloc", "", ""},
 		{"libc.so.6:mprotect node:v8::base::OS::SetPermissions(void*,int(*)(char)) node:f(int)::{lambda()#1}::operator()(int)", "v8::base::OS::SetPermissions ← f(int)::{lambda()#1}::operator()",
 			"v8::base::OS::SetPermissions(void*,int(*)(char))"},
-		{"libc.so.6:mmap app:A::operator() app:runtime.(*mheap).grow", "A::operator() ← runtime.(*mheap).grow", "A::operator()"},
+		{"libc.so.6:mmap app:A::operator() app:B::f(int)& app:C::g(int) app:runtime.(*mheap).grow", "A::operator() ← B::f ← C::g ← runtime.(*mheap).grow", "A::operator()"},
 		{strings.Join(ucxLeak, " "), "ucm_orig_mmap_syscall ← ucs_mpool_grow ← ucm_event_dispatch ← ucm_munmap ← decode_step server.py:7", "decode_step"},
 		{"libc.so.6:mmap python3.11:new_arena python3.11:_PyObject_Malloc python3.11:PyTuple_New app.py:load", "PyTuple_New ← load app.py:7", "load"},
 	} {
