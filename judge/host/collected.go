@@ -1,8 +1,12 @@
 package host
 
 import (
+	"path/filepath"
+
 	"strandline/finding"
+	"strandline/host/event"
 	"strandline/host/ledger"
+	"strandline/host/symbolize"
 	"strandline/internal/lazyregexp"
 )
 
@@ -22,6 +26,7 @@ var collectors = []collector{
 	{"Java's heap", lazyregexp.New(`^os::(pd_)?commit_memory`),
 		"compare two outputs of `jcmd PID GC.class_histogram`; -Xmx bounds the heap, -XX:MaxMetaspaceSize the classes"},
 	{"PHP's heap", lazyregexp.New(`^zend_mm`),
+		// the last of the list: see chunkOfPHP
 		"memory_get_usage() between steps shows where it grows; memory_limit bounds it"},
 }
 
@@ -37,8 +42,20 @@ func collectorOf(u *ledger.Use) *collector {
 				return &collectors[i]
 			}
 		}
+		if chunkOfPHP(u, f) {
+			return &collectors[len(collectors)-1]
+		}
 	}
 	return nil
+}
+
+// ofPHP matches PHP's programs and libraries, which distributions strip.
+var ofPHP = lazyregexp.New(`^(lib)?php[\d.]*(-fpm|-cgi)?($|\.so)`)
+
+// chunkOfPHP reports whether a frame of a PHP without symbols mapped chunks of its heap, which
+// are of 2 MiB.
+func chunkOfPHP(u *ledger.Use, f symbolize.Frame) bool {
+	return u.Op == event.Map && u.Size == 2<<20 && Unnamed(f.Function) && ofPHP.MatchString(filepath.Base(f.Object))
 }
 
 // remedy is what to do about objects that stay in the heap.

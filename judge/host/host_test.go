@@ -100,6 +100,7 @@ func TestCollectedHeaps(t *testing.T) {
 		{made(event.Protect, ledger.Anonymous, 256<<10, "libc.so.6:mprotect", "node:v8::base::OS::SetPermissions(void*)", "node:v8::internal::MemoryAllocator::AllocatePage()"), "V8's heap, which takes more and returns nothing; allocated here", "heap snapshots"},
 		{made(event.Map, ledger.Anonymous, 4<<20, "app:runtime.sysMmap", "app:runtime.(*mheap).grow", "app:main.work"), "64 mappings for Go's heap that were not unmapped", "pprof/heap"},
 		{made(event.Map, ledger.Anonymous, 4<<20, "libc.so.6:mmap", "libjvm.so:os::pd_commit_memory_or_exit(char*)", "libjvm.so:os::commit_memory"), "for Java's heap", "class_histogram"},
+		{made(event.Map, ledger.Anonymous, 2<<20, "libc.so.6:mmap", "php8.2:php8.2+0x2d3b57", "php8.2:_safe_emalloc", "php8.2:execute_ex"), "for PHP's heap", "memory_get_usage"},
 		{made(event.Break, ledger.Heap, 135168, "libc.so.6:brk", "libc.so.6:sysmalloc", "libc.so.6:malloc", "node:node::Buffer", "node:v8::internal::Heap::AllocateExternal"), "the heap of malloc, which takes more", "heap profiler"},
 	} {
 		found := Host(&ledger.Sums{Uses: []ledger.Use{*c.use}, Growth: 64 << 20, Checkpoints: make([]uint64, 9)}, nil, nil)
