@@ -166,7 +166,7 @@ leak("node_buffer", classes="heap-leak|mmap-leak", place="node::|Buffer|s.js", a
 leak("node_jsheap", classes="heap-leak|mmap-leak", place="v8::", advice="free|unmap|profiler", seconds=24, **node(
     "let m = new Map(), i = 0; setInterval(() => { for (let k = 0; k < 1500; k++) m.set(i++, Array(30).fill(i)) }, 20)"))
 leak("node_zlib", classes="arena-retention|heap-leak", place="[Zz]lib|deflate|arena|uv_|node::|malloc keeps", advice="MALLOC_ARENA_MAX|malloc_trim|free", **node(
-    "const z = require('zlib'); const b = Buffer.from(JSON.stringify([...Array(120).keys()])); setInterval(() => { for (let i = 0; i < 900; i++) z.deflate(b, () => {}) }, 40)"))
+    "const z = require('zlib'); const b = Buffer.from(JSON.stringify([...Array(120).keys()])); setInterval(() => { for (let i = 0; i < 900; i++) z.deflate(b, () => {}) }, 40)"), bounded=True)
 
 # --- Java ---
 def java(text, flags="-Xmx200m"):

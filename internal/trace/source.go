@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"time"
@@ -55,11 +56,14 @@ func open(o *Options, names *symbolize.Symbolizer) (source, string, error) {
 		}
 	}
 	if len(o.Command) > 0 && o.Backend != Polling {
-		if refused != nil {
+		s, err := openPtrace(o, names)
+		elsewhere := errors.Is(err, errors.ErrUnsupported) // it is for x86-64 only
+		if refused != nil && !elsewhere {
 			o.Warn("BPF is not available: %v; the command is traced by ptrace, and slower", refused)
 		}
-		s, err := openPtrace(o, names)
-		return s, Ptrace, err
+		if !elsewhere || o.Backend == Ptrace {
+			return s, Ptrace, err
+		}
 	}
 	if refused != nil {
 		o.Warn("only polling, which sees that memory grows but not what makes it grow: %v; `strandline doctor` says what to do", refused)

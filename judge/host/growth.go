@@ -96,12 +96,12 @@ func (g *hostGrowth) course(p *trend.Population) []int64 {
 	return out
 }
 
-// fills notes growth of malloc's heap that lies, for at least a third, in mappings that are
-// large and not full yet, beside smaller pieces that keep coming. A large mapping alone is a
-// buffer, which ends growing when it is full.
+// fills notes growth of malloc's heap that lies, for at least a third, in large mappings that
+// were filled after they were mapped, beside smaller pieces that keep coming. A large mapping
+// alone is a buffer, which ends growing when it is full.
 func (g *hostGrowth) fills(s *ledger.Sums) {
 	small := trend.NewPopulation(len(s.Checkpoints))
-	var large, held, empty int64
+	var large, held int64
 	for _, u := range g.uses {
 		held += residentOf(u)
 		if u.Size < minClassBytes {
@@ -109,14 +109,21 @@ func (g *hostGrowth) fills(s *ledger.Sums) {
 			continue
 		}
 		large += residentOf(u)
-		empty += max(0, u.Live-residentOf(u))
 	}
-	if g.kind != finding.HeapLeak || 3*large < held || empty < minHostBytes || 8*(held-large) < held {
+	if g.kind != finding.HeapLeak || 3*large < held || 8*(held-large) < held || emptyOf(g.curve(g.all), s.GrownAnon) < minHostBytes {
 		return
 	}
 	if rises := rising(small.Final); rises >= climbing {
 		g.filled, g.rises = s.GrownAnon, rises
 	}
+}
+
+// emptyOf is the most, in bytes, by which what was mapped exceeded what was in memory.
+func emptyOf(mapped, resident []int64) (most int64) {
+	for i := range resident {
+		most = max(most, mapped[i]-max(0, resident[i]))
+	}
+	return most
 }
 
 // since is how many bytes of a use are alive and counted.

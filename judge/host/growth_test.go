@@ -67,11 +67,13 @@ func TestMappingThatIsFilled(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		small, empty int64 // KiB that come in each step; MiB of the mapping
+		atOnce       bool  // it is filled when it is mapped
 		want         finding.Severity
 	}{
-		{"filled, and small pieces", 300, 3, finding.Problem},
-		{"full", 300, 0, finding.Info},
-		{"a buffer", 0, 3, finding.Info},
+		{"filled, and small pieces", 300, 3, false, finding.Problem},
+		{"filled to its end, and small pieces", 300, 0, false, finding.Problem},
+		{"filled at once", 300, 0, true, finding.Info},
+		{"a buffer", 0, 3, false, finding.Info},
 	} {
 		small := over(made(event.Break, ledger.Heap, 128<<10, "libc.so.6:sbrk", "libc.so.6:malloc", "main:load"), make([]int64, 13)...)
 		for i := range 13 {
@@ -85,6 +87,9 @@ func TestMappingThatIsFilled(t *testing.T) {
 		s.GrownAnon = make([]int64, 13)
 		for i := range s.GrownAnon {
 			s.GrownAnon[i] = int64(i) * mib
+			if c.atOnce {
+				s.GrownAnon[i] = s.Grown[i]
+			}
 		}
 		if found := Host(s, nil, nil); len(found) != 1 || found[0].Severity != c.want {
 			t.Errorf("%s: %+v", c.name, found)
