@@ -117,8 +117,9 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 	owners.write(w, "")
 	const most = 10
 	stacks := &table{right: map[int]bool{0: true, 1: true}}
-	for i := range g.Stacks {
-		st := &g.Stacks[i]
+	rows := mergedDriver(g.Stacks)
+	for i := range rows {
+		st := &rows[i]
 		if st.LiveCount == 0 {
 			continue
 		}
@@ -134,6 +135,14 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 	stacks.write(w, "")
 	bursts(w, g)
 	d.devices(w, s)
+}
+
+// mergedDriver merges the stacks of one call and place, for one owner and kind of memory.
+func mergedDriver(stacks []recording.GPUStack) []recording.GPUStack {
+	key := func(st *recording.GPUStack) string {
+		return strings.Join([]string{st.Call, st.Owner, st.Memory, driverPlace(st)}, " ")
+	}
+	return merged(stacks, key, func(st *recording.GPUStack) *recording.Stack { return &st.Stack })
 }
 
 // minBurstBytes is the smallest burst that is printed, in bytes.

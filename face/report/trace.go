@@ -158,19 +158,19 @@ func (d *Trace) processes(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// merged returns stacks, with those of the same call and place merged.
-func merged(stacks []recording.Stack) (out []recording.Stack) {
+// merged returns rows of a table of stacks, with those that have the same key merged.
+func merged[T any](rows []T, key func(*T) string, stackOf func(*T) *recording.Stack) (out []T) {
 	at := map[string]int{}
-	for _, st := range stacks {
-		key := st.Call + " " + placeOf(&st)
-		i, again := at[key]
+	for _, row := range rows {
+		st, k := stackOf(&row), key(&row)
+		i, again := at[k]
 		if !again {
-			at[key] = len(out)
+			at[k] = len(out)
 			st.Trend = slices.Clone(st.Trend)
-			out = append(out, st)
+			out = append(out, row)
 			continue
 		}
-		m := &out[i]
+		m := stackOf(&out[i])
 		m.LiveBytes += st.LiveBytes
 		m.LiveCount += st.LiveCount
 		switch {
@@ -186,10 +186,15 @@ func merged(stacks []recording.Stack) (out []recording.Stack) {
 	return out
 }
 
+// mergedHost merges the stacks of one call and place.
+func mergedHost(stacks []recording.Stack) []recording.Stack {
+	return merged(stacks, func(st *recording.Stack) string { return st.Call + " " + placeOf(st) }, func(st *recording.Stack) *recording.Stack { return st })
+}
+
 // stacks prints the places that hold most of what was mapped.
 func (d *Trace) stacks(w io.Writer, s Style, most int) {
 	t := &table{right: map[int]bool{0: true, 1: true, 2: true}}
-	for _, st := range merged(d.Stacks) {
+	for _, st := range mergedHost(d.Stacks) {
 		if st.LiveBytes == 0 {
 			continue
 		}

@@ -37,11 +37,15 @@ func TestMergedRows(t *testing.T) {
 	row := recording.Stack{Call: "mmap", Complete: true, LiveBytes: 7, LiveCount: 1, ResidentBytes: &resident, Trend: []int64{0, 7}, Frames: []recording.Frame{{Function: &function}}}
 	other := row
 	other.Call = "brk"
-	got := merged([]recording.Stack{row, other, row})
+	got := mergedHost([]recording.Stack{row, other, row})
 	if len(got) != 2 || got[0].LiveBytes != 14 || got[0].LiveCount != 2 || *got[0].ResidentBytes != 10 || got[0].Trend[1] != 14 || got[1].LiveBytes != 7 {
 		t.Errorf("got %+v", got)
 	}
 	if row.Trend[1] != 7 {
 		t.Error("the stacks themselves have changed")
+	}
+	device, pinned := recording.GPUStack{Stack: row, Owner: "PyTorch", Memory: "device"}, recording.GPUStack{Stack: row, Owner: "PyTorch", Memory: "pinned host"}
+	if got := mergedDriver([]recording.GPUStack{device, pinned, device}); len(got) != 2 || got[0].LiveBytes != 14 || got[1].LiveBytes != 7 {
+		t.Errorf("of the driver: %+v", got)
 	}
 }

@@ -214,6 +214,11 @@ func (h host) class(p footprint.Part) finding.Finding {
 		h.makers(&f)
 	case finding.ThreadStacks:
 		h.starter(&f)
+	case finding.SharedMemory:
+		if h.touched(p) {
+			f.Title = units.Bytes(p.Bytes) + " of shared memory from before the trace became resident"
+			f.Remedies = []finding.Remedy{traceLonger, finding.CodeChange("if it is a pool of buffers, such as a database's, it stops growing when all of it has been used")}
+		}
 	case finding.MmapLeak:
 		switch u := h.turning(p.Bytes); {
 		case u != nil:
@@ -262,7 +267,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 		f.Severity = finding.Info
 	case p.Class == finding.ArenaRetention && 2*h.looks.After.Free() < h.looks.After.System():
 		f.Detail = append(f.Detail, "most of the arenas is in use; some free memory in between is usual where blocks of many sizes come and go")
-	case p.Class == finding.MmapLeak && h.filled(): // a leak would show calls
+	case p.Class == finding.MmapLeak && h.filled(), h.touched(p): // a leak would show calls
 	case !p.Outside && p.Confidence < problemDespiteRelease && h.fell(p.Bytes):
 		f.Confidence /= 2
 		f.Basis = looked + "the processes gave back as much in between"
@@ -365,6 +370,21 @@ func (h host) retained(bytes int64) bool {
 // filled reports whether mappings grew without calls that make them, given that such
 // calls were watched.
 func (h host) filled() bool { return !h.sums.Blind }
+
+// touched reports whether shared memory became resident that no call of the trace mapped: a
+// process has used more of what it had, which can be in memory already for others.
+func (h host) touched(p footprint.Part) bool {
+	if p.Class != finding.SharedMemory || p.Settled || h.sums.Blind {
+		return false
+	}
+	var mapped int64
+	for i := range h.sums.Uses {
+		if u := &h.sums.Uses[i]; u.Kind == ledger.Shared || u.Kind == ledger.FileBacked {
+			mapped += residentOf(u)
+		}
+	}
+	return 2*mapped < p.Bytes
+}
 
 // turning is the largest of the places that unmap what they map and later map again, if
 // what these places hold contains most of the given growth of mappings; otherwise nil.

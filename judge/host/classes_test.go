@@ -168,3 +168,20 @@ func TestChildThatCopies(t *testing.T) {
 		}
 	}
 }
+
+// A process that uses more of a database's buffers maps nothing; one that keeps segments does.
+func TestSharedMemoryThatIsTouched(t *testing.T) {
+	const mib = 1 << 20
+	segments := made(event.Map, ledger.Shared, mib, "main:attach")
+	for _, c := range []struct {
+		uses  []ledger.Use
+		blind bool
+		want  finding.Severity
+	}{{nil, false, finding.Warning}, {nil, true, finding.Problem}, {[]ledger.Use{*segments}, false, finding.Problem}} {
+		h := host{sums: &ledger.Sums{Uses: c.uses, Blind: c.blind}, looks: &footprint.Growth{RSS: 50 * mib, Age: time.Hour,
+			Parts: []footprint.Part{{Class: finding.SharedMemory, Bytes: 48 * mib, Steady: true, Confidence: 0.9}}}}
+		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want || Undecided(found) != (c.want == finding.Warning) {
+			t.Errorf("%d uses, blind %v: %+v", len(c.uses), c.blind, found)
+		}
+	}
+}
