@@ -58,6 +58,10 @@ func TestBufferThatGrows(t *testing.T) {
 	if found := Host(traceOf(u), nil, nil); len(found) != 1 || found[0].Severity != finding.Problem || *found[0].Bytes != checkpoints*mib {
 		t.Errorf("got %+v", found)
 	}
+	u.Count, u.Size = 12, mib
+	if found := Host(traceOf(u), nil, nil); len(found) != 1 || !strings.Contains(found[0].Title, "12 mappings that mremap enlarged, to at most 1 MiB each") {
+		t.Errorf("of twelve: %+v", found)
+	}
 }
 
 // A mapping that malloc took at once, beside smaller pieces that keep coming, grows as it

@@ -40,9 +40,17 @@ var kinds = []kind{
 		of: finding.Remap, byPlace: true,
 		call: func(u *ledger.Use) bool { return u.Op == event.Remap },
 		title: func(g *hostGrowth) string {
+			if g.count > 1 {
+				return fmt.Sprintf("%s that mremap enlarged, to at most %s each", units.Plural(g.count, "mapping"), units.Bytes(g.uses[0].Size))
+			}
 			return fmt.Sprintf("one mapping that mremap enlarged repeatedly, to %s", units.Bytes(g.uses[0].Size))
 		},
-		remedies: advice(finding.CodeChange("limit the buffer or list that grows here")),
+		remedies: func(u *ledger.Use) []finding.Remedy {
+			if u.Count > 1 {
+				return []finding.Remedy{finding.CodeChange("free the buffers or lists that grow here and are kept")}
+			}
+			return []finding.Remedy{finding.CodeChange("limit the buffer or list that grows here")}
+		},
 	},
 	{
 		of: finding.Regrown, byPlace: true, // its title is regrownTitle
