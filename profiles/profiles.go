@@ -100,6 +100,7 @@ type Span struct {
 // Host is memory of a process, a cgroup or a machine as the kernel counts it. What
 // the text does not state is nil.
 type Host struct {
+	PID       int    // of the process; 0 if the text does not state it
 	RSS       *int64 // resident, in all
 	Peak      *int64 // the highest RSS
 	Anonymous *int64

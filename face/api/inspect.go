@@ -122,6 +122,7 @@ type ProfileCall struct {
 
 // ProfileHost is memory on the host.
 type ProfileHost struct {
+	PID       int    `json:"pid,omitempty"`
 	RSS       *int64 `json:"rss_bytes,omitempty"`
 	Peak      *int64 `json:"peak_rss_bytes,omitempty"`
 	Anonymous *int64 `json:"anonymous_bytes,omitempty"`

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"strandline/finding"
 	"strandline/judge/trend"
@@ -29,6 +31,24 @@ type class struct {
 
 // trace is what to do about memory that a text does not break down further.
 const trace = "`strandline trace --pid PID` of the running process names the call that takes it, with its Python line"
+
+// addressed are findings whose commands have the process ID that all texts state.
+func addressed(all []finding.Finding, hosts []*profiles.Host) []finding.Finding {
+	if len(hosts) == 0 {
+		return all
+	}
+	pid := hosts[0].PID
+	if pid == 0 || slices.ContainsFunc(hosts, func(h *profiles.Host) bool { return h.PID != pid }) {
+		return all
+	}
+	for i := range all {
+		for k := range all[i].Remedies {
+			r := &all[i].Remedies[k]
+			r.Text = strings.ReplaceAll(r.Text, "PID", strconv.Itoa(pid))
+		}
+	}
+	return all
+}
 
 // saveSmaps and findProcess are what to do about a total.
 const (

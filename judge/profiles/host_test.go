@@ -56,6 +56,27 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
+// TestAddressed checks that commands have the process ID if all texts are of one process.
+func TestAddressed(t *testing.T) {
+	for _, c := range []struct {
+		texts, second int
+		want          string
+	}{{8, 42, "--pid 42"}, {20, 42, "--pid 42"}, {8, 43, "--pid PID"}, {20, 0, "--pid PID"}} {
+		f := &profiles.File{Name: "status.txt", Format: "status"}
+		for i := range int64(c.texts) {
+			n := (100 + 10*i) << 20
+			f.Earlier = append(f.Earlier, profiles.Host{PID: 42, RSS: &n, Anonymous: &n})
+		}
+		f.Earlier[1].PID = c.second
+		f.Host = &f.Earlier[c.texts-1]
+		f.Earlier = f.Earlier[:c.texts-1]
+		a := Judge([]Series{{Files: []*profiles.File{f}}})
+		if len(a.Findings) == 0 || len(a.Findings[0].Remedies) != 1 || !strings.Contains(a.Findings[0].Remedies[0].Text, c.want) {
+			t.Errorf("%+v: %+v", c, a.Findings)
+		}
+	}
+}
+
 // TestClasses grows one figure of a text at a time.
 func TestClasses(t *testing.T) {
 	const mib = 1 << 20

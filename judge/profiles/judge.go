@@ -86,9 +86,9 @@ func judge(s Series) (out []finding.Finding, judged bool) {
 	hosts := hostsOf(s.Files)
 	if len(hosts) >= enoughForCourse {
 		times, unit := momentsOf(s.Files)
-		out = append(out, hostCourses(hosts, times, unit, s.Limit)...)
+		out = append(out, addressed(hostCourses(hosts, times, unit, s.Limit), hosts)...)
 	} else {
-		out = append(out, grown(hosts)...)
+		out = append(out, addressed(grown(hosts), hosts)...)
 	}
 	if f, ok := failed(newest); ok {
 		out = append(out, f)

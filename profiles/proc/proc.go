@@ -106,6 +106,7 @@ type blocks struct {
 	address uint64 // of the last mapping
 	key     string // the first name of a block of memory.stat or status
 	clock   moment.Clock
+	pid     int      // that pmap prints before a block
 	at      *float64 // the time before the block
 }
 
@@ -121,6 +122,11 @@ func (b *blocks) add(line string) {
 	if at, ok := b.clock.Alone(line); ok {
 		b.end()
 		b.from, b.at = b.line, &at
+		return
+	}
+	if m := pmapHead.FindStringSubmatch(line); m != nil && b.form.name == "pmap" {
+		b.end()
+		b.from, b.pid = b.line, number(m[1])
 		return
 	}
 	if failed.MatchString(line) || b.form.name != "pmap" && !strings.ContainsFunc(line, alphanumeric) {
@@ -173,7 +179,22 @@ func (b *blocks) end() {
 	if b.at != nil {
 		b.file.Moments = append(b.file.Moments, *b.at)
 	}
-	b.file.Host, b.lines, b.at = h, nil, nil
+	if b.pid > 0 {
+		h.PID = b.pid
+	}
+	b.file.Host, b.lines, b.at, b.pid = h, nil, nil, 0
+}
+
+// pmapHead is the line with which pmap begins: the number of the process and its command.
+var pmapHead = lazyregexp.New(`^(\d+): `)
+
+// number is a process ID; 0 if it is none.
+func number(text string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
 }
 
 // bytes is a size as the model holds it.
@@ -226,6 +247,11 @@ func status(lines []string) (*profiles.Host, error) {
 	}
 	if h.RSS == nil {
 		return nil, fmt.Errorf("it states no VmRSS: a kernel thread, a process that ended, or a text that is cut off")
+	}
+	for _, line := range lines {
+		if pid, ok := strings.CutPrefix(line, "Pid:"); ok {
+			h.PID = number(pid)
+		}
 	}
 	return h, nil
 }

@@ -3,6 +3,7 @@ package proc
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,32 @@ func figures(h *profiles.Host) string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// TestPID checks that the texts which state a process say which.
+func TestPID(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []int
+	}{
+		{"Name:\ta\nPid:\t42\nPPid:\t1\nVmRSS:\t1700 kB\nName:\ta\nPid:\t43\nVmRSS:\t1800 kB\n", []int{42, 43}},
+		{pmapText + pmapText, []int{13061, 13061}},
+		{pmapShort + "8:   ./a\n" + strings.SplitN(pmapShort, "\n", 2)[1], []int{7, 8}},
+		{smapsText, []int{0}},
+	} {
+		f, err := Read(strings.NewReader(c.text))
+		if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		var got []int
+		for _, h := range append(f.Earlier, *f.Host) {
+			got = append(got, h.PID)
+		}
+		if !slices.Equal(got, c.want) || f.Partial != nil {
+			t.Errorf("%q: %v, want %v (%v)", c.text, got, c.want, f.Partial)
+		}
+	}
 }
 
 func TestRead(t *testing.T) {
