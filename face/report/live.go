@@ -61,6 +61,8 @@ var wide = &unicode.RangeTable{
 // cells returns how many columns of a terminal a character takes.
 func cells(r rune) int {
 	switch {
+	case r < unicode.MaxASCII: // most of all
+		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
 	case unicode.Is(wide, r):

@@ -11,12 +11,20 @@ import (
 // control reports whether a terminal would act on a character: a control character,
 // another line break, or a mark that changes the direction of text.
 func control(r rune) bool {
-	return r != '\n' && r != '\t' && breaks(r) || unicode.Is(unicode.Bidi_Control, r)
+	if r < unicode.MaxASCII {
+		return r != '\n' && r != '\t' && breaks(r)
+	}
+	return breaks(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
 // breaks reports whether a character moves to another line or column, or is
 // another control character.
-func breaks(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp) }
+func breaks(r rune) bool {
+	if ' ' <= r && r < unicode.MaxASCII { // most of all
+		return false
+	}
+	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp)
+}
 
 // Printable replaces in text of unknown origin what a terminal would act on; its
 // lines stay lines.

@@ -167,7 +167,7 @@ func (d *WatchScreen) overview(s Style, rows int) []string {
 	all := d.Processes()
 	lines := []string{
 		fmt.Sprintf("strandline watch  %s  %s  %s", Line(d.Sample.Time.Format("15:04:05")), count(len(all), "process"), head), "",
-		s.bold(fmt.Sprintf("  %8s  %-20s %10s %10s  %-28s  %-12s  %s", "PID", "COMMAND", "HOST", "DEVICE", "ALLOCATED, CACHED, OTHER", "", "VERDICT")),
+		s.bold(fmt.Sprintf("  %8s  %-20s %10s %10s  %-28s  %-*s  %s", "PID", "COMMAND", "HOST", "DEVICE", "ALLOCATED, CACHED, OTHER", watch.RowPoints, "", "VERDICT")),
 	}
 	room := d.Room(rows)
 	for i := d.Top; i < len(all) && i < d.Top+room; i++ {
@@ -215,21 +215,16 @@ func (d *WatchScreen) row(s Style, p *sample.Process) string {
 	if n := pausedBytes(p); n > 0 {
 		verdict = strings.TrimSuffix(units.Bytes(n)+" paused; "+verdict, "; ")
 	}
-	text := fmt.Sprintf("%8d  %-20s %10s %10s  %-28s  %-12s  ", p.PID, shortened(shortened(p.Command, 20)+stateNote(p), 20), host, device, split, spark(r.Trend, 12))
+	text := fmt.Sprintf("%8d  %-20s %10s %10s  %-28s  %-*s  ", p.PID, shortened(shortened(p.Command, 20)+stateNote(p), 20), host, device, split, watch.RowPoints, spark(r.Trend))
 	return mark + text + verdict
 }
 
-// spark is a sparkline of so many characters at most.
-func spark(values []int64, most int) string {
+// spark is a sparkline of a row.
+func spark(values []int64) string {
 	if len(values) < 2 {
 		return ""
 	}
-	n := min(most, len(values))
-	some := make([]int64, n)
-	for i := range some {
-		some[i] = values[i*(len(values)-1)/(n-1)]
-	}
-	return curve(some, slices.Min(some), slices.Max(some))
+	return curve(values, slices.Min(values), slices.Max(values))
 }
 
 func (d *WatchScreen) detail(s Style, p *sample.Process) []string {

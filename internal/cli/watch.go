@@ -270,10 +270,15 @@ func (f *watchLog) sample(s *sample.Sample, w *watch.Watch) error {
 	return f.findings(out, w)
 }
 
-// findings prints the problems that are new. Of hundreds of processes it takes
-// milliseconds to make them, so that it pauses: the document at the end has them all.
-func (f *watchLog) findings(out io.Writer, w *watch.Watch) error {
+// pause is how long findings are not looked for after that took a time: of hundreds of
+// processes it takes milliseconds. The document at the end has them all.
+func pause(took time.Duration) time.Duration {
 	const rarer, longest = 2000, 10 * time.Second
+	return min(rarer*took, longest)
+}
+
+// findings prints the problems that are new.
+func (f *watchLog) findings(out io.Writer, w *watch.Watch) error {
 	began := time.Now()
 	if began.Before(f.next) {
 		return nil
@@ -282,7 +287,7 @@ func (f *watchLog) findings(out io.Writer, w *watch.Watch) error {
 		f.found = map[string]bool{}
 	}
 	current := w.Current()
-	f.next = time.Now().Add(min(rarer*time.Since(began), longest))
+	f.next = began.Add(pause(time.Since(began)))
 	for _, found := range current {
 		key := string(found.Severity) + string(found.Kind) + found.Process
 		if found.Severity == "info" || f.found[key] {

@@ -20,6 +20,9 @@ import (
 type watchTerminal struct {
 	program *tea.Program
 	done    chan struct{}
+	found   []finding.Finding
+	rows    map[sample.ID]watch.Row
+	next    time.Time // when these are made again
 }
 
 // terminal begins to draw; nil where that is not possible. End is called when the user
@@ -61,8 +64,12 @@ type sampleMsg struct {
 }
 
 func (t *watchTerminal) sample(s *sample.Sample, w *watch.Watch) error {
-	found := w.Current()
-	t.program.Send(sampleMsg{s, found, w.Rows(found)})
+	if began := time.Now(); !began.Before(t.next) {
+		t.found = w.Current()
+		t.rows = w.Rows(t.found)
+		t.next = began.Add(pause(time.Since(began)))
+	}
+	t.program.Send(sampleMsg{s, t.found, t.rows})
 	return nil
 }
 

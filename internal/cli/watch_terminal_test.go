@@ -176,3 +176,37 @@ func TestWatchScrolls(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkWatchScreen is what a sample of 200 processes that grow costs on a terminal,
+// but for what the terminal's own library takes to find what changed.
+func BenchmarkWatchScreen(b *testing.B) {
+	w := watch.New()
+	at := func(n int) *sample.Sample {
+		s := madeSample(n)
+		for pid := range 200 {
+			p := s.Processes[0]
+			p.PID, p.Command = 5000+pid, fmt.Sprintf("python worker.py --rank %d", pid)
+			s.Processes = append(s.Processes, p)
+		}
+		return s
+	}
+	const samples = 600
+	for n := range samples {
+		w.Add(at(n))
+	}
+	found, s := w.Current(), at(samples)
+	m := terminalModel(0)
+	m.Update(tea.WindowSizeMsg{Width: 180, Height: 50})
+	b.Run("rows", func(b *testing.B) {
+		for b.Loop() {
+			w.Rows(found)
+		}
+	})
+	rows := w.Rows(found)
+	b.Run("draw", func(b *testing.B) {
+		for b.Loop() {
+			m.Update(sampleMsg{s, found, rows})
+			m.View()
+		}
+	})
+}

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"strandline/finding"
@@ -17,23 +16,33 @@ type Row struct {
 	// minute"; Left when its limit is reached. Both can be empty.
 	Verdict, Left string
 	Severity      finding.Severity // of the weightiest finding; empty if there is none
-	// Trend is what it holds over time: on devices, or if it holds nothing there, on
-	// the host.
+	// Trend is what it holds over time, in at most [RowPoints] points: on devices, or if it
+	// holds nothing there, on the host.
 	Trend []int64
 }
 
+// RowPoints is how many points of a course a row has.
+const RowPoints = 12
+
 // Rows are those of the processes of the last sample, by findings that were made of it.
 func (w *Watch) Rows(findings []finding.Finding) map[sample.ID]Row {
-	out := map[sample.ID]Row{}
 	if w.last == nil {
-		return out
+		return map[sample.ID]Row{}
 	}
+	first := make(map[string]int, len(findings))
+	for i := range findings {
+		if _, ok := first[findings[i].Process]; !ok {
+			first[findings[i].Process] = i
+		}
+	}
+	out := make(map[sample.ID]Row, len(w.last.Processes))
+	points := make([]int64, 0, RowPoints*len(w.last.Processes))
 	for i := range w.last.Processes {
 		p := &w.last.Processes[i]
-		r := Row{Trend: w.trendOf(p)}
-		own := name(p)
-		at := slices.IndexFunc(findings, func(f finding.Finding) bool { return f.Process == own })
-		if at >= 0 {
+		from := len(points)
+		points = w.appendTrend(points, p)
+		r := Row{Trend: points[from:len(points):len(points)]}
+		if at, ok := first[name(p)]; ok {
 			r.Severity = findings[at].Severity
 			if e, ok := findings[at].Evidence.(*finding.LevelsEvidence); ok {
 				r.Verdict, r.Left = InWords(e)
@@ -67,8 +76,8 @@ func InWords(e *finding.LevelsEvidence) (verdict, left string) {
 	return verdict, left
 }
 
-// trendOf is the largest of a process's series.
-func (w *Watch) trendOf(p *sample.Process) []int64 {
+// appendTrend appends points of the largest of a process's series.
+func (w *Watch) appendTrend(points []int64, p *sample.Process) []int64 {
 	k := key{subject{process: p.ID(), device: -1}, anonymous}
 	var most int64
 	for _, d := range p.Devices {
@@ -77,8 +86,13 @@ func (w *Watch) trendOf(p *sample.Process) []int64 {
 			k = key{subject{process: p.ID(), device: d.Device}, used}
 		}
 	}
-	if s := w.series[k]; s != nil {
-		return trend.Thinned(s.levels)
+	s := w.series[k]
+	if s == nil {
+		return points
 	}
-	return nil
+	n := min(RowPoints, len(s.levels))
+	for i := range n {
+		points = append(points, int64(s.levels[i*(len(s.levels)-1)/max(n-1, 1)]))
+	}
+	return points
 }
