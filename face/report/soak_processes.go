@@ -72,6 +72,9 @@ func (d *Soak) processes(w io.Writer) {
 // program is a command line without the folder of the program.
 func program(command string) string {
 	first, rest, _ := strings.Cut(command, " ")
+	if !strings.Contains(first, "/") {
+		return command
+	}
 	return strings.TrimSpace(path.Base(first) + " " + rest)
 }
 

@@ -109,7 +109,7 @@ func (d *Watch) table() *table {
 		if h := p.Host; h != nil {
 			host = []string{units.Bytes(h.Anonymous), units.Bytes(h.File), units.Bytes(h.Shared)}
 		}
-		first := []string{fmt.Sprint(p.PID), shortened(p.Command, 40) + stateNote(p)}
+		first := []string{fmt.Sprint(p.PID), shortened(program(p.Command), 40) + stateNote(p)}
 		shares := p.Devices
 		if len(shares) == 0 {
 			t.row(append(append(first, host...), "", "")...)

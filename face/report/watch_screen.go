@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"strandline/finding"
@@ -112,6 +113,7 @@ func (d *WatchScreen) Lines(s Style, rows, columns int) []string {
 	if d.Sample == nil {
 		lines = []string{"waiting for the first sample"}
 	} else if p := d.detailed(); p != nil {
+		s.Width = columns
 		lines = d.detail(s, p)
 		lines = lines[min(d.Detail.Scrolled, max(len(lines)-1, 0)):]
 	} else {
@@ -167,8 +169,9 @@ func (d *WatchScreen) overview(s Style, rows int) []string {
 	all := d.Processes()
 	lines := []string{
 		fmt.Sprintf("strandline watch  %s  %s  %s", Line(d.Sample.Time.Format("15:04:05")), count(len(all), "process"), head), "",
-		s.bold(fmt.Sprintf("  %8s  %-20s %10s %10s  %-28s  %-*s  %s", "PID", "COMMAND", "HOST", "DEVICE", "ALLOCATED, CACHED, OTHER", watch.RowPoints, "", "VERDICT")),
 	}
+	device, split := d.columns()
+	lines = append(lines, s.bold("  "+screenRow("PID", "COMMAND", "HOST", device, "DEVICE", split, "ALLOCATED, CACHED, OTHER", "")+"VERDICT"))
 	room := d.Room(rows)
 	for i := d.Top; i < len(all) && i < d.Top+room; i++ {
 		lines = append(lines, d.row(s, all[i]))
@@ -184,6 +187,29 @@ func (d *WatchScreen) overview(s Style, rows int) []string {
 		lines = append(lines, s.dim("devices: "+Line(d.Sample.DevicesNote)))
 	}
 	return lines
+}
+
+// columns reports whether any process has memory of devices, and whether its parts are
+// known of any: a column that would be empty takes room from the verdict.
+func (d *WatchScreen) columns() (device, split bool) {
+	for i := range d.Sample.Processes {
+		for _, share := range d.Sample.Processes[i].Devices {
+			device, split = true, split || share.Allocated != nil
+		}
+	}
+	return device, split
+}
+
+// screenRow are the cells of a process before its verdict.
+func screenRow(pid, command, host string, device bool, used string, split bool, parts, curve string) string {
+	text := fmt.Sprintf("%8s  %-20s %10s ", pid, command, host)
+	if device {
+		text += fmt.Sprintf("%10s ", used)
+	}
+	if split {
+		text += fmt.Sprintf(" %-28s ", parts)
+	}
+	return text + fmt.Sprintf(" %-*s  ", watch.RowPoints, curve)
 }
 
 func (d *WatchScreen) row(s Style, p *sample.Process) string {
@@ -215,7 +241,9 @@ func (d *WatchScreen) row(s Style, p *sample.Process) string {
 	if n := pausedBytes(p); n > 0 {
 		verdict = strings.TrimSuffix(units.Bytes(n)+" paused; "+verdict, "; ")
 	}
-	text := fmt.Sprintf("%8d  %-20s %10s %10s  %-28s  %-*s  ", p.PID, shortened(shortened(p.Command, 20)+stateNote(p), 20), host, device, split, watch.RowPoints, spark(r.Trend))
+	devices, parts := d.columns()
+	command := shortened(shortened(program(p.Command), 20)+stateNote(p), 20)
+	text := screenRow(strconv.Itoa(p.PID), command, host, devices, device, parts, split, spark(r.Trend))
 	return mark + text + verdict
 }
 
