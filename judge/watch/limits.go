@@ -28,6 +28,7 @@ func (w *Watch) judgeGroups(growing bool) (out []Found) {
 		if c := w.course(k); c != nil && c.Leaks() && !growing && g.Limit != nil {
 			f := w.growing(c, k, groupPrefix+g.Name, g.Limit, "the limit of "+units.Bytes(*g.Limit))
 			f.Detail = append([]string{"no watched process of it grows: files in memory (/dev/shm, memfd), the kernel's own memory, or a process that is not watched"}, f.Detail...)
+			f.Remedies = []finding.Remedy{finding.CodeChange("see which it is: `du -ah /dev/shm | sort -h | tail` lists the largest files in memory, `grep -a memfd: /proc/*/maps` who has unnamed ones, `slabtop -o -s c` what the kernel holds")}
 			out = append(out, w.found(f, k))
 		}
 		if f, ok := nearLimit(g); ok {
@@ -122,6 +123,7 @@ func (w *Watch) judgeDevices(growing bool) (out []Found) {
 			f := w.growing(c, k, d.Label(), d.Total, "the end of its "+units.Bytes(*d.Total))
 			f.Device = &d.Index
 			f.Detail = append([]string{"no watched process of it grows: it is a process that is not watched, or the driver"}, f.Detail...)
+			f.Remedies = []finding.Remedy{finding.CodeChange("see who has the device open: `fuser -v /dev/nvidia*` as root and outside a container, then `strandline watch --pid N` of each that this watch does not show")}
 			out = append(out, w.found(f, k))
 		}
 		if d.Unowned != nil && *d.Unowned >= leastUnowned {

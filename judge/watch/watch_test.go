@@ -161,10 +161,14 @@ func TestLimitsAndUnowned(t *testing.T) {
 	}
 	var titles []string
 	for _, f := range w.Findings() {
-		titles = append(titles, string(f.Severity)+" "+f.Title+" "+strings.Join(f.Detail, " "))
+		text := string(f.Severity) + " " + f.Title + " " + strings.Join(f.Detail, " ")
+		for _, r := range f.Remedies {
+			text += " " + r.Text
+		}
+		titles = append(titles, text)
 	}
 	got := strings.Join(titles, "\n")
-	for _, want := range []string{"problem the control group /jobs keeps growing", "warning the control group /jobs has 241 MiB left", "warning 512 MiB of device 0 is not held by any live process", "pid 99"} {
+	for _, want := range []string{"problem the control group /jobs keeps growing", "du -ah /dev/shm", "warning the control group /jobs has 241 MiB left", "warning 512 MiB of device 0 is not held by any live process", "pid 99"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
