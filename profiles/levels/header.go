@@ -56,6 +56,16 @@ func factorOf(name string) float64 {
 	return 1
 }
 
+// kibibytes are the columns of ps and pidstat that are in KiB without saying so, where other
+// names that they print stand beside them.
+func kibibytes(names []string) map[string]bool {
+	of := func(name string) bool { return slices.Contains(names, name) }
+	if of("RSS") && slices.ContainsFunc([]string{"VSZ", "%MEM", "%CPU", "TTY", "STAT", "CMD", "COMMAND", "Command"}, of) {
+		return map[string]bool{"RSS": true, "VSZ": true}
+	}
+	return nil
+}
+
 // unnamed reports whether the first line of a table is a row already: nothing in it is
 // a name.
 func unnamed(cells []string) bool {
@@ -139,8 +149,13 @@ func headerOf(names, row []string) header {
 	if capacity >= 0 {
 		most = factorOf(h.names[capacity])
 	}
+	small := kibibytes(h.names)
 	for _, i := range sizes {
-		h.levels = append(h.levels, level{name: h.names[i], column: i, factor: factorOf(h.names[i]), capacity: capacity, most: most})
+		l := level{name: h.names[i], column: i, factor: factorOf(h.names[i]), capacity: capacity, most: most}
+		if small[l.name] {
+			l.factor = 1 << 10
+		}
+		h.levels = append(h.levels, l)
 	}
 	return h
 }

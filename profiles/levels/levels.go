@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"strandline/internal/lazyregexp"
@@ -70,6 +71,7 @@ type table struct {
 	in        *bufio.Reader
 	delimiter byte // ' ' for any white space
 	lines     int
+	comment   string   // the last one, which can have the names of the columns
 	pending   []string // a row that was read to find out about the columns
 	header    header
 
@@ -105,7 +107,7 @@ func newTable(in *bufio.Reader) (*table, error) {
 		t.header = smiHeader(names)
 	} else if unnamed(names) {
 		t.pending = names
-		t.header = headerOf(nil, names)
+		t.header = headerOf(t.commented(len(names)), names)
 	} else if _, ok := parseClock(names[0]); ok {
 		return nil, profiles.ErrOther // a log, whose lines begin with a time
 	} else {
@@ -126,6 +128,22 @@ func newTable(in *bufio.Reader) (*table, error) {
 	return t, nil
 }
 
+// commented are the names of so many columns in the comment above the first row, as
+// psrecord and numpy write them; nil if it has none.
+func (t *table) commented(columns int) []string {
+	names := t.split(t.comment)
+	if t.delimiter == ' ' && len(names) != columns {
+		names = blankNames.FindAllString(t.comment, -1)
+	}
+	if len(names) != columns || !slices.ContainsFunc(names, timeName.MatchString) || !slices.ContainsFunc(names, memoryName.MatchString) {
+		return nil
+	}
+	return names
+}
+
+// blankNames are names that can have blanks in them, with more than one between them.
+var blankNames = lazyregexp.New(`\S+(?: \S+)*`)
+
 // line returns the next line that is neither empty nor a comment.
 func (t *table) line() (string, error) {
 	for {
@@ -145,7 +163,9 @@ func (t *table) line() (string, error) {
 		}
 		t.lines++
 		text := strings.Trim(string(line), " \r\n\ufeff")
-		if text != "" && !strings.HasPrefix(text, "#") {
+		if comment, ok := strings.CutPrefix(text, "#"); ok {
+			t.comment = strings.TrimSpace(comment)
+		} else if text != "" {
 			return text, nil
 		}
 	}
