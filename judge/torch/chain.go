@@ -31,8 +31,12 @@ func growingGraphs(s *subject) (out []finding.Finding) {
 	}
 	for i := range newest.Graphs {
 		x := &newest.Graphs[i]
-		if files, lengths := chainLengths(s.process, x.Path); grows(lengths) && !named(s.leaks, x.Path) {
-			out = append(out, s.chain(x, lengths, outlastsSteps(s.process, files)))
+		files, lengths := chainLengths(s.process, x.Path)
+		if !grows(lengths) {
+			continue
+		}
+		if f := s.chain(x, lengths, outlastsSteps(s.process, files)); !named(s.leaks, x.Path, f.Severity) {
+			out = append(out, f)
 		}
 	}
 	return out
@@ -92,11 +96,11 @@ func grows(lengths []int64) bool {
 	return true
 }
 
-// named reports whether a finding has a holder at a path.
-func named(findings []finding.Finding, path string) bool {
+// named reports whether a finding of a severity or a worse one has a holder at a path.
+func named(findings []finding.Finding, path string, severity finding.Severity) bool {
 	return slices.ContainsFunc(findings, func(f finding.Finding) bool {
 		e, ok := f.Evidence.(*finding.LeakEvidence)
-		return ok && f.Severity != finding.Info &&
+		return ok && f.Severity != finding.Info && f.Severity.Rank() >= severity.Rank() &&
 			slices.ContainsFunc(e.HeldBy, func(h finding.HeldBy) bool { return h.Kind == byAutograd && h.Path == path })
 	})
 }

@@ -120,6 +120,10 @@ func TestGrowingGraphs(t *testing.T) {
 		if out := growingGraphs(s); len(out) > 0 {
 			t.Errorf("named twice: %+v", out)
 		}
+		s.leaks[0].Severity = finding.Warning // of its few bytes on the device
+		if out := growingGraphs(s); len(out) != 1 || out[0].Severity != finding.Problem {
+			t.Errorf("beside a warning: %+v", out)
+		}
 	}
 }
 
