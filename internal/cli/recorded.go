@@ -105,7 +105,7 @@ func recordedProcesses(paths []string, digests map[string]*digest.File, group *r
 	names := map[string]int{}
 	for _, p := range processes {
 		list := files[p]
-		if last[p] != "" && len(list) < enoughFiles && len(p.OutOfSpace) == 0 {
+		if last[p] != "" && len(list) < enoughFiles && len(p.OutOfSpace) == 0 && (len(list) < 2 || !freedAtExit(p)) {
 			list = append(list, last[p])
 		}
 		name := processName(p)
@@ -202,6 +202,19 @@ func rankOf(p *compare.Process) int {
 // enoughFiles is how many snapshots make the one at the exit superfluous: by then the
 // program's functions have returned, and what they kept is gone.
 const enoughFiles = 4
+
+// freedAtExit reports whether a process held less at its exit than in the snapshot
+// before: what it kept until then would look as if nothing was kept.
+func freedAtExit(p *record.Process) bool {
+	var before, now int64
+	for _, d := range p.Dumps {
+		before, now = now, 0
+		for _, u := range d.Devices {
+			now += u.Allocated
+		}
+	}
+	return now < before
+}
 
 // processName names a recorded process in findings.
 func processName(p *record.Process) string {
