@@ -80,10 +80,7 @@ func (s *source) fill(b *block) bool {
 		var n int
 		n, s.err = s.in.Read(b.text[at:cap(b.text)])
 		b.text = b.text[:at+n]
-		s.state = s.words.scan(s.state, b.text[at:], func(word, end int) {
-			hits := &b.hits[s.reader[word]]
-			*hits = append(*hits, hit{int32(word), int32(at + end)})
-		})
+		s.find(b, at)
 	}
 	if s.err == nil {
 		end := bytes.LastIndexByte(b.text, '\n') + 1
@@ -95,6 +92,23 @@ func (s *source) fill(b *block) bool {
 		s.keep(b, len(b.text))
 	}
 	return len(b.text) > 0
+}
+
+// find adds the words that end in a block from some byte on, as [literals.scan] finds them:
+// a call for each would cost as much as to find it.
+func (s *source) find(b *block, from int) {
+	next, class, state := s.words.next, &s.words.class, s.state
+	for i, c := range b.text[from:] {
+		state = next[int(state)<<classBits|int(class[c])]
+		if state&ending != 0 {
+			state &^= ending
+			for _, word := range s.words.ends[state] {
+				hits := &b.hits[s.reader[word]]
+				*hits = append(*hits, hit{int32(word), int32(from + i + 1)})
+			}
+		}
+	}
+	s.state = state
 }
 
 // keep takes what is behind some byte out of a block, for the next one.

@@ -82,3 +82,34 @@ func TestQuickReadingChangesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatedLinesChangeNothing reads lines that come again and again in an open message, between
+// others, with and without passing over them.
+func TestRepeatedLinesChangeNothing(t *testing.T) {
+	again := []string{
+		"CUDA out of memory. Tried to allocate", "[rank1]: CUDA out of memory. Tried to allocate", "12:00:01 CUDA out of memory. Tried to allocate", "allocate: 1.00 GiB is reserved by PyTorch 2.00 GiB",
+		"CUDA out of memory. Tried to allocate 2.00 GiB", "x CUDA out of memory. Tried to allocate. CUDA error: out of memory", "Process 7 has 3.00 GiB memory in use", "capacity of 8", "allocate 1", "Tried to", "a", "7", "",
+		message26, "OutOfMemoryError", "GPU 1 has a total", message26[:150], strings.Repeat("allocate 3.00 GiB ", 40),
+	}
+	for seed := range uint64(3) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var b bytes.Buffer
+		for range 6 {
+			line := again[r.IntN(len(again))]
+			for range 1 + r.IntN(70) {
+				b.WriteString(line + "\n")
+			}
+			if r.IntN(2) == 0 {
+				b.WriteString(message26[r.IntN(len(message26)):] + "\n")
+			}
+		}
+		want, err := scan(bytes.NewReader(b.Bytes()), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Scan(bytes.NewReader(b.Bytes()))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("seed %d: %v\n%+v\nwant\n%+v\n%q", seed, err, got, want, b.String()[:min(b.Len(), 600)])
+		}
+	}
+}

@@ -18,6 +18,40 @@ type message struct {
 
 	head     head // of a message that has begun and continues
 	searched int  // bytes in which it does not end and no other begins; 0 if none has begun
+	again    lineAgain
+}
+
+// lineAgain is a line of a message that comes again and again: what it adds is known.
+type lineAgain struct {
+	line   []byte // as it is in the text
+	times  int    // in a row
+	size   int    // without white space
+	left   int    // bytes of those that are not in the message, as they add nothing to it
+	text   []byte // of the message before the line came last
+	lines  int    // that it had then
+	begins bool   // the line ends the message before it, and begins another that is the same
+}
+
+// longestRepeated is how long a line may be that is known when it comes again.
+const longestRepeated = 512
+
+// is reports whether a line is the one of before, and keeps it.
+func (r *lineAgain) is(line []byte) bool {
+	if len(line) == len(r.line) && bytes.Equal(line, r.line) {
+		return true
+	}
+	r.begins, r.times, r.left = false, 0, 0
+	r.line = append(r.line[:0], line[:min(len(line), longestRepeated+1)]...)
+	return false
+}
+
+// enough reports whether the line is in the message so often that once more adds neither a
+// figure nor words that a figure needs. Each process that is listed is one more.
+func (m *message) enough() bool {
+	const times, some = 4, 256
+	r := &m.again
+	return r.times >= times && r.times*r.size >= some && len(r.line) <= longestRepeated &&
+		!bytes.Contains(m.text[len(m.text)-2*r.size:], []byte("memoryinuse"))
 }
 
 // A line begins at some byte of a message.
@@ -41,7 +75,7 @@ func (m *message) lineAt(at int) int64 {
 // cut takes out the first n bytes.
 func (m *message) cut(n int) {
 	number := m.lineAt(n)
-	m.searched = 0
+	m.searched, m.again.times, m.again.left = 0, 0, 0
 	m.text = m.text[:copy(m.text, m.text[n:])]
 	m.begins = slices.DeleteFunc(m.begins, func(l line) bool { return l.at <= n })
 	for i := range m.begins {
@@ -66,7 +100,9 @@ func (m *message) add(from, text []byte, number int64) {
 	}
 	text = bytes.TrimSuffix(text, []byte(`",`)) // a line of a list in JSON
 	m.begins = append(m.begins, line{len(m.text), number})
+	n := len(m.text)
 	m.text = compact(m.text, text)
+	m.again.size = len(m.text) - n
 	m.lines++
 }
 
@@ -79,7 +115,9 @@ func (m *message) patience() int {
 	return 2
 }
 
-func (m *message) full() bool { return m.lines >= mostLines || len(m.text) >= longestMessage }
+func (m *message) full() bool {
+	return m.lines >= mostLines || len(m.text)+m.again.left >= longestMessage
+}
 
 // scanner finds messages in a text, line by line.
 type scanner struct {
@@ -182,9 +220,19 @@ func (s *scanner) line(text []byte, hot bool) {
 		s.remember(from, text)
 		return
 	}
+	again := !s.slow && len(s.open) == 1 && m.again.is(text)
+	if again && s.known(m) {
+		s.before.number = s.number
+		return
+	}
+	cut, before := s.found.Cut, s.found.Count
 	m.add(from, text, s.number)
 	if s.take(m, from, false) {
 		s.remember(from, nil)
+		if again {
+			m.again.times++
+			m.again.learn(m, s.found.Count == before && s.found.Cut != cut && s.found.Cut == s.number-1, s.number)
+		}
 		return
 	}
 	s.remember(from, m.text[m.begins[len(m.begins)-1].at:])
@@ -193,6 +241,31 @@ func (s *scanner) line(text []byte, hot bool) {
 	if !s.slow && s.found.Count == count+1 && len(s.open) == 0 {
 		s.note(text, m)
 	}
+}
+
+// known takes a line that came again without reading it, false if what it adds is not known.
+func (s *scanner) known(m *message) bool {
+	switch r := &m.again; {
+	case r.begins:
+		s.found.Cut = m.begins[0].number
+		m.begins[0].number = s.number
+		return true
+	case m.searched > 0 && m.enough() && m.lines+1 < mostLines && len(m.text)+r.left+r.size < longestMessage:
+		m.lines++
+		r.left += r.size
+		return true
+	}
+	return false
+}
+
+// learn notes whether a line that came again left the message as it was, where it ended the one
+// before, which was cut off.
+func (r *lineAgain) learn(m *message, ended bool, number int64) {
+	if len(r.line) > longestRepeated || m.searched > 0 || len(m.text) > longestRepeated {
+		return
+	}
+	r.begins = ended && len(m.begins) == 1 && m.begins[0] == line{0, number} && m.lines == r.lines && bytes.Equal(m.text, r.text)
+	r.text, r.lines = append(r.text[:0], m.text...), m.lines
 }
 
 // note keeps a line, in which one message was counted, if that is whole in it.
@@ -236,7 +309,7 @@ func (s *scanner) begin(from, text []byte) *message {
 	if n := len(s.spare); n > 0 {
 		m, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
-	*m = message{text: m.text[:0], begins: m.begins[:0], prefix: m.prefix[:0]}
+	*m = message{text: m.text[:0], begins: m.begins[:0], prefix: m.prefix[:0], again: lineAgain{line: m.again.line[:0], text: m.again.text[:0]}}
 	const longestPrefix = 256 // of a log; more is text in which a message may have ended
 	if at := nameAt(text[:min(len(text), 2*longestPrefix)]); at >= 0 && at <= longestPrefix {
 		m.prefix, m.named = append(m.prefix, text[:at]...), true
