@@ -5,8 +5,10 @@
 package nsys
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -44,7 +46,7 @@ const (
 // Is reports whether a file begins as a database of SQLite does.
 func Is(head []byte) bool { return strings.HasPrefix(string(head), "SQLite format 3\x00") }
 
-// Read reads an export, which stays as it is: it is opened read-only, as a file that
+// Read reads an export, of one that is damaged what can be read. The file stays as it is: it is opened read-only, as a file that
 // is not changed meanwhile, and without what its schema could run.
 func Read(ctx context.Context, path string) (*profiles.File, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it could not be read within %s", units.Duration(patience)))
@@ -53,7 +55,38 @@ func Read(ctx context.Context, path string) (*profiles.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := url.URL{Scheme: "file", Path: filepath.ToSlash(full), RawQuery: "mode=ro&immutable=1&_pragma=trusted_schema(0)&_pragma=query_only(1)&_pragma=cell_size_check(1)"}
+	f, err := readFrom(ctx, full, false)
+	if ctx.Err() == nil && isDamaged(err) {
+		switch some, again := readFrom(ctx, full, true); {
+		case again == nil && len(some.Levels)+len(some.Failed) > 0:
+			return some, nil
+		case again == nil:
+			err = fmt.Errorf("an export of Nsight Systems that is damaged or cut off, and of which no event of memory can be read: %w", err)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return f, err
+}
+
+// isDamaged reports whether an error of SQLite is that the file is not what its header and
+// its pages say of it, as where it was cut off.
+func isDamaged(err error) bool {
+	const corrupt = 11 // SQLITE_CORRUPT, the lowest byte of such codes
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == corrupt
+}
+
+// readFrom reads an export; damaged states to read what can be read of one that SQLite refuses.
+func readFrom(ctx context.Context, path string, damaged bool) (*profiles.File, error) {
+	query := "mode=ro&immutable=1&_pragma=trusted_schema(0)&_pragma=query_only(1)"
+	if damaged { // with this, SQLite opens a file that has fewer pages than its header states
+		query += "&_pragma=writable_schema(1)"
+	} else {
+		query += "&_pragma=cell_size_check(1)"
+	}
+	source := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: query}
 	db, err := sql.Open("sqlite", source.String())
 	if err != nil {
 		return nil, err
@@ -67,11 +100,11 @@ func Read(ctx context.Context, path string) (*profiles.File, error) {
 	if _, err := sqlite.Limit(conn, limitLength, longest); err != nil {
 		return nil, err
 	}
-	e := export{ctx: ctx, db: conn, file: &profiles.File{Format: "nsys"}}
+	e := export{ctx: ctx, db: conn, file: &profiles.File{Format: "nsys"}, damaged: damaged}
+	if damaged {
+		e.file.Partial = errors.New("the database is damaged or cut off")
+	}
 	if err := e.read(); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
 		return nil, err
 	}
 	return e.file, nil
@@ -82,6 +115,8 @@ type export struct {
 	db     *sql.Conn
 	tables map[string][]string // columns of those that are read, by name
 	file   *profiles.File
+
+	damaged bool // rows are read as they come, as SQLite sorts none of a table that ends in an error
 }
 
 func (e *export) read() error {
@@ -100,7 +135,11 @@ func (e *export) read() error {
 		e.note(fmt.Sprintf("the memory events can be read only in part: %v", err))
 	}
 	if e.has(calls, "returnValue", "nameId") && e.has(names, "id", "value") {
-		if err := e.failed(); e.ctx.Err() != nil {
+		failed := e.failed
+		if e.damaged {
+			failed = e.failedRows
+		}
+		if err := failed(); e.ctx.Err() != nil {
 			return err
 		} else if err != nil {
 			e.note(fmt.Sprintf("the calls that failed cannot be read: %v", err))
@@ -210,53 +249,83 @@ func (e *export) levels() error {
 	if e.has(events, "globalPid") {
 		process = "globalPid"
 	}
-	rows, err := e.db.QueryContext(e.ctx, "SELECT "+process+", deviceId, memKind, memoryOperationType, bytes, address FROM "+events+" ORDER BY start LIMIT ?", most)
+	order, limit := " ORDER BY start", most
+	if e.damaged {
+		order, limit = "", mostSorted
+	}
+	rows, err := e.db.QueryContext(e.ctx, "SELECT start, "+process+", deviceId, memKind, memoryOperationType, bytes, address FROM "+events+order+" LIMIT ?", limit)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	live := map[piece]int64{}
-	sums := map[pool]*sum{}
-	strange, unknown := int64(0), int64(0)
+	t := tally{live: map[piece]int64{}, sums: map[pool]*sum{}}
+	var all []event
 	for rows.Next() {
-		var p piece
-		var operation, bytes int64
-		if err := rows.Scan(&p.process, &p.device, &p.kind, &operation, &bytes, &p.address); err != nil || bytes < 0 || bytes > 1<<50 {
-			strange++
-			continue
-		}
-		s := sums[p.pool]
-		if s == nil {
-			if len(sums) == mostPools {
-				strange++
-				continue
-			}
-			s = &sum{}
-			sums[p.pool] = s
-		}
-		switch old, ok := live[p]; {
-		case operation == allocation:
-			if ok {
-				s.live, s.count = s.live-old, s.count-1
-			}
-			live[p] = bytes
-			s.live, s.count = s.live+bytes, s.count+1
-			s.peak = max(s.peak, s.live)
-		case operation == deallocation && ok:
-			delete(live, p)
-			s.live, s.count = s.live-old, s.count-1
-		case operation == deallocation:
-			unknown++
+		var v event
+		if err := rows.Scan(&v.start, &v.process, &v.device, &v.kind, &v.operation, &v.bytes, &v.address); err != nil || v.bytes < 0 || v.bytes > 1<<50 {
+			t.strange++
+		} else if e.damaged && (v.bytes == 0 || v.kind == 0) { // SQLite reads zeros where a page was cut off
+			t.strange++
+		} else if e.damaged {
+			all = append(all, v)
+		} else {
+			t.add(&v)
 		}
 	}
-	if strange > 0 {
-		e.note(fmt.Sprintf("%s left out, whose figures cannot be", units.Plural(strange, "event")))
+	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.start, b.start) })
+	for i := range all {
+		t.add(&all[i])
 	}
-	if unknown > 0 {
-		e.note(fmt.Sprintf("%s of memory that was allocated before the recording", units.Plural(unknown, "free")))
+	if t.strange > 0 {
+		e.note(fmt.Sprintf("%s left out, whose figures cannot be", units.Plural(t.strange, "event")))
 	}
-	e.file.Levels = levelsOf(sums)
+	if t.unknown > 0 {
+		e.note(fmt.Sprintf("%s of memory that was allocated before the recording", units.Plural(t.unknown, "free")))
+	}
+	e.file.Levels = levelsOf(t.sums)
 	return rows.Err()
+}
+
+// mostSorted is how many events are kept of a damaged file, to be put in order.
+const mostSorted = 2_000_000
+
+// event is a row of the events.
+type event struct {
+	piece
+	start, operation, bytes int64
+}
+
+// tally adds up events.
+type tally struct {
+	live             map[piece]int64
+	sums             map[pool]*sum
+	strange, unknown int64 // events left out, frees of what was there before
+}
+
+func (t *tally) add(v *event) {
+	s := t.sums[v.pool]
+	if s == nil {
+		if len(t.sums) == mostPools {
+			t.strange++
+			return
+		}
+		s = &sum{}
+		t.sums[v.pool] = s
+	}
+	switch old, ok := t.live[v.piece]; {
+	case v.operation == allocation:
+		if ok {
+			s.live, s.count = s.live-old, s.count-1
+		}
+		t.live[v.piece] = v.bytes
+		s.live, s.count = s.live+v.bytes, s.count+1
+		s.peak = max(s.peak, s.live)
+	case v.operation == deallocation && ok:
+		delete(t.live, v.piece)
+		s.live, s.count = s.live-old, s.count-1
+	case v.operation == deallocation:
+		t.unknown++
+	}
 }
 
 // levelsOf are the sums by process, device and kind.
@@ -315,4 +384,43 @@ func (e *export) failed() error {
 		e.file.Failed = append(e.file.Failed, c)
 	}
 	return rows.Err()
+}
+
+// failedRows counts these calls in a damaged file, as far as rows and names can be read.
+func (e *export) failedRows() error {
+	type call struct{ name, status int64 }
+	rows, err := e.db.QueryContext(e.ctx, "SELECT nameId, returnValue FROM "+calls+" WHERE returnValue NOT IN (0, ?) LIMIT ?", notReady, most)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	counts := map[call]int64{}
+	for rows.Next() {
+		var c call
+		if rows.Scan(&c.name, &c.status) == nil && (counts[c] > 0 || len(counts) < mostPools) {
+			counts[c]++
+		}
+	}
+	rows.Close() // its error is that of the file
+	for c, n := range counts {
+		var name string
+		if e.db.QueryRowContext(e.ctx, "SELECT substr(value, 1, 200) FROM "+names+" WHERE id = ?", c.name).Scan(&name) != nil {
+			continue
+		}
+		if c.status == outOfMemory || allocates.MatchString(name) {
+			e.file.Failed = append(e.file.Failed, profiles.Call{Name: name, Status: c.status, Count: n})
+		}
+	}
+	rank := func(c profiles.Call) int {
+		if c.Status == outOfMemory {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(e.file.Failed, func(a, b profiles.Call) int {
+		return cmp.Or(rank(a)-rank(b), cmp.Compare(b.Count, a.Count), strings.Compare(a.Name, b.Name), cmp.Compare(a.Status, b.Status))
+	})
+	const some = 100
+	e.file.Failed = e.file.Failed[:min(len(e.file.Failed), some)]
+	return e.ctx.Err()
 }

@@ -102,6 +102,48 @@ func TestUnknownDatabases(t *testing.T) {
 	}
 }
 
+// TestDamaged reads exports that were cut off, and one with a page of noise: what is before
+// that counts, and is called partial.
+func TestDamaged(t *testing.T) {
+	const events = 400
+	statements := []string{"PRAGMA page_size = 512", nameTable, callTable, "INSERT INTO StringIds VALUES (1, 'cudaMalloc_v3020')", "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 1, 2), (2, 1, 700)", eventTable}
+	all := happens(events, 0, 2, 0, 10, 0)
+	for i := range int64(events - 1) { // the last comes first
+		all += strings.TrimPrefix(happens(events-1-i, 0, 2, 0, 10, i+1), "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES")
+		all = strings.Replace(all, ") (", "), (", 1)
+	}
+	whole, err := os.ReadFile(made(t, append(statements, all)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	noise := slices.Clone(whole)
+	for i := range noise[len(noise)-2048 : len(noise)-1024] {
+		noise[len(noise)-2048+i] = byte(i * 7)
+	}
+	for name, data := range map[string][]byte{"most": whole[:len(whole)*9/10], "half": whole[:len(whole)/2], "noise": noise} {
+		path := filepath.Join(t.TempDir(), "cut.sqlite")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Read(context.Background(), path)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := []profiles.Call{{Name: "cudaMalloc_v3020", Status: 2, Count: 1}, {Name: "cudaMalloc_v3020", Status: 700, Count: 1}}
+		if f.Partial == nil || len(f.Levels) != 1 || *f.Levels[0].Count < events/4 || *f.Levels[0].Count >= events || !slices.Equal(f.Failed, want) {
+			t.Errorf("%s: partial: %v, %+v", name, f.Partial, f)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "little.sqlite")
+	if err := os.WriteFile(path, whole[:1000], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(context.Background(), path); !isDamaged(err) {
+		t.Errorf("almost nothing: %v", err)
+	}
+}
+
 // TestReadOnly reads a file that has no place beside it to write to.
 func TestReadOnly(t *testing.T) {
 	path := made(t, eventTable, happens(1, 0, 2, 0, 5, 5))
