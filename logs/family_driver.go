@@ -31,7 +31,7 @@ var familyDriver = &family{
 		"nvml_success==", "outofmemoryallocating", "cudaerror2:outofmemory", "cudaerror(2):outofmemory", "notenoughgpuvideomemory", "memoryongpu", "nvmapmemalloc",
 		"cuda:outofmemory", "cumemallocfailed", "cudasuccess(2vs.0)", "outofgpumemorytrying", "allocationfailedforsize",
 		"gpumemory,availablememory", "enforceallocating", "morethantotalmemsize", "memoryisn'tenoughandalloc", "cudahostallocfailed", "vk_error_out_of_",
-		"el0004", "cudaruntimeerror:outofmemory", "cudamallocfailed:outofmemory", "cudamallocretryfailed", "outofmemorytoallocate", "maximumpoolsizeexceeded", "gpuoutofmemory:",
+		"el0004", "cudaruntimeerror:outofmemory", "cudamallocfailed:outofmemory", "cudamallocretryfailed", "outofmemoryondevice.toview", "outofmemorytoallocate", "maximumpoolsizeexceeded", "gpuoutofmemory:",
 	},
 	wordings: []wording{
 		{kind: DriverNVML, text: "NVML_SUCCESS =={:any}INTERNAL ASSERT FAILED", source: SourcePyTorch},
@@ -66,7 +66,8 @@ var familyDriver = &family{
 		{kind: DriverMemory, text: "CUDA Error: out of memory"},
 		{kind: DriverMemory, text: "CUDA runtime error: out of memory"},
 		{kind: DriverMemory, text: "cudaMalloc failed: out of memory"},
-		{kind: DriverMemory, text: "cudaMalloc retry failed: out of memory"}, // MXNet's
+		{kind: DriverMemory, text: "Out of memory on device. To view more detail about available memory on the GPU"}, // MATLAB's
+		{kind: DriverMemory, text: "cudaMalloc retry failed: out of memory"},                                         // MXNet's
 		{kind: DriverMemory, text: "HIP error: out of memory"},
 		{kind: DriverMemory, text: "CUDA error 2: out of memory"},
 		{kind: DriverMemory, text: "CUDA error (2): out of memory"},

@@ -7,6 +7,7 @@ const (
 	MonitorKill  Kind = "monitor-kill"  // a daemon ended a process before the kernel had to
 	ForkRefused  Kind = "fork-refused"  // a process could not be started
 	SpillRefused Kind = "spill-refused" // Spark could not split its work any further
+	ServiceLimit Kind = "service-limit" // a service or a platform has a limit for the program
 )
 
 // familyHeap is of runtimes and of managers of clusters that enforce a limit
@@ -18,6 +19,7 @@ var familyHeap = &family{
 	keys: []string{
 		"java.lang.outofmemoryerror", "heapoutofmemory", "runtime:outofmemory", "memorybudget", "forexceedingmemorylimits", "beyondphysicalmemorylimits", "beyondvirtualmemorylimits", "'physical'memorylimit", "'virtual'memorylimit",
 		"sendingsigtermtoprocess", "sendingsigkilltoprocess", "puoutofmemory:", "fork:", "goneovermemorylimit",
+		"jvmheapspaceisexhausted", "resource_type_memory", "considerincreasingthememorylimit", "(memoryquota", "memory_limit_exceeded", "killedduetomemoryusage", "maxmemory'",
 	},
 	around: []string{"memavail:"},
 	lines:  2,
@@ -26,6 +28,13 @@ var familyHeap = &family{
 		{kind: HeapLimit, text: "JavaScript heap out of memory"},
 		{kind: HostRequest, text: "runtime: out of memory: cannot allocate {request_bytes:int}-byte block ({held:int} in use)"}, // Go's
 		{kind: HostUnknown, line: `\bfatal error: runtime: out of memory`},
+		{kind: HeapLimit, text: "JVM heap space is exhausted"},                                                                                               // Gradle's
+		{kind: ServiceLimit, text: "EXC_RESOURCE RESOURCE_TYPE_MEMORY (limit={limit_bytes:size}"},                                                            // Apple's
+		{kind: ServiceLimit, text: "Memory limit of {limit_bytes:size} exceeded with {usage:size} used. Consider increasing the memory limit"},               // Cloud Run's
+		{kind: ServiceLimit, text: "Error R15 (Memory quota vastly exceeded)"},                                                                               // Heroku's
+		{kind: ServiceLimit, text: "Container killed due to memory usage"},                                                                                   // of Amazon ECS
+		{kind: ServiceLimit, text: "exceeded: would use {usage:size} (attempt to allocate chunk of {request_bytes:int} bytes), maximum: {limit_bytes:size}"}, // ClickHouse's
+		{kind: ServiceLimit, text: "OOM command not allowed when used memory > 'maxmemory'"},                                                                 // Redis's
 		{kind: WorkerLimit, text: "exceeded {percent:num}% memory budget. Restarting"},
 		{kind: WorkerLimit, text: "killed by YARN for exceeding memory limits. {usage:size} of {limit_bytes:size} physical memory used"},
 		{kind: WorkerLimit, text: "killed by YARN for exceeding memory limits. {usage:size} of {limit_bytes:size} virtual memory used"},

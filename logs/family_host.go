@@ -265,7 +265,7 @@ var familyAllocators = &family{
 	host:   true,
 	keys: []string{
 		"defaultcpuallocator", "foranarray", "toallocatearraywithshape", "bad_alloc", "cannotallocatememory", "memoryallocationof", "memoryerror", "buynewram",
-		"usingallavailableram", "morememorythanisavailable", "posix_memalign(", "cannotallocatevector", "failtoallocmemory", "(-4:insufficientmemory)", "unabletommap", "[errno12]",
+		"usingallavailableram", "morememorythanisavailable", "posix_memalign(", "cannotallocatevector", "failtoallocmemory", "(-4:insufficientmemory)", "unabletommap", "[errno12]", "outofmemoryerror()",
 	},
 	wordings: []wording{
 		{kind: HostRequest, text: "DefaultCPUAllocator: {:any}you tried to allocate {request_bytes:size}"},
@@ -283,6 +283,8 @@ var familyAllocators = &family{
 		{kind: HostUnknown, line: `^\W*(?:\w+\.)*_?(?:Array)?MemoryError\b`, source: SourceCPU},
 		{kind: HostUnknown, line: `(?i)(?:errno 12\]?|error code 12|error:? ?12|oserror|runtimeerror|fatal|\berror\b).{0,120}cannot allocate memory`, source: SourceProcess},
 		{kind: HostUnknown, line: `Error: \[Errno 12\]`, source: SourceProcess},
+		{kind: HostUnknown, line: `\bOutOfMemoryError\(\)`, source: SourceProcess},                      // Julia's
+		{kind: HostUnknown, line: `\bvirtual memory exhausted: Cannot allocate`, source: SourceProcess}, // GCC's
 		{kind: HostUnknown, line: `Your session crashed after using all available RAM`, source: SourceProcess},
 		{kind: HostUnknown, line: `tried to allocate more memory than is available`, source: SourceProcess},
 	},
@@ -352,7 +354,7 @@ var familyProcess = &family{
 	keys: []string{
 		"killed", "sigkill", "returncode=-9", "exitcode:-9", "exitcode-9", "exitcode=-9", "exitstatus137", "exitcode:137", "exitcode137", "code137", "code=137", "signal9", "signal:9",
 		"status137", "returncode-9", "returncode:-9",
-		"excessivememoryusagecausing",
+		"excessivememoryusagecausing", "lowmemorykiller:",
 		"杀死", "processusarr", "getötet", // as shells say it in other languages
 	},
 	lines:  2,
@@ -372,6 +374,8 @@ var familyProcess = &family{
 		{kind: ProcessKilled, line: `(?:"(?:log|msg|message|MESSAGE|line|text|textPayload|body|error)" ?: ?"|\\n)` + beforeKilled + `*\*{0,2}Killed\*{0,2}(?:\\n|")`},
 		{kind: ProcessKilled, line: `(?i)\bkilled\b.{0,20}\b(?:out of memory|OOM)\b`},
 		{kind: ProcessKilled, line: `\bexited with error: signal: killed\b`},                                                                                           // of AWS Lambda
+		{kind: ProcessKilled, line: `\bKilled (?:signal terminated program \S+|\(program \S+\))`},                                                                      // of GCC's compilers
+		{kind: ProcessKilled, line: `lowmemorykiller: Kill '`},                                                                                                         // of Android
 		{kind: ProcessKilled, text: "caused by a {or:any} while calling the function or by an excessive memory usage causing the Operating System to kill the worker"}, // joblib's
 		{kind: ProcessKilled, line: `(?:^|: line \d+:.*|：.*|\s)已?杀死(?:\s|$)|^\W*Processus arrêté\W*$|^\W*Getötet\W*$`},
 	},

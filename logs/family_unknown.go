@@ -15,7 +15,7 @@ var familyUnknown = &family{
 	weak:   true,
 	keys: []string{
 		"outofmemory", "ranoutofmem", "notenoughmem", "notenoughdevicemem", "insufficientdevicemem", "insufficientmem", "insufficientgpumem", "insufficientvram", "notenoughvram", "notenoughgpu", "notenoughram",
-		"outofvram", "memoryexhausted", "memoryallocationfail", "failedtoallocate", "couldnotallocate", "unabletoallocate", "enomem", "allocationfailed", "out_of_memory",
+		"outofvram", "outofvideomem", "memoryexhausted", "memoryallocationfail", "failedtoallocate", "couldnotallocate", "unabletoallocate", "enomem", "allocationfailed", "out_of_memory",
 		"outofdevicememory", "outofhostmemory", "mallocfailed", "failedtoalloc", "can'tallocate", "cannotallocate", "couldn'tallocate", "unabletoalloc", "failedtoreserve",
 		"badallocation", "maxallocsize", "maxbuffersize", "exceedsthemax", "exceedsmax", "exceededmax", "exceedsdevice", "maxsizeofmemory", "nomemoryleft", "nomorememory", "memoryisfull", "memorylimitexceeded", "exceededmemory",
 		"exceedsmemory", "exceedsthememory", "exceedsavailable", "exceedstheavailable", "exceedingmemory", "cudaoom", "gpuoom", "oomerror", "gotoom", "gotanoom", "oomdetected", "oomduring",

@@ -110,13 +110,13 @@ var programs = []struct {
 	{SourceTensorFlow, lazyregexp.New(`(?i)tensorflow|ResourceExhaustedError|_bfc\b`)},
 	{SourceNCCL, lazyregexp.New(`\bNCCL\b|\bRCCL\b|\bnccl[A-Z]`)},
 	{SourceRay, lazyregexp.New(`\braylet\b|ray\.exceptions`)},
-	{SourceDriver, lazyregexp.New(`(?i)\bcuda|cudart|\bcu(?:blas|dnn|sparse|fft|solver|mem|rand)|\bhip|\bcupy|\bnumba|rapids|\brmm\b|opencl|\bcl[A-Z]|level.zero|vulkan|\bgpu|\bdevice\b|vram|\boptix\b|paddle|mxnet|mindspore|candle|\bwgpu\b`)},
+	{SourceDriver, lazyregexp.New(`(?i)\bcuda|cudart|\bcu(?:blas|dnn|sparse|fft|solver|mem|rand)|\bhip|\bcupy|\bnumba|rapids|\brmm\b|opencl|video memory|nvenc|\bcl[A-Z]|level.zero|vulkan|\bgpu|\bdevice\b|vram|\boptix\b|paddle|mxnet|mindspore|candle|\bwgpu\b`)},
 	{SourcePyTorch, lazyregexp.New(`(?i)\btorch[.\d]|pytorch|\bc10\b|\bat::`)},
 }
 
 // The words of an error by which the memory is a device's or the host's.
 var (
-	ofDevice = lazyregexp.New(`(?i)gpu|cuda|\bdevice|vram|\bhip|\bxpu|\bnpu|\bmlu|\bhpu|\btpu|\bhbm\b|\bvmem\b|metal|vulkan|opencl|directml|nccl|\bcu(?:blas|dnn|fft|sparse)|tensorrt|\[TRT\]`)
+	ofDevice = lazyregexp.New(`(?i)gpu|video memory|nvenc|cuda|\bdevice|vram|\bhip|\bxpu|\bnpu|\bmlu|\bhpu|\btpu|\bhbm\b|\bvmem\b|metal|vulkan|opencl|directml|nccl|\bcu(?:blas|dnn|fft|sparse)|tensorrt|\[TRT\]`)
 	ofHost   = lazyregexp.New(`(?i)\bcpu\b|\bhost\b|(?:^|[^v])ram\b|system memory|main memory|physical memory|virtual memory|pinned|\bheap\b|\bmalloc\b|\bmmap\b|\bfork\b|\bstd::|\bswap\b|\bnumpy\b|\bpandas\b|\bjvm\b|java\b|node\.js|\berrno\b|\bENOMEM\b|posix_memalign|\bcommit_memory|/dev/shm|RangeError|array ?buffer`)
 	byCPU    = lazyregexp.New(`(?i)numpy|pandas|\btorch|\bc10\b|pyarrow|posix_memalign|DefaultCPUAllocator`)
 )

@@ -7,7 +7,7 @@ import (
 // heapKinds are the failures at limits on host memory that a program sets itself.
 var heapKinds = map[logs.Kind]func(*view){
 	logs.HeapLimit: (*view).heap, logs.WorkerLimit: (*view).worker, logs.MonitorKill: (*view).monitor,
-	logs.ForkRefused: (*view).fork, logs.SpillRefused: (*view).worker,
+	logs.ForkRefused: (*view).fork, logs.SpillRefused: (*view).worker, logs.ServiceLimit: (*view).platform,
 }
 
 // heap is the limit on a runtime's heap.
@@ -39,6 +39,17 @@ func (v *view) monitor() {
 	}
 	v.say("a daemon such as earlyoom ends the largest process before the kernel has to")
 	v.lessHost()
+	v.traceHost()
+}
+
+// platform is a limit that a platform has for a program, or a service for itself.
+func (v *view) platform() {
+	v.cause(causeLimit)
+	v.title("a memory limit that is set for the program is reached: the host's memory, not the GPU's")
+	if v.has(logs.Limit) {
+		v.title("the program's memory limit of %s is reached: the host's memory, not the GPU's", v.size(logs.Limit))
+	}
+	v.do("raise the limit (memory of the Cloud Run service, the Heroku dyno, the ECS task; max_memory_usage of ClickHouse, maxmemory of Redis, the entitlement increased-memory-limit on iOS), or have the program hold less at once")
 	v.traceHost()
 }
 

@@ -182,11 +182,35 @@ func (v *view) evicted() {
 // slurm is a job at its limit, which is always a limit on host memory.
 func (v *view) slurm() {
 	v.cause(causeLimit)
+	if v.batch() {
+		return
+	}
 	v.title("Slurm killed a process of the job at its memory limit: the host's memory, not the GPU's")
 	v.set("#SBATCH --mem=128G", "ask for more of the node's memory for the job (--mem, or --mem-per-cpu, --mem-per-gpu)")
 	v.set("sacct -j JOBID --format=JobID,ReqMem,MaxRSS,State", "see how much memory the job used, and how much it was allowed")
 	v.lessHost()
 	v.traceHost()
+}
+
+// batch is a job that LSF or PBS killed; false if it was neither.
+func (v *view) batch() bool {
+	system, setting := "", ""
+	switch quote := v.f.Quote; {
+	case strings.Contains(quote, "TERM_MEMLIMIT"):
+		system, setting = "LSF", "#BSUB -M 128GB"
+	case strings.Contains(quote, "PBS"):
+		system, setting = "PBS", "#PBS -l mem=128gb"
+	default:
+		return false
+	}
+	v.title("%s killed the job at its memory limit: the host's memory, not the GPU's", system)
+	if v.has(logs.Limit) {
+		v.title("%s killed the job at its memory limit of %s: the host's memory, not the GPU's", system, v.size(logs.Limit))
+	}
+	v.set(setting, "ask for more of the node's memory for the job")
+	v.lessHost()
+	v.traceHost()
+	return true
 }
 
 // ray is a worker that Ray killed because its node was full.
