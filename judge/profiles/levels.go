@@ -23,10 +23,14 @@ func courses(f *profiles.File, limit *int64) (out []finding.Finding, judged bool
 	return out, judged
 }
 
+// addressSpace are names of columns of addresses, of which only a part has memory.
+var addressSpace = lazyregexp.New(`(?i)^(vsz|vms|vm_?size|virt(ual)?)([ _.(\[].*)?$`)
+
 // course is the finding on one column. The limit of what the caller judges is not that of
-// a cache.
+// a cache, nor of address space.
 func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
-	if limit == nil || c.Cache {
+	space := addressSpace.MatchString(c.Name)
+	if limit == nil || c.Cache || space {
 		limit = c.Limit
 	}
 	e := v.Evidence(c.Name, limit)
@@ -43,6 +47,9 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 	case v.Leaks():
 		f.Kind, f.Severity = finding.Leak, finding.Problem
 		f.Remedies = remedies(c)
+		if space {
+			f.Detail = append(f.Detail, "this is address space, of which only a part is in memory")
+		}
 	}
 	if limit != nil {
 		name := "the limit of " + units.Bytes(*limit)

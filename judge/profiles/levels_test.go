@@ -109,6 +109,18 @@ func TestAboveLimit(t *testing.T) {
 }
 
 // TestNextCommand: what holds memory of a device is recorded, not traced.
+// TestAddressSpace checks that a limit of memory is not held against addresses.
+func TestAddressSpace(t *testing.T) {
+	limit := int64(1 << 30)
+	for _, name := range []string{"VSZ", "vms_kb", "Virtual (MB)"} {
+		s := table(200, func(i int) float64 { return 2<<30 + float64(i%7)*4096 })
+		s.Files[0].Columns[0].Name, s.Limit = name, &limit
+		if f := Judge([]Series{s}).Findings[0]; f.Severity != finding.Info || len(f.Detail) > 0 {
+			t.Errorf("%s: %s, %q", name, f.Severity, f.Detail)
+		}
+	}
+}
+
 func TestNextCommand(t *testing.T) {
 	for name, want := range map[string]string{
 		"reserved_gb": "strandline record --pid PID", "memory_allocated_gb": "strandline record --pid PID", "gpu_mem_gb": "strandline record --pid PID",
