@@ -229,8 +229,8 @@ func (d *Profile) writeHost(w io.Writer) {
 		name string
 		n    *int64
 	}{
-		{"resident", h.RSS}, {"peak resident", h.Peak}, {"private, no file", h.Anonymous}, {"of it malloc's heap", h.Heap}, {"of it huge pages", h.HugePages},
-		{"thread stacks", h.Stacks}, {"pages of files", h.File}, {"shared memory", h.Shared}, {"of it memfd", h.Memfd}, {"locked", h.Pinned}, {"kernel", h.Kernel},
+		{"resident", h.RSS}, {"peak resident", h.Peak}, {"anonymous", h.Anonymous}, {"of it malloc's heap", h.Heap}, {"of it huge pages", h.HugePages},
+		{"thread stacks", h.Stacks}, {"file", h.File}, {"shared", h.Shared}, {"of it memfd", h.Memfd}, {"locked", h.Pinned}, {"kernel", h.Kernel},
 		{"swapped out", h.Swap},
 		{"total", h.Total}, {"available", h.Available},
 	} {

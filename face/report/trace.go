@@ -108,7 +108,7 @@ func (d *Trace) notes() (out []string) {
 		out = append(out, "it ended while being watched; these are the figures of the last second")
 	}
 	if d.RSSGrowth >= 1<<20 {
-		out = append(out, fmt.Sprintf("private %s, files %s, shared %s", units.SignedBytes(d.Growth.Anonymous), units.SignedBytes(d.Growth.File), units.SignedBytes(d.Growth.Shared)))
+		out = append(out, fmt.Sprintf("anonymous %s, file %s, shared %s", units.SignedBytes(d.Growth.Anonymous), units.SignedBytes(d.Growth.File), units.SignedBytes(d.Growth.Shared)))
 	}
 	if d.Paired > 0 {
 		out = append(out, fmt.Sprintf("mapped and unmapped again at once, and only counted: %s of %s", count(int(d.Paired), "mapping"), units.Bytes(int64(d.PairedBytes))))

@@ -281,7 +281,7 @@ func unexplainedGrowth(s *ledger.Sums) (f finding.Finding, ok bool) {
 	for _, k := range []struct {
 		name  string
 		bytes int64
-	}{{"private memory", s.Anon}, {"pages of files", s.File}, {"shared memory", s.Shared}} {
+	}{{"anonymous memory", s.Anon}, {"file memory", s.File}, {"shared memory", s.Shared}} {
 		if k.bytes >= minHostBytes {
 			kinds = append(kinds, units.Bytes(k.bytes)+" of "+k.name)
 		}

@@ -52,11 +52,11 @@ func addressed(all []finding.Finding, hosts []*profiles.Host) []finding.Finding 
 
 // saveSmaps and findProcess are what to do about a total.
 const (
-	saveSmaps   = "save /proc/PID/smaps instead: it separates private memory, files and shared memory"
+	saveSmaps   = "save /proc/PID/smaps instead: it separates anonymous, file and shared memory"
 	findProcess = "find the process: `ps aux --sort=-rss`, and then " + trace
 )
 
-// classesOf are the classes that a series is judged by. The class of private memory
+// classesOf are the classes that a series is judged by. The class of anonymous memory
 // outside the heap depends on what else the texts state.
 func classesOf(hosts []*profiles.Host) []class {
 	return []class{
@@ -130,19 +130,19 @@ func stacks(first, last *profiles.Host) class {
 	return c
 }
 
-// private is the class of private memory outside the heap: locked memory, or that of
+// private is the class of anonymous memory outside the heap: locked memory, or that of
 // another malloc, if the texts show that, otherwise mappings; unexplained if the texts do
 // not separate the heap.
 func private(first, last *profiles.Host) class {
-	c := class{finding.MmapLeak, "private memory outside the heap", outsideHeap, finding.Problem, trace}
+	c := class{finding.MmapLeak, "anonymous memory outside the heap", outsideHeap, finding.Problem, trace}
 	more := growth(outsideHeap(first), outsideHeap(last))
 	switch {
 	case more > 0 && 2*growth(first.Pinned, last.Pinned) >= more:
 		c.kind, c.what = finding.Pinned, "memory that is locked (mlock, pinned for a device)"
 	case last.Allocator != "":
-		c.kind, c.what = finding.AllocatorRetention, "private memory, most of it from the allocator "+last.Allocator+","
+		c.kind, c.what = finding.AllocatorRetention, "anonymous memory, most of it from the allocator "+last.Allocator+","
 	case last.Heap == nil:
-		c.kind, c.what = finding.Unexplained, "private memory (malloc's heap or other mappings)"
+		c.kind, c.what = finding.Unexplained, "anonymous memory (malloc's heap or other mappings)"
 		c.remedy += "; /proc/PID/smaps separates the heap from mappings"
 	}
 	return c
@@ -300,7 +300,7 @@ func hostParts(h *profiles.Host) (out []string) {
 		n    *int64
 		what string
 	}{
-		{h.RSS, "resident"}, {h.Anonymous, "private, no file"}, {h.File, "pages of files"}, {h.Shared, "shared memory"},
+		{h.RSS, "resident"}, {h.Anonymous, "anonymous"}, {h.File, "file"}, {h.Shared, "shared"},
 		{h.Total, "in total"}, {h.Available, "available"},
 	} {
 		if x.n != nil {

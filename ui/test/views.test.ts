@@ -11,7 +11,7 @@ import { layout } from "../src/picture/icicle.ts";
 import { places } from "../src/sites/sites.ts";
 import { fold } from "../src/base/stack.ts";
 import { sorted, type Row } from "../src/base/table.ts";
-import { terms } from "../src/base/terms.ts";
+import { terms, traceTerms, watchTerms } from "../src/base/terms.ts";
 import type { Flame, Frame } from "../src/base/wire.ts";
 
 const frame = (name: string, origin: Frame["origin"]): Frame => ({ file: `/x/${name}.py`, line: 1, function: name, origin });
@@ -131,5 +131,5 @@ test("who keeps tensors is shown with its graph and its line", () => {
 test("every term of the page is one of the glossary", () => {
   const glossary = new Set([...readFileSync("../docs/glossary.md", "utf8").matchAll(/^\| (.*?) \|/gm)].flatMap((row) => [...row[1]!.matchAll(/\*\*([^*]+)\*\*/g)].map((m) => m[1]!)));
   assert.ok(glossary.has("reserved"));
-  assert.deepEqual(Object.keys(terms).filter((t) => !glossary.has(t) && !glossary.has(t.replace(/s$/, ""))), []);
+  assert.deepEqual(Object.keys({ ...terms, ...traceTerms, ...watchTerms }).filter((t) => !glossary.has(t) && !glossary.has(t.replace(/s$/, ""))), []);
 });

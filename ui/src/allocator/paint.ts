@@ -6,11 +6,10 @@ import { byteTick } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
 import { css, mix, palette, siteColor, textOn, type Palette } from "../picture/palette.ts";
 import { flow, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
-import { write } from "../picture/canvas.ts";
+import { left, write } from "../picture/canvas.ts";
 
 const rowHigh = 17;
 const rowStep = 22;
-const left = 64;
 
 /** Where a segment, or a part of it, is drawn. */
 export interface Spot {

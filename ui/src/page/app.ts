@@ -15,7 +15,7 @@ import { Rail } from "../rail/rail.ts";
 import { fetchLinks, picture, save } from "../base/save.ts";
 import { Sites } from "../sites/sites.ts";
 import type { State, View } from "../session/store.ts";
-import { measureName, terms } from "../base/terms.ts";
+import { measureName, termList, terms } from "../base/terms.ts";
 import { theme } from "../base/theme.ts";
 import { Timeline } from "../timeline/timeline.ts";
 import { WhatIf } from "../whatif/whatif.ts";
@@ -392,8 +392,7 @@ function help(): void {
   showKeys(
     keyTable(),
     "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark. Click on a step selects it, shift-click on another shows what changed.",
-    h("h2", {}, "Terms"),
-    h("dl", { class: "terms" }, Object.entries(terms).map(([name, means]) => [h("dt", {}, name), h("dd", {}, means)])),
+    ...termList(terms),
   );
 }
 

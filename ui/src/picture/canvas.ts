@@ -4,7 +4,7 @@ import { printable } from "../base/dom.ts";
 import { css, type Palette } from "./palette.ts";
 
 /** Pixels from the left, where the names of rows and the axis of bytes stand. */
-export const left = 64;
+export const left = 72;
 
 /** Pixels from the right, where values at the end stand. */
 export const right = 114;

@@ -3,13 +3,14 @@
 import { byId, fill, h } from "../base/dom.ts";
 import { bytes, count, delta, percent, plural, utc } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
+import { traceTerms } from "../base/terms.ts";
 import { spark } from "../findings/article.ts";
 import { heldBy, others, time, type Group } from "./bands.ts";
 import { memoryWords } from "./gpu.ts";
 import { at, doc, layers, peakOf, s, set, when, whole } from "./model.ts";
 import type { GPUStack, Stack } from "./wire.ts";
 
-const row = (name: string, value: string, n?: number): Node[] => [h("dt", {}, name), h("dd", { "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, value)];
+const row = (name: string, value: string, n?: number): Node[] => [h("dt", { title: traceTerms[name.replace(/^of it /, "")] }, name), h("dd", { "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, value)];
 
 export function inspector(): void {
   const group = layers.groups.find((g) => g.key === s.sel);
@@ -32,8 +33,8 @@ function cursor(): Node[] {
       row("mapped since", bytes(w.live_bytes[c]!), w.live_bytes[c]!),
       row("resident", bytes(w.rss_bytes[c]!), w.rss_bytes[c]!),
       row("grew by", delta(slice.growth[c]!), slice.growth[c]!),
-      row("of it private", delta(w.anonymous_bytes[c]!), w.anonymous_bytes[c]!),
-      row("files", delta(w.file_bytes[c]!), w.file_bytes[c]!),
+      row("of it anonymous", delta(w.anonymous_bytes[c]!), w.anonymous_bytes[c]!),
+      row("file", delta(w.file_bytes[c]!), w.file_bytes[c]!),
       row("shared", delta(w.shared_bytes[c]!), w.shared_bytes[c]!),
       w.drops[c]! > 0 ? row("events lost", count(w.drops[c]!)) : [],
     ),

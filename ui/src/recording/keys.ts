@@ -4,6 +4,7 @@ import { byId } from "../base/dom.ts";
 import { base } from "../base/format.ts";
 import { showKeys, type Key } from "../base/keys.ts";
 import { picture as compose, save } from "../base/save.ts";
+import { termList, traceTerms } from "../base/terms.ts";
 import { picture } from "./elements.ts";
 import { shownViews } from "./frame.ts";
 import { at, doc, s, set, whole } from "./model.ts";
@@ -60,5 +61,5 @@ export async function give(): Promise<void> {
 }
 
 export function help(): void {
-  showKeys(keyTable(), "Drag on the picture to select, click for a moment and a band, turn the wheel to zoom. The address holds all that is chosen.");
+  showKeys(keyTable(), "Drag on the picture to select, click for a moment and a band, turn the wheel to zoom. The address holds all that is chosen.", ...termList(traceTerms));
 }

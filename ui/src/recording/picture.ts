@@ -63,8 +63,8 @@ export class Picture extends TimePicture {
   private get lanes(): Lane[] {
     const { slice, doc } = this.shown!;
     const out: Lane[] = [
-      { name: "private", values: slice.of.anonymous_bytes },
-      { name: "files", values: slice.of.file_bytes },
+      { name: "anonymous", values: slice.of.anonymous_bytes },
+      { name: "file", values: slice.of.file_bytes },
       { name: "shared", values: slice.of.shared_bytes },
     ].filter((l) => l.values.some((v) => v !== 0));
     const gpu = doc.owners.map((o, i) => ({ name: "GPU", owner: `${o.owner}${o.memory === "device" ? "" : `, ${o.memory}`}`, values: slice.owners[i]!.bytes }));

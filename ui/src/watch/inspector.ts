@@ -3,13 +3,14 @@
 
 import { byId, fill, h } from "../base/dom.ts";
 import { bytes, count, delta, utc } from "../base/format.ts";
+import { watchTerms } from "../base/terms.ts";
 import { marked } from "../findings/words.ts";
 import { moment } from "./bands.ts";
 import { commandsOf, command } from "./commands.ts";
 import { loadAt } from "./load.ts";
 import { doc, engine, judged, s, seen, set, spot, subject } from "./model.ts";
 
-const row = (name: Node | string, value: string, n?: number, key?: string): Node[] => [h("dt", {}, name), h("dd", { "data-bytes": n, "data-part": key, title: n === undefined ? undefined : `${count(n)} bytes` }, value)];
+const row = (name: Node | string, value: string, n?: number, key?: string): Node[] => [h("dt", { title: watchTerms[key ?? (typeof name === "string" ? name : "")] }, name), h("dd", { "data-bytes": n, "data-part": key, title: n === undefined ? undefined : `${count(n)} bytes` }, value)];
 
 export function inspector(light: (name: string | null) => void): void {
   const x = subject();

@@ -6,6 +6,7 @@ import { fresh, link, Refused } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
 import { base, bytes, duration, plural } from "../base/format.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
+import { termList, watchTerms } from "../base/terms.ts";
 import { picture as compose, save } from "../base/save.ts";
 import { theme } from "../base/theme.ts";
 import { verdictStrip } from "../findings/strip.ts";
@@ -159,7 +160,7 @@ async function give(): Promise<void> {
 }
 
 function help(): void {
-  showKeys(keyTable(), "Drag on the picture to select, click for a moment, turn the wheel to zoom. The address holds all that is chosen.");
+  showKeys(keyTable(), "Drag on the picture to select, click for a moment, turn the wheel to zoom. The address holds all that is chosen.", ...termList(watchTerms));
 }
 
 // ---- begin
