@@ -2,7 +2,7 @@
 
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, plural } from "../base/format.ts";
-import type { Judgment } from "./wire.ts";
+import type { FindingPlace, FindingSite, Judgment } from "./wire.ts";
 import { kindBefore, marked } from "./words.ts";
 
 const shown: [key: string, name: string][] = [
@@ -29,6 +29,22 @@ function remedyFirst({ remedies }: Judgment): string | undefined {
   return tried?.setting ? `${tried.setting}: ${tried.text}` : remedies?.[0]?.text;
 }
 
+/** What to do first, and the finding that says so: where a leak is why memory ran out, what that finding advises, since a setting only puts it off. */
+export function toDo(findings: Judgment[]): { text: string; of: number } | null {
+  const [worst] = findings;
+  const leaks = (worst?.kind === "oom" ? worst.evidence?.leaks : undefined) as FindingPlace[] | undefined;
+  const [first] = worst?.remedies ?? [];
+  if (leaks?.length && first?.kind === "code" && !first.setting) {
+    const most = leaks.reduce((a, b) => (b.bytes > a.bytes ? b : a));
+    const at = (x: FindingSite | null): boolean => x?.file === most.file && x.line === most.line && x.function === most.function;
+    const of = findings.findIndex((f) => f !== worst && f.process === worst!.process && f.remedies?.length && (at(f.site) || f.sites?.some(at)));
+    if (of > 0) return { text: findings[of]!.remedies![0]!.text, of };
+  }
+  const of = findings.findIndex((f) => f.remedies?.length);
+  const text = findings[of] && remedyFirst(findings[of]);
+  return text ? { text, of } : null;
+}
+
 /** Draws the strip; go is called with the finding that is chosen. What has not been judged is not shown. */
 export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, verdict: string, many: boolean, go: (i: number) => void): void {
   root.hidden = findings === null;
@@ -39,8 +55,7 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
   const where = worst.site?.file ? `${base(worst.site.file)}${worst.site.line ? `:${worst.site.line}` : ""} ${worst.site.function ?? ""}` : "";
   const who = [worst.process, many && worst.device !== null ? `device ${worst.device}` : ""].filter(Boolean).join(", ");
   const others = findings.length - 1;
-  const advice = findings.findIndex((f) => f.remedies?.length);
-  const todo = findings[advice] && remedyFirst(findings[advice]);
+  const todo = toDo(findings);
   const said = (text: string): boolean => worst.title.includes(text);
   fill(
     root,
@@ -49,7 +64,7 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
     worst.bytes && !said(bytes(worst.bytes)) ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
     where && !said(where) ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,
     who ? h("span", {}, who) : null,
-    todo ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: todo.replaceAll("`", ""), onclick: () => go(advice) }, h("b", {}, "to do: "), marked(todo)) : null,
+    todo ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: todo.text.replaceAll("`", ""), onclick: () => go(todo.of) }, h("b", {}, "to do: "), marked(todo.text)) : null,
     worst.severity === "info" && judged[verdict] ? h("span", { "data-key": "judged" }, judged[verdict]) : null,
     others > 0 ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => go(1) }, plural(others, "other finding")) : null,
   );
