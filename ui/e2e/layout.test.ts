@@ -19,6 +19,7 @@ scenario("half as wide it keeps the name of the file and all buttons", [last], a
 }, { width: 700 });
 
 scenario("nothing overlaps or scrolls sideways at 900 pixels, whatever the view", leak, async ({ tab }) => {
+  await tab.eval(`(p => { const draw = p.fillText; window.beyond = []; p.fillText = function (text, x, ...at) { const w = this.measureText(text).width, end = x + (this.textAlign === "right" ? 0 : this.textAlign === "center" ? w / 2 : w); if (this.canvas.width && end > this.canvas.width / devicePixelRatio + 1) beyond.push(text); return draw.call(this, text, x, ...at); } })(CanvasRenderingContext2D.prototype)`);
   for (const view of ["timeline", "allocator", "sites", "compare", "whatif", "findings"]) {
     await tab.click(`[data-key='view ${view}']`);
     await tab.settled();
@@ -27,6 +28,7 @@ scenario("nothing overlaps or scrolls sideways at 900 pixels, whatever the view"
     assert.deepEqual(wrong, [], view);
     const top = await tab.eval<[number, number][]>(`[...document.querySelectorAll("#top > *")].filter(e => e.offsetParent && !e.closest("#tabs")).map(e => e.getBoundingClientRect()).filter(r => r.top < 40).map(r => [r.left, r.right]).sort((a, b) => a[0] - b[0])`);
     for (const [i, r] of top.slice(1).entries()) assert.ok(r[0] >= top[i]![1] - 0.5, `${view}: ${JSON.stringify(top)}`);
+    assert.deepEqual(await tab.eval("beyond"), [], `${view}: texts that the picture cuts off`);
   }
 }, { width: 900 });
 
@@ -103,6 +105,9 @@ for (const dark of [false, true]) {
 }
 
 scenario("where room is short a name loses its middle, not its end", [last], async ({ tab }) => {
-  const name = await tab.eval<any>(`(e => { e.style.width = "120px"; const [a, b] = e.children; return { text: e.textContent, cut: a.scrollWidth > a.clientWidth, end: b.getBoundingClientRect().right <= e.getBoundingClientRect().right + 1, title: e.parentElement.title }; })(document.querySelector("#view tbody .cut"))`);
-  assert.deepEqual([name.cut, name.end, name.title], [true, true, name.text]);
+  const name = await tab.eval<any>(`(e => { const width = (part) => parseFloat(getComputedStyle(e, part).width); const [begin, end] = [width("::before"), width("::after")]; e.style.width = "120px"; return { text: e.textContent, drawn: e.dataset.begin + e.dataset.end, cut: width("::before") < begin, end: width("::after") === end && end > 0, title: e.parentElement.title }; })(document.querySelector("#view tbody .cut"))`);
+  assert.deepEqual([name.cut, name.end, name.title, name.drawn], [true, true, name.text, name.text]);
+  // What is read aloud, found and copied is the name in one piece.
+  const { nodes } = await tab.send("Accessibility.getFullAXTree");
+  assert.ok(nodes.some((n: any) => n.role?.value === "rowheader" && n.name?.value === name.text), `a row is called ${name.text}`);
 }, { width: 900 });

@@ -41,15 +41,18 @@ export function paint(v: View): void {
   const secs = sections(heap, v.unfolded);
   const row = rowBytes(heap, secs, 24);
   for (const s of secs) flow(heap, s, row, (2 / room) * row);
-  const high = secs.reduce((n, s) => n + 24 + s.rows * rowStep + (s.folded.length ? rowStep : 0) + 8, 24 + 36);
   const ratio = devicePixelRatio;
+  const font = `11px ${getComputedStyle(v.root).fontFamily}`;
+  canvas.getContext("2d")!.font = font;
+  const key = legend(canvas.getContext("2d")!, heap, c, room);
+  const high = secs.reduce((n, s) => n + 24 + s.rows * rowStep + (s.folded.length ? rowStep : 0) + 8, 24 + 16 + 20 * (key.at(-1)!.row + 1));
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(high * ratio);
   canvas.style.width = `${width}px`;
   canvas.style.height = `${high}px`;
   const g = canvas.getContext("2d")!;
   g.setTransform(ratio, 0, 0, ratio, 0, 0);
-  g.font = `11px ${getComputedStyle(v.root).fontFamily}`;
+  g.font = font;
   g.textBaseline = "middle";
   fill(byId("row-scale"), "1 row = ", h("b", {}, byteTick(row)), ", one scale; magnified groups are labeled");
   g.fillStyle = css(c.muted);
@@ -62,7 +65,13 @@ export function paint(v: View): void {
   v.spots = [];
   let y = 24;
   for (const s of secs) y = paintSection(v, g, c, s, row, room, y);
-  legend(v, g, c, y + 12);
+  g.textAlign = "left";
+  for (const e of key) {
+    const top = y + 12 + 20 * e.row;
+    e.draw(g, left + e.x, top);
+    g.fillStyle = css(c.ink);
+    write(g, e.text, left + e.x + 22, top + 6);
+  }
 }
 
 function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Section, row: number, room: number, y: number): number {
@@ -206,25 +215,32 @@ function ring(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, x0: nu
   g.strokeRect(a - 1, y - 2, b - a + 2, rowHigh + 4);
 }
 
-function legend(v: View, g: CanvasRenderingContext2D, c: Palette, y: number): void {
-  const heap = v.heap;
-  let x = left;
-  const item = (text: string, draw: (x: number) => void): void => {
-    draw(x);
-    g.fillStyle = css(c.ink);
-    g.textAlign = "left";
-    write(g, text, x + 22, y + 6);
-    x += g.measureText(text).width + 44;
-  };
-  const flat = (color: string) => (x: number): void => {
+interface Entry {
+  text: string;
+  draw: (g: CanvasRenderingContext2D, x: number, y: number) => void;
+  x: number;
+  row: number;
+}
+
+/** The legend, in as many rows as it needs. */
+function legend(g: CanvasRenderingContext2D, heap: Heap, c: Palette, room: number): Entry[] {
+  const flat = (color: string): Entry["draw"] => (g, x, y) => {
     g.fillStyle = color;
     g.fillRect(x, y, 16, 12);
   };
-  item("allocated (color of its site)", flat(css(c.slots[0]!)));
-  if (heap.pending) item(`deferred frees: ${bytes(heap.pending)}`, (x) => hatch(g, x, y, 16, 12, css(c.slots[0]!), css(c.page)));
-  item(`stranded: ${bytes(heap.stranded)}`, flat(css(c.stranded)));
-  item(`releasable: ${bytes(heap.releasable)}`, (x) => hatch(g, x, y, 16, 12, css(c.whole), css(c.wholeLine)));
-  if (heap.slack) item(`rounding: ${bytes(heap.slack)}`, flat(css(mix(c.ink, c.page, 0.35))));
+  const hatched = (ground: string, line: string): Entry["draw"] => (g, x, y) => hatch(g, x, y, 16, 12, ground, line);
+  const all: [string, Entry["draw"]][] = [["allocated (color of its site)", flat(css(c.slots[0]!))]];
+  if (heap.pending) all.push([`deferred frees: ${bytes(heap.pending)}`, hatched(css(c.slots[0]!), css(c.page))]);
+  all.push([`stranded: ${bytes(heap.stranded)}`, flat(css(c.stranded))], [`releasable: ${bytes(heap.releasable)}`, hatched(css(c.whole), css(c.wholeLine))]);
+  if (heap.slack) all.push([`rounding: ${bytes(heap.slack)}`, flat(css(mix(c.ink, c.page, 0.35)))]);
+  let [x, row] = [0, 0];
+  return all.map(([text, draw]) => {
+    const width = 22 + g.measureText(text).width;
+    if (x > 0 && x + width > room) [x, row] = [0, row + 1];
+    const entry = { text, draw, x, row };
+    x += width + 22;
+    return entry;
+  });
 }
 
 function hatch(g: CanvasRenderingContext2D, x: number, y: number, w: number, high: number, ground: string, line: string): void {

@@ -56,8 +56,11 @@ export function placeTip(tip: HTMLElement, x: number, y: number): void {
   tip.style.transform = `translate(${Math.max(4, tx)}px,${Math.max(4, ty)}px)`;
 }
 
-/** A name that loses its middle where room is short: both the file and the function are still to be seen. */
+/** A name that loses its middle where room is short: both the file and the function are still to be seen. Its two parts are drawn beside the name itself, which is what is read aloud, found and copied. */
 export function cut(label: string): HTMLElement {
-  const at = Math.max(Math.ceil(label.length / 2), label.length - 20);
-  return h("span", { class: "name cut", title: label }, h("span", {}, label.slice(0, at)), h("span", {}, label.slice(at)));
+  const shown = printable(label);
+  const line = shown.search(/:\d+( |$)/); // the line stays with the function
+  let at = line > 0 && shown.length - line <= 28 ? line : Math.max(Math.ceil(shown.length / 2), shown.length - 20);
+  if (/^[\udc00-\udfff]/.test(shown.slice(at))) at++; // not within a character
+  return h("span", { class: "name cut", title: label, "data-begin": shown.slice(0, at), "data-end": shown.slice(at) }, h("span", { class: "unseen" }, label));
 }
