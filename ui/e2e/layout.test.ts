@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { pause } from "./browser.ts";
 import { clean, device, forceColors, openShows, styles } from "./checks.ts";
 import { last, leak, point, scenario } from "./scenario.ts";
+import { example } from "./server.ts";
 
 scenario("a narrow window has no horizontal scroll", [last], async ({ tab }) => {
   assert.equal(await tab.eval("document.documentElement.scrollWidth <= innerWidth && document.getElementById('top').scrollWidth <= innerWidth"), true);
@@ -28,9 +29,22 @@ scenario("nothing overlaps or scrolls sideways at 900 pixels, whatever the view"
     assert.deepEqual(wrong, [], view);
     const top = await tab.eval<[number, number][]>(`[...document.querySelectorAll("#top > *")].filter(e => e.offsetParent && !e.closest("#tabs")).map(e => e.getBoundingClientRect()).filter(r => r.top < 40).map(r => [r.left, r.right]).sort((a, b) => a[0] - b[0])`);
     for (const [i, r] of top.slice(1).entries()) assert.ok(r[0] >= top[i]![1] - 0.5, `${view}: ${JSON.stringify(top)}`);
+    const pins = await tab.eval<[string, number, number][]>(`[...document.querySelectorAll("#rail .pin, #rail .flag")].map(e => [e.textContent, e.getBoundingClientRect()]).flatMap(([a, r], i, all) => all.slice(i + 1).filter(([, o]) => r.left < o.right - 1 && o.left < r.right - 1 && r.top < o.bottom - 1 && o.top < r.bottom - 1).map(([b]) => a + " and " + b))`);
+    assert.deepEqual(pins, [], `${view}: flags over each other`);
     assert.deepEqual(await tab.eval("beyond"), [], `${view}: texts that the picture cuts off`);
   }
 }, { width: 900 });
+
+const graph = ["iter-20.pickle","iter-40.pickle","iter-60.pickle"].map((n) => example(`autograd-graph/${n}`));
+
+scenario("what to do is whole in the strip, and the finding of the peak's lines stands beside its flag", graph, async ({ tab }) => {
+  await tab.until("document.querySelector('#verdict [data-key=remedy]')");
+  await tab.settled();
+  const cut = await tab.eval<string[]>("[...document.querySelectorAll('#verdict .lines')].filter(e => e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)");
+  assert.deepEqual(cut, []);
+  const [flag, pin] = await tab.eval<DOMRect[]>("['#rail .flag', '#rail .pin.problem'].map(s => document.querySelector(s).getBoundingClientRect().toJSON())");
+  assert.ok(pin!.top >= flag!.bottom - 1 || pin!.left >= flag!.right - 1 || pin!.right <= flag!.left + 1 || pin!.bottom <= flag!.top + 1, JSON.stringify([flag, pin]));
+}, { width: 1400 });
 
 scenario("forced colors keep swatches, and show which view is open", [last], async ({ tab }) => {
   await forceColors(tab);

@@ -59,12 +59,12 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
   const said = (text: string): boolean => worst.title.includes(text);
   fill(
     root,
-    h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("b", {}, kindBefore(worst)), worst.title),
+    h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("span", { class: "lines" }, h("b", {}, kindBefore(worst)), worst.title)),
     failed(worst),
     worst.bytes && !said(bytes(worst.bytes)) ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
     where && !said(where) ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,
     who ? h("span", {}, who) : null,
-    todo ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: todo.text.replaceAll("`", ""), onclick: () => go(todo.of) }, h("b", {}, "to do: "), marked(todo.text)) : null,
+    todo ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: todo.text.replaceAll("`", ""), onclick: () => go(todo.of) }, h("span", { class: "lines" }, h("b", {}, "to do: "), marked(todo.text))) : null,
     worst.severity === "info" && judged[verdict] ? h("span", { "data-key": "judged" }, judged[verdict]) : null,
     others > 0 ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => go(1) }, plural(others, "other finding")) : null,
   );

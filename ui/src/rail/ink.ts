@@ -41,8 +41,8 @@ export function drawInk(scene: Scene): void {
   if (bands && l.height > 100) drawLabels(scene, g);
   if (l.map >= 0) drawMap(scene, g);
   drawGutter(scene);
-  if (l.height > 100) drawPeak(scene, g);
-  if (s.view !== "whatif") drawFindings(scene);
+  const peak = l.height > 100 ? drawPeak(scene, g) : null;
+  if (s.view !== "whatif") drawFindings(scene, peak);
   if (device.coverage.kind === "ring" || device.coverage.kind === "late") {
     if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatchEdge(g, left, l.top, l.height, css(c.muted));
   }

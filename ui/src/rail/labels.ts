@@ -103,15 +103,18 @@ export function drawGutter(scene: Scene): void {
   });
 }
 
-export function drawPeak(scene: Scene, g: CanvasRenderingContext2D): void {
+/** A place of a picture that is taken: left, top, width. */
+type Taken = [number, number, number];
+
+export function drawPeak(scene: Scene, g: CanvasRenderingContext2D): Taken | null {
   const l = scene.layout;
   const { device } = scene.page;
-  if (!device!.peak || scene.solo.length || scene.page.s.view === "whatif") return;
+  if (!device!.peak || scene.solo.length || scene.page.s.view === "whatif") return null;
   const peak = device!.peak;
   const at = peak.event < 0 ? 0 : scene.placeOf(peak.event);
-  if (at === undefined) return;
+  if (at === undefined) return null;
   const x = left + scene.px(at);
-  if (x < left || x > left + l.width) return;
+  if (x < left || x > left + l.width) return null;
   const text = `peak ${bytes(peak.bytes)} · ${peak.event < 0 ? "before the first event" : `event ${count(peak.event)}`}`;
   const flag = h("button", {
     type: "button", class: "over flag", "data-key": "peak", "data-bytes": peak.bytes, "data-event": peak.event, title: "Put the cursor on the peak",
@@ -121,11 +124,13 @@ export function drawPeak(scene: Scene, g: CanvasRenderingContext2D): void {
   const width = g.measureText(text).width + 12; // asking the button would lay the page out in every frame
   const toLeft = x + width + 6 > left + l.width;
   const y = l.top + Math.max(10, Math.min(l.height - 30, l.height - (peak.bytes / scene.frame.top) * l.height - 20));
-  place(flag, toLeft ? x - width - 3 : x + 4, y);
+  const from = toLeft ? x - width - 3 : x + 4;
+  place(flag, from, y);
+  return [from, y, width];
 }
 
 /** Pins the findings to their places: an event, or at the right edge the memory of their lines. */
-export function drawFindings(scene: Scene): void {
+export function drawFindings(scene: Scene, peak: Taken | null): void {
   const l = scene.layout;
   const { page } = scene;
   const { bands } = page;
@@ -156,6 +161,7 @@ export function drawFindings(scene: Scene): void {
       }
     }
     if (x === undefined || x < left - 27 || x > left + l.width || y > l.top + l.height - 14) return;
+    if (peak && x < peak[0] + peak[2] + 1 && x + 25 > peak[0] && Math.abs(y - peak[1]) < 25 && peak[1] + 50 < l.top + l.height) y = peak[1] + 25;
     while (taken.some(([a, b]) => Math.abs(a - x!) < 25 && Math.abs(b - y) < 25)) x -= 26;
     taken.push([x, y]);
     const pin = h("button", {
