@@ -112,7 +112,8 @@ export class Tab {
         if (this.origin && new URL(p.request.url).origin !== this.origin) this.problems.push(`request to ${p.request.url}`);
       }
     });
-    for (const domain of ["Page", "Runtime", "Log", "Network", "Performance"]) await this.send(`${domain}.enable`);
+    for (const domain of ["Page", "Runtime", "Log", "Performance"]) await this.send(`${domain}.enable`);
+    await this.send("Network.enable", { maxTotalBufferSize: 0, maxResourceBufferSize: 0 }); // the tab keeps no answers for this program
     await this.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false });
     await this.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }] });
     await this.send("Page.navigate", { url });
