@@ -89,7 +89,10 @@ type Process struct {
 	Job       string  `json:"slurm_job,omitempty"`
 	Actor     string  `json:"ray_actor,omitempty"`
 	Rank      *int    `json:"rank,omitempty"`
-	Group     string  `json:"group,omitempty"` // the name of a [Group]
+	// RayKills is the share of the machine's memory, or of its container's limit, from
+	// which Ray kills such a worker; nil if it is none, or Ray does not watch memory.
+	RayKills *float64 `json:"ray_kills_from,omitempty"`
+	Group    string   `json:"group,omitempty"` // the name of a [Group]
 
 	Host        *Host `json:"host"` // nil of a zombie, and of one that is not visible
 	Threads     *int  `json:"threads,omitempty"`

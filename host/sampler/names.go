@@ -25,7 +25,7 @@ var (
 
 // place fills in where a process runs, by the texts of its files cgroup and environ.
 func place(p *sample.Process, groups, environ string) {
-	p.Container, p.Pod, p.Job, p.Actor, p.Rank = nil, "", "", "", nil
+	p.Container, p.Pod, p.Job, p.Actor, p.Rank, p.RayKills = nil, "", "", "", nil, nil
 	if m := containerID.FindStringSubmatch(strings.ReplaceAll(groups, "\n", "/")); m != nil {
 		id := m[1][:12] // as docker and crictl print it
 		p.Container = &id
@@ -40,6 +40,7 @@ func place(p *sample.Process, groups, environ string) {
 	}
 	if m := rayActor.FindStringSubmatch(p.Command); m != nil {
 		p.Actor = m[1]
+		p.RayKills = rayKills(environ)
 	}
 	_, inPod := variable(environ, "KUBERNETES_SERVICE_HOST")
 	if name, ok := variable(environ, "HOSTNAME"); ok && name != "" && (inPod || p.Pod != "") {
@@ -55,6 +56,23 @@ func place(p *sample.Process, groups, environ string) {
 			break
 		}
 	}
+}
+
+// rayKills is the share of memory from which Ray kills a worker, by the environment that it
+// has from Ray; nil if Ray does not watch memory.
+func rayKills(environ string) *float64 {
+	share := 0.95 // unless it is set
+	if every, _ := variable(environ, "RAY_memory_monitor_refresh_ms"); every == "0" {
+		return nil
+	}
+	if text, ok := variable(environ, "RAY_memory_usage_threshold"); ok {
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(0 < x && x <= 1) {
+			return nil
+		}
+		share = x
+	}
+	return &share
 }
 
 // variable is one of an environment.

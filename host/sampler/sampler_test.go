@@ -470,6 +470,26 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestRayKills reads from where on Ray kills a worker.
+func TestRayKills(t *testing.T) {
+	for _, c := range []struct {
+		environ, command string
+		want             float64 // 0 is none
+	}{
+		{"A=b", "ray::IDLE", 0.95},
+		{"RAY_memory_usage_threshold=0.8", "ray::Trainer.fit", 0.8},
+		{"RAY_memory_usage_threshold=x", "ray::Trainer.fit", 0},
+		{"RAY_memory_usage_threshold=0.8\x00RAY_memory_monitor_refresh_ms=0", "ray::Trainer.fit", 0},
+		{"RAY_memory_usage_threshold=0.8", "python driver.py", 0},
+	} {
+		p := sample.Process{Command: c.command}
+		place(&p, "0::/", c.environ)
+		if (p.RayKills != nil) != (c.want != 0) || p.RayKills != nil && *p.RayKills != c.want {
+			t.Errorf("%q of %s: %v, want %g", c.environ, c.command, p.RayKills, c.want)
+		}
+	}
+}
+
 // TestYoung looks at this process, whose age and reads are known while it is young.
 func TestYoung(t *testing.T) {
 	live.Linux(t)

@@ -252,17 +252,28 @@ func (w *Watch) left(p *sample.Process, device int) (least *room) {
 			return nil
 		}
 	}
+	nearer := func(left int64, format string, args ...any) {
+		if left = max(left, 0); least == nil || left < least.bytes {
+			least = &room{left, fmt.Sprintf(format, append(args, units.Bytes(left))...)}
+		}
+	}
+	ray := func(used, limit int64, whose string) {
+		if p.RayKills != nil {
+			kills := int64(*p.RayKills * float64(limit))
+			nearer(kills-used, "%s of %s %s, from which Ray kills its workers and of which %s are left,", units.Percent(*p.RayKills), whose, units.Bytes(limit))
+		}
+	}
 	if m := w.last.Machine; m != nil {
 		least = &room{m.Available, fmt.Sprintf("the end of the machine's %s, of which %s are available,", units.Bytes(m.Total), units.Bytes(m.Available))}
+		ray(m.Total-m.Available, m.Total, "the machine's")
 	}
 	for i := range w.last.Groups {
 		g := &w.last.Groups[i]
 		if g.Name != p.Group || g.Used == nil || g.Limit == nil {
 			continue
 		}
-		if n := max(*g.Limit-*g.Used, 0); least == nil || n < least.bytes {
-			least = &room{n, fmt.Sprintf("the limit of its control group, %s, of which %s are left,", units.Bytes(*g.Limit), units.Bytes(n))}
-		}
+		nearer(*g.Limit-*g.Used, "the limit of its control group, %s, of which %s are left,", units.Bytes(*g.Limit))
+		ray(*g.Used, *g.Limit, "its control group's")
 	}
 	return least
 }

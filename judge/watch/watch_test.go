@@ -150,6 +150,31 @@ func TestLimitNotKnown(t *testing.T) {
 	}
 }
 
+// TestRayKills checks that the end is where Ray kills a worker, before the kernel does.
+func TestRayKills(t *testing.T) {
+	m, share := made{anonymous: line(900, 2), file: constant(100), shared: constant(10)}, 0.5
+	for _, c := range []struct{ limit, want string }{
+		{"group", "50% of its control group's 7.81 GiB, from which Ray kills its workers and of which 1.95 GiB are left,"},
+		{"machine", "50% of the machine's 64 GiB, from which Ray kills its workers and of which 0 B are left,"},
+	} {
+		w := New()
+		for n := range 60 {
+			s := m.at(float64(n))
+			s.Processes[0].RayKills = &share
+			if c.limit == "machine" {
+				s.Groups = nil
+			} else {
+				s.Machine.Available = 64 << 30
+			}
+			w.Add(s)
+		}
+		all := w.Findings()
+		if len(all) != 1 || !strings.Contains(strings.Join(all[0].Detail, "\n"), c.want) {
+			t.Errorf("%s: %+v", c.limit, all)
+		}
+	}
+}
+
 func TestLimitsAndUnowned(t *testing.T) {
 	w := New()
 	for i := range 60 {
