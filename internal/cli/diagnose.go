@@ -141,15 +141,24 @@ func parseCapacity(flags *pflag.FlagSet, text string) (int64, error) {
 }
 
 // sizeFlag reads a size of a device's memory; it is 0 if the flag was not given.
-// A number without a unit is in bytes: a small one is taken for a forgotten unit.
 func sizeFlag(name, text string) (int64, error) {
+	return sizeFrom(name, text, allocator.SmallBuffer, "PyTorch takes from a device at once", "80GiB") // of a segment
+}
+
+// fileSizeFlag reads the size that bounds the file of a recording.
+func fileSizeFlag(name, text string) (int64, error) {
+	return sizeFrom(name, text, 2<<20, "a recording needs", "256MiB")
+}
+
+// sizeFrom reads a size of a number of bytes or more, which is what it is less than
+// otherwise. A number without a unit is in bytes: a small one is taken for a forgotten unit.
+func sizeFrom(name, text string, least int64, what, example string) (int64, error) {
 	n, err := units.ParseBytes(text)
 	if err != nil {
 		return 0, fmt.Errorf("--%s: %w", name, err)
 	}
-	const least = allocator.SmallBuffer // of a segment
 	if n < least {
-		return 0, fmt.Errorf("--%s: %q is %s, less than PyTorch takes from a device at once; write the size with its unit, such as 80GiB", name, text, units.Bytes(n))
+		return 0, fmt.Errorf("--%s: %q is %s, less than %s; write the size with its unit, such as %s", name, text, units.Bytes(n), what, example)
 	}
 	return n, nil
 }

@@ -100,7 +100,7 @@ func (o *traceOptions) check(c *cobra.Command) error {
 		}
 	}
 	var err error
-	if o.size, err = sizeFlag("max-size", o.most); err != nil {
+	if o.size, err = fileSizeFlag("max-size", o.most); err != nil {
 		return err
 	}
 	switch {

@@ -101,7 +101,7 @@ const shortest = 10 * time.Millisecond
 func (o *watchOptions) check(c *cobra.Command) error {
 	given := c.Flags().Changed
 	var err error
-	if o.size, err = sizeFlag("max-size", o.most); err != nil {
+	if o.size, err = fileSizeFlag("max-size", o.most); err != nil {
 		return err
 	}
 	switch {
