@@ -128,11 +128,34 @@ type levels struct {
 
 type key struct{ process, name string }
 
-// A column is a level over time; round is the last in which it was printed.
+// A column is a level over time; rounds are those in which it was printed.
 type column struct {
 	profiles.Column
 	times  []float64
 	rounds []int
+	stride int // of so many levels one is kept
+	seen   int // how many there were
+	round  int // of the last
+}
+
+// mostOf is how many levels are kept of a column: of more, some that are evenly spread.
+const mostOf = 1 << 16
+
+// thin leaves out every other level.
+func (c *column) thin() (left int) {
+	n := 0
+	for i := 0; i < len(c.Bytes); i += 2 {
+		c.Bytes[n], c.times[n], c.rounds[n] = c.Bytes[i], c.times[i], c.rounds[i]
+		if i < len(c.Requests) {
+			c.Requests[n] = c.Requests[i]
+		}
+		n++
+	}
+	left = len(c.Bytes) - n
+	c.Bytes, c.times, c.rounds = c.Bytes[:n], c.times[:n], c.rounds[:n]
+	c.Requests = c.Requests[:min(len(c.Requests), n)]
+	c.stride *= 2
+	return left
 }
 
 // begin begins what is printed at a time, which is NaN if it is not stated.
@@ -149,7 +172,7 @@ const zero = 1e-9
 
 // add adds a level in bytes, NaN if it is missing, and the most that it can be, 0 if that
 // is not stated. What is printed twice, such as a process in two parts of a device, is
-// summed.
+// summed. It returns nil if the level is not kept.
 func (l *levels) add(process, name string, level, limit float64) *column {
 	k := key{process, name}
 	c := l.byKey[k]
@@ -157,7 +180,7 @@ func (l *levels) add(process, name string, level, limit float64) *column {
 		if l.left = len(l.order) == mostColumns; l.left {
 			return nil
 		}
-		c = &column{Column: profiles.Column{Process: process, Name: name}}
+		c = &column{Column: profiles.Column{Process: process, Name: name}, stride: 1, round: -1}
 		l.byKey[k] = c
 		l.order = append(l.order, c)
 	}
@@ -168,6 +191,19 @@ func (l *levels) add(process, name string, level, limit float64) *column {
 	if n := len(c.rounds); n > 0 && c.rounds[n-1] == l.rounds {
 		c.Bytes[n-1] += level
 		return c
+	}
+	if c.round != l.rounds {
+		c.round = l.rounds
+		c.seen++
+	}
+	if (c.seen-1)%c.stride != 0 {
+		return nil
+	}
+	if len(c.Bytes) == mostOf {
+		l.kept -= c.thin()
+		if (c.seen-1)%c.stride != 0 {
+			return nil
+		}
 	}
 	l.kept++
 	l.undated = l.undated || math.IsNaN(l.at)

@@ -244,3 +244,29 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestManyLevels adds more levels to a column than are kept: those that stay are evenly spread,
+// with their times and requests.
+func TestManyLevels(t *testing.T) {
+	l := &levels{byKey: map[key]*column{}}
+	c := cache{levels: l}
+	const many = 5*mostOf + 7
+	for i := range many {
+		l.begin(float64(i))
+		if k := l.add("", "x", float64(i), 0); k != nil {
+			k.Requests = append(k.Requests, float64(i))
+		}
+		l.add("", "y", 1, 0) // twice in a round, which is summed
+		l.add("", "y", 1, 0)
+	}
+	columns := c.columns("line")
+	x, y := columns[0], columns[1]
+	if len(x.Bytes) <= mostOf/2 || len(x.Bytes) > mostOf || len(x.Requests) != len(x.Bytes) || l.kept != len(x.Bytes)+len(y.Bytes) {
+		t.Fatalf("%d levels, %d requests, %d kept", len(x.Bytes), len(x.Requests), l.kept)
+	}
+	for i := range x.Bytes {
+		if want := float64(8 * i); x.Bytes[i] != want || x.Times[i] != want || x.Requests[i] != want || y.Bytes[i] != 2 {
+			t.Fatalf("level %d: %g at %g with %g requests, and %g", i, x.Bytes[i], x.Times[i], x.Requests[i], y.Bytes[i])
+		}
+	}
+}
