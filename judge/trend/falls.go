@@ -158,10 +158,14 @@ func judgeFalls(t, v []float64, all []fall) Course {
 
 // rise is the median slope of some levels (Theil and Sen), how much they grow by it,
 // their spread around it, and Kendall's tau, which is 1 if each level is higher than
-// those before it.
+// those before it. Of many levels some that are evenly spread stand for all: there are as many
+// slopes as pairs.
 func rise(t, v []float64) (slope, grown, noise, tau float64) {
-	var slopes []float64
-	pairs := 0
+	const most = 2048
+	if len(v) > most {
+		t, v = spaced(t, most), spaced(v, most)
+	}
+	slopes, pairs := make([]float64, 0, len(v)*(len(v)-1)/2), 0
 	for i := range v {
 		for j := i + 1; j < len(v); j++ {
 			pairs++
@@ -185,4 +189,13 @@ func rise(t, v []float64) (slope, grown, noise, tau float64) {
 		rest[i] = v[i] - slope*t[i]
 	}
 	return slope, slope * (t[len(t)-1] - t[0]), spread(rest), tau / float64(pairs)
+}
+
+// spaced are at most so many of some values, evenly spread, with the first and the last.
+func spaced(values []float64, most int) []float64 {
+	out := make([]float64, most)
+	for i := range out {
+		out[i] = values[i*(len(values)-1)/(most-1)]
+	}
+	return out
 }
