@@ -152,6 +152,7 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 }
 
 func (o *checkOptions) checkLimits() error {
+	o.byTime = o.steps == "time"
 	if err := o.allowed.read(); err != nil {
 		return err
 	}

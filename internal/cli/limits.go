@@ -14,6 +14,7 @@ import (
 // allowed is what a gate measures, and what it allows of it.
 type allowed struct {
 	unit         string // what growth is counted by
+	byTime       bool   // by the second instead
 	metric       string
 	growth, peak []string
 	limits       check.Limits
@@ -61,7 +62,14 @@ func (o *allowed) limit(flag, text string, set func(*gate.Limits, int64)) error 
 		return fmt.Errorf("--%s %s: %s is not judged; want host= or device=, or a size alone", flag, text, metric)
 	}
 	if flag == "max-growth" {
-		value = strings.TrimSuffix(strings.TrimSuffix(value, "/"+o.unit), "/s")
+		switch size, unit, _ := strings.Cut(value, "/"); {
+		case unit == "" || unit == o.unit || o.byTime && (unit == "s" || unit == "second"):
+			value = size
+		case o.unit == gate.Step && (unit == "s" || unit == "second"):
+			return fmt.Errorf("--max-growth %s: growth is counted by the step; --steps-from time counts it by the second", text)
+		default:
+			return fmt.Errorf("--max-growth %s: want SIZE/%s", text, o.unit)
+		}
 	}
 	n, err := units.ParseBytes(value)
 	if err != nil {
