@@ -32,10 +32,22 @@ func NewLeakCheck(runs []api.CheckRun) *LeakCheck {
 	return d
 }
 
-// Cured adds what a remedy did. The verdict is then that of the run with it, the last.
+// Cured adds what a remedy did. The verdict is then that of the run with it, the last;
+// unknown if nothing is known of the one without it.
 func (d *LeakCheck) Cured(c *api.CheckCure) {
-	last := d.Runs[len(d.Runs)-1]
-	d.Cure, d.Verdict, d.Growth = c, last.Verdict, last.Growth
+	without, with := &d.Runs[0], &d.Runs[len(d.Runs)-1]
+	d.Cure, d.Verdict, d.Growth = c, with.Verdict, with.Growth
+	if without.Verdict == finding.Unknown && with.Verdict == finding.OK {
+		d.Verdict = finding.Unknown
+	}
+}
+
+// CureText states what a remedy did, and how sure that is.
+func CureText(c *api.CheckCure) string {
+	if c.Confidence > 0 {
+		return fmt.Sprintf("%s (confidence %s)", c.Text, units.Percent(c.Confidence))
+	}
+	return c.Text
 }
 
 // Text prints the verdict of each run and its findings; of several first a table.
@@ -55,11 +67,7 @@ func (d *LeakCheck) Text(w io.Writer, s Style) {
 		fmt.Fprintln(w)
 	}
 	if c := d.Cure; c != nil {
-		text := c.Text
-		if c.Confidence > 0 {
-			text += fmt.Sprintf(" (confidence %s)", units.Percent(c.Confidence))
-		}
-		fmt.Fprintf(w, "%s\n\n", s.bold(Line(text)))
+		fmt.Fprintf(w, "%s\n\n", s.bold(Line(CureText(c))))
 	}
 	for i := range d.Runs {
 		if i > 0 {

@@ -15,14 +15,14 @@ func Cure(setting string, without, with *api.CheckRun) *api.CheckCure {
 	sure := confidence(without) * confidence(with)
 	before, after := without.Growth, with.Growth
 	switch {
-	case without.Failed != "" || with.Failed != "":
+	case failed(without) || failed(with):
 		c.Text = "cannot tell whether " + setting + " cures the leak: the command itself failed"
-	case without.Verdict == finding.OK:
+	case steady(without):
 		c.Text = "nothing leaks without " + setting + ": there is nothing to cure"
 		c.Confidence = confidence(without)
-	case without.Verdict != finding.Leaking || with.Verdict == finding.Unknown:
+	case without.Verdict != finding.Leaking || with.Verdict != finding.Leaking && !steady(with):
 		c.Text = "cannot tell whether " + setting + " cures the leak: one run cannot be judged"
-	case with.Verdict == finding.OK:
+	case steady(with):
 		c.Cures, c.Confidence = &yes, sure
 		c.Text = setting + " cures the leak"
 	case before != nil && after != nil && after.Metric == before.Metric && after.High < before.Low:
@@ -33,6 +33,16 @@ func Cure(setting string, without, with *api.CheckRun) *api.CheckCure {
 		c.Text = setting + " does not cure the leak"
 	}
 	return c
+}
+
+// failed reports whether a run failed by itself, and not because its leak filled the memory.
+func failed(r *api.CheckRun) bool {
+	return r.Failed != "" && (r.Verdict != finding.Leaking || !r.OutOfMemory)
+}
+
+// steady reports whether nothing leaks in a run, though it may be above a limit.
+func steady(r *api.CheckRun) bool {
+	return r.Verdict == finding.OK || r.Verdict == finding.Over && len(r.Missing) == 0
 }
 
 // rate is a growth rate in words.

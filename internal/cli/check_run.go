@@ -88,10 +88,10 @@ func runCheck(ctx context.Context, g *globals, o *checkOptions) error {
 			return err
 		}
 	}
-	if o.ab != "" && len(runs) == 2 { // the run without the remedy leaks, or there is nothing to cure
-		runs = runs[1:]
+	if doc.Cure != nil && fails(runs[0].Verdict) && !failedAlone(&runs[0]) {
+		runs = runs[1:] // that it leaks without the remedy was to be expected
 	}
-	failed := o.write(ctx, g, runs, base)
+	failed := o.write(ctx, g, doc, runs, base)
 	status := error(exit(exitInterrupted))
 	if ctx.Err() == nil {
 		status = o.exit(g, runs)
@@ -118,8 +118,9 @@ func (o *checkOptions) readBaseline() (*check.Baseline, error) {
 	return b, err
 }
 
-// write writes what the options ask for besides the report.
-func (o *checkOptions) write(ctx context.Context, g *globals, runs []api.CheckRun, base *check.Baseline) error {
+// write writes what the options ask for besides the report. The build rests on the given
+// runs of it.
+func (o *checkOptions) write(ctx context.Context, g *globals, doc *report.LeakCheck, runs []api.CheckRun, base *check.Baseline) error {
 	var failed error
 	if o.update {
 		_, failed = g.create(ctx, o.baseline, base.Write)
@@ -129,7 +130,10 @@ func (o *checkOptions) write(ctx context.Context, g *globals, runs []api.CheckRu
 	if !fails(verdict) && slices.ContainsFunc(cases, func(c ci.Case) bool { return c.Failed != "" }) {
 		text = "FAILED"
 	}
-	return cmp.Or(failed, o.ciOutput.write(ctx, g, "strandline check", text, cases))
+	if doc.Cure != nil {
+		text = report.CureText(doc.Cure)
+	}
+	return cmp.Or(failed, o.ciOutput.write(ctx, g, "strandline check", text, cases, checkCases(doc.Runs)))
 }
 
 // exit is the exit status of some runs, nil for 0.
@@ -149,8 +153,11 @@ func (o *checkOptions) exit(g *globals, runs []api.CheckRun) error {
 	return nil
 }
 
-// blamed reports whether a leak made a run fail: it leaks, and ran out of memory.
-func blamed(r *api.CheckRun) bool { return fails(r.Verdict) && r.OutOfMemory }
+// failedAlone reports whether a run failed by itself, and not because its leak made memory
+// run out.
+func failedAlone(r *api.CheckRun) bool {
+	return r.Failed != "" && (!fails(r.Verdict) || !r.OutOfMemory)
+}
 
 // exitOf is the exit status that a run stands for.
 func (g *globals) exitOf(r *api.CheckRun) int {
@@ -162,7 +169,7 @@ func (g *globals) exitOf(r *api.CheckRun) int {
 	case r.Unstarted:
 		g.warn("%s%s %s", name, r.Command[0], r.Failed)
 		return exitCommand
-	case r.Failed != "" && !blamed(r):
+	case failedAlone(r):
 		g.warn("%s%s failed by itself: %s", name, r.Command[0], r.Failed)
 		return exitCommand
 	case fails(r.Verdict):
@@ -225,6 +232,9 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 	out.Failed, out.Unstarted = failure(r), r.Error != nil
 	out.Interrupted = r.Interrupted
 	out.OutOfMemory = r.Status == 128+int(syscall.SIGKILL) && !r.Killed || r.Manifest.Failures() > 0 || r.Manifest.MemoryErrors > 0
+	if out.Verdict == finding.OK && failedAlone(out) {
+		out.Cannot("the command failed by itself: " + out.Failed)
+	}
 	return out, check.Machine(r), nil
 }
 

@@ -67,8 +67,9 @@ func canHold(flag, file string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// write writes the verdicts of a command.
-func (o *ciOutput) write(ctx context.Context, g *globals, command, verdict string, cases []ci.Case) error {
+// write writes the verdicts of a command. The summary has all of them; the cases are those
+// that the build rests on.
+func (o *ciOutput) write(ctx context.Context, g *globals, command, verdict string, cases, all []ci.Case) error {
 	ctx = context.WithoutCancel(ctx) // an interrupt is reported, too
 	var failed error
 	if o.junit != "" {
@@ -90,7 +91,7 @@ func (o *ciOutput) write(ctx context.Context, g *globals, command, verdict strin
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	ci.Markdown(f, command+": "+verdict, cases)
+	ci.Markdown(f, command+": "+verdict, all)
 	return errors.Join(failed, f.Close())
 }
 
@@ -99,7 +100,7 @@ func checkCases(runs []api.CheckRun) (out []ci.Case) {
 	for i := range runs {
 		r := &runs[i]
 		failed := ""
-		if r.Failed != "" && !blamed(r) {
+		if failedAlone(r) {
 			failed = "the command failed by itself: " + r.Failed
 		}
 		if r.Interrupted {

@@ -250,7 +250,7 @@ func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 	progress.clear()
 	if err != nil {
 		c := ci.Case{Name: load.Redacted(s.Load.URL), Seconds: time.Since(began).Seconds(), Verdict: finding.Unknown, Failed: err.Error()}
-		if bad := o.ciOutput.write(ctx, g, soakSuite, "FAILED", []ci.Case{c}); bad != nil {
+		if bad := o.ciOutput.write(ctx, g, soakSuite, "FAILED", []ci.Case{c}, []ci.Case{c}); bad != nil {
 			g.warn("%v", bad)
 		}
 		return err
@@ -260,7 +260,8 @@ func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 		return err
 	}
 	code := soakExit(g, d)
-	if err := o.ciOutput.write(ctx, g, soakSuite, doc.Word(), soakCases(doc)); err != nil {
+	cases := soakCases(doc)
+	if err := o.ciOutput.write(ctx, g, soakSuite, doc.Word(), cases, cases); err != nil {
 		if code == exitOK {
 			return err
 		}
