@@ -147,7 +147,7 @@ func (d *Soak) last() (last *api.SoakWave) {
 
 // Basis states what was sent, and for how long.
 func (d *Soak) Basis() string {
-	text := fmt.Sprintf("%s, %s: %s of %s", d.URL, d.Model, count(max(len(d.Waves)-1, 0), "wave"), count(int(d.Load.Requests), "request"))
+	text := fmt.Sprintf("%s, %s: %s, %s", d.URL, d.Model, count(max(len(d.Waves)-1, 0), "wave"), count(int(d.Load.Requests), "request"))
 	if d.Load.Failed > 0 {
 		text += fmt.Sprintf(" (%s failed)", units.Count(d.Load.Failed))
 	}

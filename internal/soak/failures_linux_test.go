@@ -155,7 +155,7 @@ func TestOthers(t *testing.T) {
 	if d.Growth != nil && d.Growth.BytesPerToken != nil {
 		t.Errorf("the engine counts no tokens: %+v", d.Growth)
 	}
-	if !noted(d, "something else sends requests, too: the engine finished 4,200 requests in waves of 1,400 requests") {
+	if !noted(d, "something else sends requests, too: the engine finished 4,200 requests while 1,400 requests were sent") {
 		t.Errorf("%q", d.Notes)
 	}
 	leak.Count = 1

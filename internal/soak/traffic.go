@@ -65,7 +65,7 @@ func (e *experiment) traffic() {
 		}
 	}
 	if finished > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("something else sends requests, too: the engine finished %s in waves of %s. Growth is stated for each of all of them; without other traffic it would be more certain", units.Plural(finished, "request"), units.Plural(sent, "request")))
+		d.Notes = append(d.Notes, fmt.Sprintf("something else sends requests, too: the engine finished %s while %s were sent. Growth is stated for each of all of them; without other traffic it would be more certain", units.Plural(finished, "request"), units.Plural(sent, "request")))
 	}
 	if n := d.Load.Errors[string(load.RateLimited)]; n > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("the server asked %s to wait (status 429, rate limited): the waves took as long as it demanded", units.Plural(n, "time")))

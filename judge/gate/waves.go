@@ -53,7 +53,7 @@ func JudgeWaves(s *Series, o Limits) Judgment {
 	rate, low, high := trend.Slope(s.At, s.Bytes)
 	j.Growth = Growth{s.Unit, rate, low, high}
 	j.Course = trend.Course{Samples: n, Rate: rate, Level: s.Bytes[n-1], Shape: trend.Flat}
-	basis := fmt.Sprintf("%s of %s", units.Plural(int64(n), "wave"), span(s.Unit, s.At))
+	basis := fmt.Sprintf("%s, %s after the warm-up", units.Plural(int64(n), "wave"), span(s.Unit, s.At))
 	for from := range n - fewestWaves + 1 {
 		w := &waves{at: s.At[from:], bytes: s.Bytes[from:]}
 		if !afterFall(s.Bytes, from) {
@@ -154,7 +154,7 @@ func (w *waves) settled(j *Judgment, basis string) {
 	case late > tolerated && grown < Grain:
 		need := math.Ceil(Grain / max(grown, 1) * (w.at[last] - w.at[0]))
 		j.Course.Shape, j.Course.Growing = trend.Growth, 0.5
-		j.Why = fmt.Sprintf("grows by %s so far, as servers also do without a leak; %s: send %s in total", Size(grown), basis, units.Plural(int64(need), j.Series.Unit))
+		j.Why = fmt.Sprintf("grows by %s so far, as servers also do without a leak; %s: send at least %s", Size(grown), basis, units.Plural(int64(need), j.Series.Unit))
 	case late > tolerated:
 		j.Course.Shape, j.Course.Growing = trend.Growth, 0.5
 		j.Why = fmt.Sprintf("still grows, and may be about to level off; %s: run more waves", basis)
