@@ -102,16 +102,20 @@ const (
 	small = 16 << 10
 )
 
-// A course is what a series does, and how much it grew overall, in bytes.
+// A course is what a series does, and how much it grew overall, in bytes: by its slope,
+// and from the middle level to the end.
 type course struct {
 	trend.Course
 	Growth
-	grown float64
+	grown, rose float64
 }
 
 func follow(unit string, at, bytes []float64) *course {
 	rate, low, high := trend.Slope(at, bytes)
-	return &course{trend.JudgeLevels(at, bytes), Growth{unit, rate, low, high}, rate * (at[len(at)-1] - at[0])}
+	return &course{
+		trend.JudgeLevels(at, bytes), Growth{unit, rate, low, high}, rate * (at[len(at)-1] - at[0]),
+		quantile(bytes[len(bytes)-max(len(bytes)/20, 3):], 0.5) - quantile(bytes, 0.5),
+	}
 }
 
 // followLeak is follow for a leak whose slope is that of its warm-up, too: no line is
@@ -143,6 +147,8 @@ func quantile(bytes []float64, share float64) float64 {
 // of the two holds.
 func (c *course) grows(least, own float64) (yes, undecided bool) {
 	switch {
+	case c.late(least, own):
+		return false, true
 	case c.grown < own:
 		return false, false
 	case c.Leaks() && c.grown < least:
@@ -153,6 +159,12 @@ func (c *course) grows(least, own float64) (yes, undecided bool) {
 		return false, true
 	}
 	return false, c.Growing > open && c.Low > 0 && c.grown >= least
+}
+
+// late reports whether what grows began to do so near the end: a slope over the whole
+// series does not see it, and nobody can know yet whether it goes on.
+func (c *course) late(least, own float64) bool {
+	return c.Leaks() && c.grown < max(least, own) && c.rose >= max(least, own)
 }
 
 // Judge decides whether a series leaks. If the memory in use is known, it decides: memory
@@ -170,6 +182,7 @@ func Judge(s *Series, o Limits) Judgment {
 	}
 	c := followLeak(s.Unit, at, s.Bytes[from:], max(least, s.Own))
 	grows, undecided := c.grows(least, s.Own)
+	late := c
 	basis := fmt.Sprintf("%s over %s", units.Plural(int64(c.Samples), "sample"), span(s.Unit, at))
 	if len(s.InUse) == len(s.At) {
 		used := followLeak(s.Unit, at, s.InUse[from:], max(least, s.Own))
@@ -183,8 +196,8 @@ func Judge(s *Series, o Limits) Judgment {
 			// bounds are those of what is held.
 		case grows && c.grown < kept:
 			grows, undecided = false, true
-		case !grows:
-			undecided = usedUndecided
+		case !grows && (!c.late(least, s.Own) || c.rose < kept):
+			undecided, late = usedUndecided, used
 		}
 	}
 	j.Course, j.Growth = c.Course, c.Growth
@@ -196,6 +209,10 @@ func Judge(s *Series, o Limits) Judgment {
 		j.Why = fmt.Sprintf("grows by %s, which may be more or less than the %s allowed: run more steps", j.Growth, units.Bytes(*o.Growth))
 	case grows:
 		j.Verdict, j.Why = finding.Leaking, "keeps growing; "+basis
+	case undecided && late.late(least, s.Own) && o.Growth != nil && 2*late.Course.Rate <= float64(*o.Growth):
+		j.Verdict, j.Why = finding.OK, "grows near the end, and by less than is allowed; "+basis
+	case undecided && late.late(least, s.Own):
+		j.Why = fmt.Sprintf("began to grow near the end, and grew by %s; %s: run twice as long", Size(late.rose), basis)
 	case undecided && c.Leaks() && c.grown < least && c.Low > small:
 		j.Why = fmt.Sprintf("grows by %s so far, as programs also do without a leak; %s: run %s", Size(c.grown), basis, units.Plural(int64(math.Ceil(least/c.Low)), s.Unit))
 	case undecided:
