@@ -86,13 +86,15 @@ int copies_settle(struct copies *c)
 
 unsigned char *copies_staging(struct copies *c, struct pausable_failure *f)
 {
-	if (!c->staging) {
-		void *at = mmap(NULL, STAGING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (at == MAP_FAILED)
-			failed(f, PAUSABLE_HOST_MEMORY, errno, -1, "the host has no %s to copy through: %s", SIZE(STAGING), strerror(errno));
-		else
-			c->staging = at;
+	if (c->staging)
+		return c->staging;
+	void *at = mmap(NULL, STAGING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED) {
+		failed(f, PAUSABLE_HOST_MEMORY, errno, -1, "the host has no %s to copy through: %s", SIZE(STAGING), strerror(errno));
+		return NULL;
 	}
+	madvise(at, STAGING, MADV_DONTFORK); /* a disk would write to pages that are a child's */
+	c->staging = at;
 	return c->staging;
 }
 
