@@ -64,8 +64,9 @@ def main(cycles):
     print(f"{cycles} cycles in {time.monotonic() - began:.0f} s, mode {tms.hook_mode}")
     for name in last:
         print(f"{name:12} {first[name]:>12} after 100 {last[name]:>12} at the end")
-    # Threads of the library have stacks and heaps that the C library keeps for the next ones.
-    room = {"device": 0, "resident": 4 << 20, "mappings": 8, "descriptors": 0}
+    # Threads of the library have stacks and heaps that the C library keeps for the next ones: of heaps eight for
+    # each processor at most, and two mappings for each of both. How many there are depends on other work.
+    room = {"device": 0, "resident": 4 << 20, "mappings": 2 * 8 * (os.cpu_count() or 1) + 8, "descriptors": 0}
     return 1 if any(last[name] > first[name] + room[name] for name in last) else 0
 
 
