@@ -5,7 +5,7 @@ import { pause } from "./browser.ts";
 import { device, figure } from "./checks.ts";
 import { answer, folder, identity, leak, scenario, torn } from "./scenario.ts";
 import { example, json } from "./server.ts";
-import { steps } from "./snapshots.ts";
+import { ranksOfTheirOwn, steps } from "./snapshots.ts";
 
 scenario("compare shows compare's numbers", leak, async ({ tab }) => {
   const want = json("compare", ...leak).groups[0];
@@ -100,6 +100,18 @@ scenario("each rank step by step, and all at the newest step, with the figures o
     assert.ok(rows.every((r: any, n: number) => n === 0 || r.offset + counts[n] > rows[n - 1].offset + counts[n - 1]), `${JSON.stringify(rows)} of ${counts}`);
   }
 }, { fragment: "#v=compare" });
+
+scenario("ranks with a device of their own stand beside each other, and long names lose their middle", ranksOfTheirOwn(folder), async ({ tab }) => {
+  await tab.eval(`(p => { const draw = p.fillText; window.beyond = []; window.drawn = []; p.fillText = function (text, x, ...at) { const w = this.measureText(text).width; drawn.push(text); if (this.canvas.width && x - (this.textAlign === "right" ? w : this.textAlign === "center" ? w / 2 : 0) < -1) beyond.push(text); return draw.call(this, text, x, ...at); } })(CanvasRenderingContext2D.prototype)`);
+  await tab.click("[data-key='view compare']");
+  await tab.until("strandline.state().figures.strips?.rows.length === 2");
+  await tab.key("x");
+  await tab.key("x");
+  await tab.until("drawn.some((t) => /^[ab]-run.*….*rank/.test(t)) && drawn.some((t) => /, device [01]$/.test(t))");
+  assert.deepEqual(await tab.eval("beyond"), []);
+  const [wide, room] = await tab.eval<[number, number]>("(e => [e.scrollWidth, e.clientWidth])(document.querySelector('#view .scroll'))");
+  assert.ok(wide <= room, `the table is ${wide} wide, in ${room}`);
+});
 
 scenario("a finding of one of several ranks names it", ranks, async ({ tab }) => {
   const want = json("diagnose", ...ranks).findings;

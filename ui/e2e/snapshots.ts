@@ -38,6 +38,18 @@ export function steps(folder: string, count: number): string[] {
   });
 }
 
+/** The snapshots of two ranks, each of a device of its own, under long names. */
+export function ranksOfTheirOwn(folder: string): string[] {
+  return [0, 1].map((rank) => {
+    const made = after(3 + rank) as { segments: { device: number }[]; device_traces: object[][] };
+    for (const s of made.segments) s.device = rank;
+    if (rank) made.device_traces.unshift([]);
+    const file = join(folder, `${"ab"[rank]}-run-of-a-model-with-a-name-that-is-longer-than-the-room-for-it.rank${rank}.json`);
+    writeFileSync(file, JSON.stringify(made));
+    return file;
+  });
+}
+
 /** A snapshot whose history contradicts its segments: what is kept is in none of them. */
 export function contradicting(folder: string): string {
   const made = after(3) as { segments: { blocks: { address: number; size: number; requested_size: number; state: string; frames: object[] }[] }[] };

@@ -64,7 +64,7 @@ type Engine struct {
 	files   []*file
 	others  []page.Skipped // files that are not snapshots
 	order   []int
-	slots   map[tile.Grouping]*slots
+	slots   map[tile.Grouping][]*slots
 	running chan struct{} // holds one while a run is simulated
 
 	findingsState string
@@ -132,7 +132,7 @@ type judgment struct {
 
 // New makes an engine that is to read the sources.
 func New(sources []Source) *Engine {
-	e := &Engine{changed: make(chan struct{}), others: []page.Skipped{}, order: []int{}, slots: map[tile.Grouping]*slots{}, running: make(chan struct{}, 1), findingsState: waiting}
+	e := &Engine{changed: make(chan struct{}), others: []page.Skipped{}, order: []int{}, slots: map[tile.Grouping][]*slots{}, running: make(chan struct{}, 1), findingsState: waiting}
 	for _, s := range sources {
 		e.files = append(e.files, &file{Source: s, state: waiting, blocks: waiting})
 	}
@@ -409,21 +409,47 @@ const (
 	neutral = -1
 )
 
-// color gives the groups slots, the largest first.
+// color gives the groups slots, the largest first. A file none of whose largest lines
+// would have a color, since the files of other programs have them all, begins anew.
 func (e *Engine) color(b *tile.Bands) map[tile.Key]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.slots[b.Grouping]
-	if s == nil {
-		s = &slots{of: map[tile.Key]int{}}
-		e.slots[b.Grouping] = s
+	all := e.slots[b.Grouping]
+	largest := largestOf(b.Groups)
+	i := slices.IndexFunc(all, func(s *slots) bool { return len(largest) == 0 || slices.ContainsFunc(largest, s.has) })
+	if i < 0 {
+		i = len(all)
+		all = append(all, &slots{of: map[tile.Key]int{}})
+		e.slots[b.Grouping] = all
 	}
+	s := all[i]
 	out := make(map[tile.Key]int, len(b.Groups))
 	for i := range b.Groups {
 		key := b.Groups[i].Key
 		out[key] = s.colorOf(key)
 	}
 	return out
+}
+
+// largestOf returns the keys of the three largest groups that have a site, or of all.
+func largestOf(groups []tile.Group) (out []tile.Key) {
+	for _, sited := range []bool{true, false} {
+		for i := range groups {
+			if len(out) < 3 && groups[i].HasSite == sited {
+				out = append(out, groups[i].Key)
+			}
+		}
+		if len(out) > 0 {
+			break
+		}
+	}
+	return out
+}
+
+// has reports whether a key has a color or can have one.
+func (s *slots) has(key tile.Key) bool {
+	slot, ok := s.of[key]
+	return ok && slot != neutral || !ok && slices.Contains(s.taken[:], false)
 }
 
 // colorOf is the slot of a key.

@@ -283,6 +283,35 @@ func TestColorsStay(t *testing.T) {
 	}
 }
 
+// TestColorsOfPrograms gives the largest lines of each of several programs colors.
+func TestColorsOfPrograms(t *testing.T) {
+	var sources []Source
+	for _, f := range []string{"varied-lengths/default.pickle.gz", "image-leak/step-4.pickle", "autograd-graph/iter-20.pickle", "autograd-graph/iter-60.pickle", "peak/step-2.pickle"} {
+		sources = append(sources, source("../../../examples/"+f))
+	}
+	e := load(t, sources...)
+	slot := map[string]int{}
+	for f := range sources {
+		groups := read[page.Bands](t, e, fmt.Sprintf("bands?f=%d", f)).Groups
+		used := map[int]bool{}
+		for _, g := range groups {
+			if g.Slot != neutral && used[g.Slot] {
+				t.Errorf("file %d: two groups have slot %d", f, g.Slot)
+			}
+			used[g.Slot] = true
+		}
+		if !slices.ContainsFunc(groups[:3], func(g page.Group) bool { return g.Slot != neutral }) {
+			t.Errorf("file %d: none of the largest groups has a color", f)
+		}
+		for _, g := range groups {
+			if s, ok := slot[g.Key]; ok && (f == 3) && s != g.Slot {
+				t.Errorf("%s has the slots %d and %d in files of one program", g.Label, s, g.Slot)
+			}
+			slot[g.Key] = g.Slot
+		}
+	}
+}
+
 // TestAllocation follows one allocation from the picture to its birth and death.
 func TestAllocation(t *testing.T) {
 	e := example(t, "image-leak/step-4.pickle")

@@ -50,7 +50,7 @@ export function table<R extends Row>(t: Shown<R>): HTMLElement {
       h(
         "th",
         { scope: "col", class: c.wide && "wide", "aria-sort": t.sort === i ? (t.up ? "ascending" : "descending") : undefined },
-        h("button", { type: "button", "data-key": `sort ${i}`, title: terms[c.name], onclick: () => t.onsort(i) }, c.name, t.sort === i ? (t.up ? " ↑" : " ↓") : ""),
+        h("button", { type: "button", "data-key": `sort ${i}`, title: terms[c.name] ?? (c.name.length > 24 ? c.name : undefined), onclick: () => t.onsort(i) }, c.name.length > 24 ? cut(c.name) : c.name, t.sort === i ? (t.up ? " ↑" : " ↓") : ""),
       ),
     ),
   );

@@ -2,7 +2,7 @@
 
 import type { Process, Site } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
-import { h, placeTip } from "../base/dom.ts";
+import { h, placeTip, printable } from "../base/dom.ts";
 import { bytes, count, delta, plural } from "../base/format.ts";
 import { byteStep, byteTick, levelFor, niceStep, ticks } from "../base/scale.ts";
 import type { Bands, Device } from "../base/wire.ts";
@@ -92,20 +92,26 @@ export class Strips {
 
   /** Asks for what the rows need, of the device that is chosen; done is called when it is there. */
   async load(done: () => void): Promise<void> {
-    const { d, s } = this.page;
+    const { d: chosen, s, session } = this.page;
     const { process: { files }, runs } = this.shown()!;
+    // A rank may have a device of its own.
+    const deviceOf = (f: number): number | undefined => {
+      const of = session?.files.find((x) => x.f === f)?.devices ?? [];
+      return chosen !== undefined && of.includes(chosen) ? chosen : of[0];
+    };
     const g = runs ? "function" : "line";
-    const key = `${files.map((x) => x.f)} ${d} ${s.g} ${g}`;
+    const key = `${files.map((x) => x.f)} ${chosen} ${s.g} ${g}`;
     if (key === this.of) return;
     this.of = key;
     this.strips = [];
     const strips = await Promise.all(
       files.map(async ({ f }): Promise<Strip | null> => {
+        const d = deviceOf(f);
         try {
           const [device, bands] = await Promise.all([fresh<Device>("device", { f, d }), fresh<Bands>("bands", { f, d, g: s.g })]);
           return { f, device, bands, sites: s.g === g ? bands : await fresh<Bands>("bands", { f, d, g }) };
         } catch {
-          return null; // a file without this device has no row
+          return null; // a file without devices has no row
         }
       }),
     );
@@ -144,7 +150,7 @@ export class Strips {
   private lay(ctx: CanvasRenderingContext2D, { process, apart }: Shown): Layout & { how: string } {
     const { strips } = this;
     const rowHigh = Math.max(80, Math.min(150, Math.floor((innerHeight * 0.54 - 34) / strips.length) - 10));
-    const names = strips.map((s) => this.name(s.f));
+    const names = strips.map(({ f, device: { device } }) => `${this.name(f)}${device === this.page.d ? "" : `, device ${device}`}`);
     const left = Math.min(220, Math.max(72, ...names.map((n) => ctx.measureText(short(n, names)).width + 24)));
     const found = process.survivors.find((s) => s.device === strips[0]!.device.device);
     const { offsets, how } = align(
@@ -183,7 +189,7 @@ export class Strips {
     ctx.fillStyle = css(c.muted);
     for (const b of frame.gridAt) if (Math.abs(high(b) - (at + l.rowHigh / 2)) > 13) write(ctx, byteTick(b), l.left - 6, high(b));
     ctx.fillStyle = css(c.ink);
-    write(ctx, short(l.names[i]!, l.names), l.left - 8, at + l.rowHigh / 2);
+    write(ctx, inMiddle(ctx, short(l.names[i]!, l.names), l.left - 16), l.left - 8, at + l.rowHigh / 2);
     ctx.textAlign = "left";
     const figures: [string, string][] = [["peak", bytes(s.device.peak?.bytes ?? 0)], ["kept", bytes(s.device.kept)]];
     if (i > 0 && !this.shown()!.apart) figures.push(["", delta(s.device.kept - this.strips[i - 1]!.device.kept)]);
@@ -275,13 +281,14 @@ export class Strips {
   }
 
   /** What is under the pointer: the row, its run of pixels, and the bytes from below. */
-  private at(e: MouseEvent): { strip: Strip; run: Run; height: number; name: string } | null {
+  private at(e: MouseEvent): { strip: Strip; run: Run; height: number; name: string } | { name: string; run?: never } | null {
     const l = this.layout;
     if (!l) return null;
     const box = (e.currentTarget as HTMLElement).getBoundingClientRect();
     const i = Math.floor((e.clientY - box.top - 8) / l.step);
     const y = e.clientY - box.top - 8 - i * l.step;
     const strip = this.strips[i];
+    if (strip && e.clientX - box.left < l.left) return { name: l.names[i]! };
     const x = (e.clientX - box.left - l.left) * devicePixelRatio;
     const run = this.drawn[i]?.find((r) => x >= r.x0 && x < r.x1);
     return strip && run && y < l.rowHigh ? { strip, run, height: (1 - y / l.rowHigh) * l.top, name: l.names[i]! } : null;
@@ -292,6 +299,10 @@ export class Strips {
     const at = this.at(e);
     t.hidden = !at;
     if (!at) return;
+    if (!at.run) {
+      t.replaceChildren(h("div", { class: "head" }, at.name));
+      return placeTip(t, e.clientX, e.clientY);
+    }
     const { tile, c } = at.run;
     const { bands } = at.strip;
     const on = bands && stackOf(tile, c).find((d) => at.height >= d.from && at.height < d.from + d.bytes);
@@ -309,7 +320,7 @@ export class Strips {
   /** Opens the file that is clicked, at the event. */
   private click(e: MouseEvent): void {
     const at = this.at(e);
-    if (!at) return;
+    if (!at?.run) return;
     this.page.store.set({ view: "timeline", f: at.strip.f, d: at.strip.device.device, k: witness(at.run), win: null, range: null, alloc: null, a: null, b: null, segment: null }, true);
   }
 }
@@ -338,6 +349,16 @@ export function align(devices: Pick<Device, "events" | "time">[], behind: (numbe
     } else return fromStart;
   }
   return { offsets, how };
+}
+
+/** A text that loses its middle where room is short. */
+function inMiddle(g: CanvasRenderingContext2D, text: string, room: number): string {
+  const all = [...printable(text)];
+  for (let n = all.length; n > 1; n--) {
+    const shown = n === all.length ? all.join("") : `${all.slice(0, Math.ceil(n / 2)).join("")}…${all.slice(all.length - Math.floor(n / 2)).join("")}`;
+    if (g.measureText(shown).width <= room) return shown;
+  }
+  return "…";
 }
 
 /** A name without what all names share at both ends: step2 of w12.step2.pickle. */
