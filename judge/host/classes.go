@@ -300,10 +300,12 @@ func (h host) touches(p footprint.Part) string {
 	if p.Class != finding.CopyOnWrite || p.Bytes >= minCopies {
 		return ""
 	}
-	for _, c := range h.sums.Processes {
-		if share := float64(p.Bytes) / float64(c.RSS); c.PID == uint32(p.Process) && share < copiesShare {
-			return fmt.Sprintf("that is %s of the process's memory; a child copies what it touches by running, and then no more", units.Percent(share))
-		}
+	i := slices.IndexFunc(h.sums.Processes, func(c ledger.Process) bool { return c.PID == uint32(p.Process) })
+	if i < 0 {
+		return "the process has ended since"
+	}
+	if share := float64(p.Bytes) / float64(h.sums.Processes[i].RSS); share < copiesShare {
+		return fmt.Sprintf("that is %s of the process's memory; a child copies what it touches by running, and then no more", units.Percent(share))
 	}
 	return ""
 }

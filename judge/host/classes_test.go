@@ -159,9 +159,10 @@ func TestChildThatCopies(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
 		copied, rss int64 // MiB
+		pid         uint32
 		want        finding.Severity
-	}{{5, 137, finding.Warning}, {5, 20, finding.Problem}, {14, 1000, finding.Problem}} {
-		h := host{sums: &ledger.Sums{Processes: []ledger.Process{{PID: 1, RSS: 200 * mib}, {PID: 2, RSS: c.rss * mib}}},
+	}{{5, 137, 2, finding.Warning}, {5, 20, 2, finding.Problem}, {14, 1000, 2, finding.Problem}, {5, 20, 3, finding.Warning}} { // 2 has ended
+		h := host{sums: &ledger.Sums{Processes: []ledger.Process{{PID: 1, RSS: 200 * mib}, {PID: c.pid, RSS: c.rss * mib}}},
 			looks: &footprint.Growth{Age: time.Hour, Parts: []footprint.Part{{Class: finding.CopyOnWrite, Bytes: c.copied * mib, Process: 2, Outside: true, Steady: true, Confidence: 0.9}}}}
 		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want || Undecided(found) != (c.want == finding.Warning) {
 			t.Errorf("%d of %d MiB: %+v", c.copied, c.rss, found)
