@@ -25,12 +25,13 @@ NODES = 2_000_000  # objects of a pass
 _GRAPHS = 8  # that are described
 _SITES = 12  # places that are looked into
 _SAMPLE = 48  # blocks of a place
-LIBRARIES = 0.5  # seconds of a pass for the names of libraries
+LIBRARIES = 0.5  # seconds of a pass for the names of libraries, and for arrays
 _TELLING = 0.5  # seconds of a pass for what was found, which the search does not use up
 _PATIENCE = 1.0  # seconds that a pass waits for the end of a backward pass
 _LONGEST = 0.02  # seconds that a pass lets requests of other threads for the interpreter come
 _LEVELS = 3  # of owners that are looked at, to see whether Python keeps a tensor at all
 _MANY = 4096  # objects that one may refer to between two looks at the clock
+_FEW = 8  # blocks without an owner, such as workspaces of libraries
 _REFERRERS = 24  # tensors whose owners outside the program's names are looked for
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -93,7 +94,7 @@ class Holders:
                 try:
                     walk.seed()
                     tensors.list()
-                    left = walk.names(tensors.ids, tensors.perhaps_in_arrays()) - tensors.gradients()
+                    left = walk.names(tensors.ids) - tensors.gradients()
                     tensors.in_arrays()
                     walk.libraries([t for ts in tensors.at.values() for t in ts if id(t) in left], tensors)
                 except Bound as e:
@@ -203,12 +204,13 @@ class _Tensors:
         except Exception:  # a tensor without storage
             pass
 
-    def perhaps_in_arrays(self) -> bool:
-        """Whether arrays of NumPy have to be looked into, which the collector does not list: no graph keeps what is left."""
-        return _paths.array_class() is not None and not self.with_graph and not self.wanted <= self.at.keys()
-
     def in_arrays(self) -> None:
-        """Add the tensors in those arrays of objects that the walk has come to."""
+        """Add the tensors in arrays of objects of NumPy, which the collector does not list.
+
+        They are looked for where many blocks have no owner yet, and no graph keeps them.
+        """
+        if len(self.wanted - self.at.keys()) >= max(_FEW, len(self.wanted) // 4) and not self.with_graph:
+            self.walk.go_on()
         for a in self.walk.arrays:
             for t in _paths.elements(a):
                 if id(type(t)) in self.kinds and id(t) not in self.ids:
@@ -280,23 +282,28 @@ class Walk:
         self.tiers: List[List[int]] = [[], [], []]
         self.locals: List[_paths.Locals] = []
         self.arrays: List[Any] = []  # of objects, which were come to
+        self.rest: Iterable[int] = ()  # that was not followed, as nothing was left to find
 
-    def names(self, targets: Mapping[int, bool], to_the_end: bool = False) -> Set[int]:
-        """Find objects from the program's own names, and return the ids of those that must be found and are not.
-
-        The walk ends where none is left, unless it is to go on to the end.
-        """
+    def names(self, targets: Mapping[int, bool]) -> Set[int]:
+        """Find objects from the program's own names, and return the ids of those that must be found and are not."""
         left = set(targets)
-        if to_the_end:
-            left.add(-1)  # of nothing
         self.spread(self.tiers[0], left)
-        left.discard(-1)
         if any(targets[i] for i in left):
             named = len(self.tiers[0])
             self.suspended()
             self.contexts()
             self.spread(self.tiers[0][named:], left)
         return {i for i in left if targets[i]}
+
+    def go_on(self) -> None:
+        """Follow what is left of the program's own names for some time, in search of arrays."""
+        deadline, self.deadline = self.deadline, min(self.deadline, time.monotonic() + LIBRARIES)
+        try:
+            if _paths.array_class() is not None:
+                self.spread(self.rest, {-1})  # which is the id of nothing
+        except Bound:
+            pass
+        self.deadline = deadline
 
     def suspended(self) -> None:
         """Begin at the locals of coroutines and generators, too, that no name leads to.
@@ -409,7 +416,7 @@ class Walk:
         self.parents.append(parent)
         return i
 
-    def spread(self, begin: List[int], left: Set[int]) -> None:
+    def spread(self, begin: Iterable[int], left: Set[int]) -> None:
         """Follow references, breadth first, until nothing is left to find."""
         queue = collections.deque(begin)
         seen, objects, parents = self.seen, self.objects, self.parents
@@ -440,6 +447,7 @@ class Walk:
                     parents.append(at)
                     queue.append(i)
                     left.discard(key)
+        self.rest = queue
 
     def late(self) -> bool:
         return time.monotonic() > self.deadline
