@@ -350,7 +350,7 @@ func (f *stepFinder) around(anchors []int, from string) Steps {
 		}
 		if k := f.next(marker, a+1, until); k >= 0 {
 			begins = append(begins, k)
-		} else if until < events {
+		} else if i+1 < len(anchors) { // which may be the last event of all
 			begins = append(begins, a+1)
 		}
 	}

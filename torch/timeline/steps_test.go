@@ -57,3 +57,16 @@ func TestStepEnds(t *testing.T) {
 		}
 	}
 }
+
+// A history may end with the last allocation of an update, in a step that shares no call
+// with the one before.
+func TestStepsToTheLastEvent(t *testing.T) {
+	const (
+		first  = "torch/optim/adam.py:_init_group torch/optim/adam.py:step train.py:main"
+		second = "torch/optim/adam.py:_update torch/optim/adam.py:step train.py:main"
+	)
+	s := stepped(t, "", "train.py:load", first, "train.py:resume", second).Steps()
+	if want := []int{1, 3}; s.Begin != -1 || !slices.Equal(s.Ends, want) {
+		t.Errorf("steps begin after %d and end at %v; want -1 and %v", s.Begin, s.Ends, want)
+	}
+}
