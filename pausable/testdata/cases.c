@@ -223,11 +223,11 @@ static void ended_well(pid_t child, const char *what)
 	check(WIFEXITED(status) && !WEXITSTATUS(status), "%s: %#x", what, status);
 }
 
-static volatile int pausing;
+static int pausing; /* whether the thread goes on */
 
 static void *keep_pausing(void *none)
 {
-	while (pausing)
+	while (__atomic_load_n(&pausing, __ATOMIC_ACQUIRE))
 		check(!op_pause() && !op_resume(), "it fails");
 	return none;
 }
@@ -261,7 +261,7 @@ void forked(const char *folder)
 	ended_well(child, "a child may use it, or keeps a backup");
 	check(!pausable_set_log(folder), "there is no log");
 	pthread_t thread;
-	pausing = 1;
+	__atomic_store_n(&pausing, 1, __ATOMIC_RELEASE);
 	check(!pthread_create(&thread, NULL, keep_pausing, NULL), "no thread");
 	for (int i = 0; i < 20; i++) {
 		child = fork();
@@ -271,7 +271,7 @@ void forked(const char *folder)
 		}
 		ended_well(child, "in the middle of a pause");
 	}
-	pausing = 0;
+	__atomic_store_n(&pausing, 0, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	check(!pausable_set_log(NULL), "the log does not end");
 	same("w");
