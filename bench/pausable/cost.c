@@ -154,7 +154,8 @@ static double middle(double *x)
 	return x[ROUNDS / 2];
 }
 
-/* measured does both in turn, so that the memory of the machine is in the same state. */
+/* measured does both in turn, each time with memory that it has just written: what was written
+ * before, and other memory was mapped since, can take the processor much longer to read. */
 static void measured(size_t n, int pageable, void **block)
 {
 	double out[ROUNDS], in[ROUNDS], direct_out[ROUNDS], direct_in[ROUNDS];
@@ -165,19 +166,20 @@ static void measured(size_t n, int pageable, void **block)
 	if (cu.cuMemAddressReserve(&d.device, n, 0, 0, 0))
 		exit(1);
 	host_memory(&d, n, MAP_POPULATE);
-	for (int r = -1; r < ROUNDS; r++) { /* the first pins memory, which is kept */
-		double now[4];
-		now[0] = directly_in(&d, n);
-		now[1] = directly_out(&d, n);
-		double began = processor();
-		must(pausable_pause(NULL), "pause");
-		now[2] = rate(n, began);
-		began = processor();
+	must(pausable_pause(NULL), "pause"); /* which pins memory, and that is kept */
+	for (int r = -1; r < ROUNDS; r++) {
+		double now[4], began = processor();
 		must(pausable_resume(NULL), "resume");
 		now[3] = rate(n, began);
+		began = processor();
+		must(pausable_pause(NULL), "pause");
+		now[2] = rate(n, began);
+		now[0] = directly_in(&d, n);
+		now[1] = directly_out(&d, n);
 		if (r >= 0)
 			direct_in[r] = now[0], direct_out[r] = now[1], out[r] = now[2], in[r] = now[3];
 	}
+	must(pausable_resume(NULL), "resume");
 	munmap(d.host, n);
 	cu.cuMemAddressFree(d.device, n);
 	printf("%.2f GiB, %s, medians of %d in processor time: pause %.2f GiB/s, directly %.2f (%.0f %%); resume %.2f GiB/s, directly %.2f (%.0f %%)\n",

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
@@ -16,24 +15,11 @@ static struct block *remnants;
 static struct region everywhere, at_start;
 static __thread struct region here;
 static int started; /* at_start is set */
-static pid_t owner; /* the process that opened a region or allocated first */
 
 void table_lock(void) { pthread_mutex_lock(&lock); }
 void table_unlock(void) { pthread_mutex_unlock(&lock); }
 void turn_take(void) { pthread_mutex_lock(&turn); }
 void turn_give(void) { pthread_mutex_unlock(&turn); }
-
-int in_fork(void)
-{
-	pid_t its = __atomic_load_n(&owner, __ATOMIC_RELAXED);
-	return its && its != getpid();
-}
-
-int use_begin(void)
-{
-	pid_t now = getpid(), none = 0;
-	return !__atomic_compare_exchange_n(&owner, &none, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) && none != now;
-}
 
 struct tag *tag_first(void) { return tags; }
 

@@ -87,7 +87,7 @@ void remnants_retry(void);
 
 /* Nonzero in a child that was forked from the process that uses the device, which is asked
  * before any lock: its parent may have held one. use_begin is the same, and from its first
- * call on the process uses the device. */
+ * call on the process uses the device. (fork.c) */
 int in_fork(void);
 int use_begin(void);
 
