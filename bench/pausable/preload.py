@@ -17,7 +17,7 @@ def used():
 
 
 def main():
-    assert tms.hook_mode == "preload", tms.hook_mode
+    assert tms.hook_mode == "preload", "the library is not preloaded: HOOK_MODE=preload"
     with tms.region("weights", enable_cpu_backup=True):
         weights = torch.full((8 * MB,), 7, dtype=torch.uint8).cuda()
     before = used()

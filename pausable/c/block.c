@@ -82,6 +82,8 @@ int region_open(void)
 	return open;
 }
 
+int pausable_in_region(void) { return !in_fork() && region_open(); }
+
 /* Addresses are multiples of the device's unit, mostly 2 MiB. */
 static struct block **slot(CUdeviceptr at) { return &slots[(at * 0x9e3779b97f4a7c15ULL >> 32) & (n_slots - 1)]; }
 

@@ -73,6 +73,7 @@ PAUSABLE_API int pausable_release(void *at);
  * start (with TMS_INIT_ENABLE_CPU_BACKUP, TMS_INIT_CPU_BACKUP_BACKEND or
  * TMS_INIT_ENABLE_DISK_BACKUP). */
 PAUSABLE_API int pausable_region(const char *tag, int backup, int everywhere);
+PAUSABLE_API int pausable_in_region(void); /* whether this thread is in one, of its own or of all */
 
 /* A tag of NULL stands for all. What is paused, or resumed, already is left as it is. */
 PAUSABLE_API int pausable_pause(const char *tag);
@@ -84,6 +85,7 @@ PAUSABLE_API int pausable_resume(const char *tag);
 PAUSABLE_API const void *pausable_backup(const void *at, size_t bytes);
 
 PAUSABLE_API int pausable_set(int setting, uint64_t value);
+PAUSABLE_API uint64_t pausable_get(int setting); /* 0 for one that there is not */
 PAUSABLE_API int pausable_set_folder(const char *path); /* of backups in files: STRANDLINE_MEM_DIR, else TMS_DISK_BACKUP_DIR, TMPDIR */
 
 /* Keeps a log of pauses and resumes in a new file of a folder, which log.c describes; NULL

@@ -103,6 +103,8 @@ int pausable_set(int which, uint64_t value)
 	return PAUSABLE_OK;
 }
 
+uint64_t pausable_get(int which) { return !in_fork() && which >= 0 && which < PAUSABLE_SETTINGS ? setting(which) : 0; }
+
 int pausable_set_folder(const char *path)
 {
 	struct pausable_failure *f = (struct pausable_failure *)pausable_failure();

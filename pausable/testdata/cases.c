@@ -212,7 +212,7 @@ static int refused_in_child(void)
 		pausable_release(blocks[0].at) == PAUSABLE_FORKED && !pausable_status(text, sizeof text) && !pausable_backup(blocks[0].at, 1) &&
 		pausable_region("w", 0, 0) == PAUSABLE_FORKED && pausable_set(PAUSABLE_VERIFY, 0) == PAUSABLE_FORKED &&
 		pausable_set_folder("/") == PAUSABLE_FORKED && pausable_set_log("/") == PAUSABLE_FORKED && !pausable_note(NULL) && !pausable_note("x") &&
-		!pausable_size(blocks[0].at);
+		!pausable_size(blocks[0].at) && !pausable_in_region() && !pausable_get(PAUSABLE_PINNED_POOL);
 }
 
 static void ended_well(pid_t child, const char *what)

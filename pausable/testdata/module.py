@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import types
+import warnings
 
 torch = types.ModuleType("torch")
 settings = {}
@@ -45,7 +46,8 @@ import strandline
 sys.path.append(os.path.join(os.path.dirname(strandline.__file__), "stand_in"))
 import torch_memory_saver.utils
 
-assert torch_memory_saver.torch_memory_saver is tms and tms.enabled
+instead = torch_memory_saver.torch_memory_saver
+assert tms.enabled and instead.enabled and instead._impl is None
 assert torch_memory_saver.configure_subprocess is configure_subprocess
 assert torch_memory_saver.utils.get_binary_path_from_package("any").exists()
 
@@ -69,6 +71,17 @@ def tag(name):
 assert tms.status() == {"tags": [], "devices": []}
 tms.pause()  # nothing is there
 fails(lambda: tms.pause("w"), Failure, "no tag w")
+
+
+def shrugs(what):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        what("w")
+    assert "there is no tag w" in str(said[0].message) and said[0].filename == __file__, said
+
+
+shrugs(instead.pause)
+shrugs(instead.resume)
 
 # Hook modes.
 assert tms.hook_mode == "torch"
@@ -216,6 +229,23 @@ for own, threads, found in ((False, False, "t"), (True, False, "default"), (True
     assert not began and not used
     assert tag(found)["blocks"] == 1
     lib.pausable_free(at, 1, 0, None)
+
+# Under the other name it is the same memory, with what programs take for granted there.
+assert instead.status() == tms.status()
+shrugs(instead.pause)
+inside = instead._impl._binary_wrapper.cdll
+assert not inside.tms_get_interesting_region()
+with tms.region("t"):
+    assert inside.tms_get_interesting_region()
+    for on in (False, False, True, True):
+        inside.tms_set_interesting_region(on)
+        assert inside.tms_get_interesting_region() == on
+assert not inside.tms_get_interesting_region()
+instead.retain_cpu_backup = True
+assert tms.retain_cpu_backup is True
+tms.set(retain=False, margin=5)
+assert instead.retain_cpu_backup is False and instead.memory_margin_bytes == 5
+tms.set(margin=0)
 
 for at, _ in want.values():
     lib.pausable_free(at, SIZE, 0, None)

@@ -31,7 +31,7 @@ from . import _pausing
 __all__ = ["Failure", "NotEnoughMemory", "MemorySaver", "configure_subprocess", "torch_memory_saver"]
 
 _BACKUPS = {"none": 0, "pinned": 1, "pageable": 2, "mmap": 2, "file": 3}
-_DEVICE_MEMORY = 1
+_DEVICE_MEMORY, _ARGUMENT = 1, 4
 _MARGIN, _PINNED_POOL, _VERIFY, _RETAIN = 0, 1, 2, 5
 
 
@@ -90,6 +90,8 @@ def _load(mode: str) -> Any:
     lib.pausable_region.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
     lib.pausable_pause.argtypes = lib.pausable_resume.argtypes = lib.pausable_set_folder.argtypes = [ctypes.c_char_p]
     lib.pausable_set.argtypes = [ctypes.c_int, ctypes.c_uint64]
+    lib.pausable_get.argtypes = [ctypes.c_int]
+    lib.pausable_get.restype = ctypes.c_uint64
     lib.pausable_status.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     lib.pausable_set_log.argtypes = lib.pausable_note.argtypes = [ctypes.c_char_p]
     lib.pausable_size.argtypes = [ctypes.c_void_p]
@@ -250,9 +252,18 @@ class MemorySaver:
         dropped.clear()
 
     def _set_regions(self, own: List[Tuple[bytes, int]]) -> None:
+        if getattr(self._local, "suspended", False):
+            own = [(b"", 0)]
         for everywhere, open_ in enumerate((own, self._regions)):
             name, kind = open_[-1] if open_ else (None, 0)
             self._check(self._lib.pausable_region(name, kind, everywhere))
+
+    def _suspend(self, on: bool) -> None:
+        """Makes what this thread allocates ordinary memory, if it is in a region, or goes on with that region."""
+        with self._lock:
+            if not on or self._lib.pausable_in_region():
+                self._local.suspended = on
+            self._set_regions(getattr(self._local, "regions", []))
 
     def _pool(self, torch: Any, tag: str, kind: int) -> Any:
         """The pool of a tag. Without its own, a region would get memory that PyTorch took before it."""
@@ -319,13 +330,19 @@ class MemorySaver:
     def _operate(self, name: str, tag: Optional[str]) -> None:
         if self.hook_mode == "preload":  # there may have been a region from the start
             self._ready(_torch())
+        kind = 0
         if self._lib is not None:
             self._note()
             kind = getattr(self._lib, name)(None if tag is None else tag.encode())
-            self._check(kind)
+        if tag is not None and (self._lib is None or kind == _ARGUMENT):
+            self._unknown(tag)
+            return
+        self._check(kind)
+        if self._lib is not None:
             self._note()
-        elif tag is not None:
-            raise Failure(f"there is no tag {tag}")
+
+    def _unknown(self, tag: str) -> None:
+        raise Failure(f"there is no tag {tag}")
 
     def _note(self) -> None:
         """Notes in the log, if there is one, what PyTorch has besides pausable memory."""
@@ -362,14 +379,14 @@ class MemorySaver:
     # Backups, settings, figures
 
     def get_cpu_backup(self, tensor: Any, zero_copy: bool = False) -> Any:
-        """The contents of a paused tensor, on the host. With zero_copy it is valid until the tensor is resumed.
-        Where backups are retained, there are also those of the last pause."""
+        """The contents of a paused tensor, on the host; None where there is no backup in its memory. With zero_copy
+        it is valid until the tensor is resumed. Where backups are retained, there are also those of the last pause."""
         torch: Any = _torch()
 
         size = tensor.untyped_storage().nbytes()
         at = self._lib and size and self._lib.pausable_backup(tensor.untyped_storage().data_ptr(), size)
         if not at:
-            raise Failure("there is no backup of this tensor in the host's memory: it is not paused, or has none")
+            return None
         data = torch.frombuffer((ctypes.c_char * size).from_address(at), dtype=torch.uint8)
         out = torch.empty(0, dtype=tensor.dtype).set_(data.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride())
         return out if zero_copy else out.clone()
@@ -390,22 +407,19 @@ class MemorySaver:
             if value is not None:
                 self._check(self._loaded().pausable_set(setting, int(value)))
 
-    def _write_only(self) -> int:
-        raise AttributeError("this can be set, and not read")
-
     @property
     def memory_margin_bytes(self) -> int:
-        """Bytes of a device that stay free; it can only be set."""
-        return self._write_only()
+        """Bytes of a device that stay free."""
+        return int(self._loaded().pausable_get(_MARGIN))
 
     @memory_margin_bytes.setter
     def memory_margin_bytes(self, n: int) -> None:
         self.set(margin=n)
 
     @property
-    def retain_cpu_backup(self) -> int:
-        """Whether blocks keep the memory of their backups; it can only be set."""
-        return self._write_only()
+    def retain_cpu_backup(self) -> bool:
+        """Whether blocks keep the memory of their backups."""
+        return bool(self._loaded().pausable_get(_RETAIN))
 
     @retain_cpu_backup.setter
     def retain_cpu_backup(self, on: bool) -> None:
@@ -459,9 +473,10 @@ def _torch() -> Any:
 def _kind(cpu: bool, disk: bool, backend: Optional[str]) -> int:
     if cpu and disk:
         raise ValueError("a backup is either in the memory of the host or in a file")
-    if backend not in (None, "pinned", "mmap"):
+    backend = backend or os.environ.get("TMS_INIT_CPU_BACKUP_BACKEND") or "pinned"
+    if backend not in ("pinned", "mmap"):
         raise ValueError(f"there is no backend {backend!r} of backups: pinned, or mmap")
-    return _BACKUPS["file" if disk else (backend or "pinned") if cpu else "none"]
+    return _BACKUPS["file" if disk else backend if cpu else "none"]
 
 
 def _name(tag: str) -> bytes:
