@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,6 +80,17 @@ func writeModule(dir, root string) error {
 		}
 		return os.WriteFile(filepath.Join(dir, name), data, 0o644)
 	})
+}
+
+// InModule reports whether a source file is one of the Python module that processes
+// load, wherever that was written to. What such a file allocates is not the program's.
+func InModule(file string) bool {
+	dir, name := path.Split(filepath.ToSlash(file))
+	if path.Base(dir) != "strandline" {
+		return false
+	}
+	_, err := fs.Stat(module, path.Join("python/strandline", name))
+	return name != "" && err == nil
 }
 
 // A Session is the recording of one command: the folder that snapshots go to, and

@@ -155,7 +155,7 @@ func (j *judging) unnamed(f *finding.Finding) string {
 func (j *judging) heap(pid int) string {
 	for i := range j.run.traced.Findings {
 		g := &j.run.traced.Findings[i]
-		if q := pidOf(g.Process); g.Kind == finding.HeapLeak && g.Site != nil && (q == pid || pid == 0 || q == 0) {
+		if q := pidOf(g.Process); g.Kind == finding.HeapLeak && g.Site != nil && !looks(g) && (q == pid || pid == 0 || q == 0) {
 			return fmt.Sprintf(". It grew most by what is allocated %s, which need not be what stays", at(*g.Site))
 		}
 	}
@@ -234,7 +234,7 @@ func byCalls(f *finding.Finding, doc *report.Trace) bool {
 	for i := range doc.Findings {
 		g := &doc.Findings[i]
 		e, ok := g.Evidence.(*finding.CallGrowthEvidence)
-		if !ok || g.Site == nil || g.Severity == finding.Info || !exact(g.Kind, e, doc.Stacks) || float64(e.ResidentBytes) < most*float64(e.RSSGrowthBytes) {
+		if !ok || g.Site == nil || g.Severity == finding.Info || looks(g) || !exact(g.Kind, e, doc.Stacks) || float64(e.ResidentBytes) < most*float64(e.RSSGrowthBytes) {
 			continue
 		}
 		if a, b := pidOf(f.Process), pidOf(g.Process); a != b && a > 0 && b > 0 {
@@ -254,6 +254,12 @@ func byCalls(f *finding.Finding, doc *report.Trace) bool {
 		return true
 	}
 	return false
+}
+
+// looks reports whether the memory of a finding was taken while the module in the process
+// looked for lines: in a handler of a signal, above whatever the program did just then.
+func looks(f *finding.Finding) bool {
+	return slices.ContainsFunc(f.Stack, func(f finding.Frame) bool { return record.InModule(f.File) })
 }
 
 // exact reports whether the calls behind a finding are each one allocation of the

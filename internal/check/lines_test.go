@@ -97,4 +97,10 @@ func TestLinesNotNamed(t *testing.T) {
 	if d := heap[0].Detail; len(d) != 1 || !strings.HasSuffix(d[0], "It grew most by what is allocated in load (train), which need not be what stays") || heap[0].Site != nil {
 		t.Errorf("%q at %v", d, heap[0].Site)
 	}
+	j.run.traced.Findings[0].Stack = []finding.Frame{{File: "/tmp/strandline-1/strandline/_growing.py", Function: "sizes", Line: 185}, {File: "/app/train", Function: "load"}}
+	looked := []finding.Finding{*leaking()}
+	j.lines(looked)
+	if d := looked[0].Detail; len(d) != 1 || strings.Contains(d[0], "grew most") {
+		t.Errorf("what strandline itself allocates is named: %q", d)
+	}
 }
