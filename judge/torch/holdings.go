@@ -97,11 +97,8 @@ type use struct {
 	places []purpose.Place // most bytes first
 }
 
-// notFreed names memory that may go when its step ends, or may stay.
-const notFreed = "not yet freed"
-
 // unknown reports whether the purpose is not known.
-func (u *use) unknown() bool { return u.name == notFreed || u.name == purpose.Unknown.Words() }
+func (u *use) unknown() bool { return u.name == purpose.NotFreed || u.name == purpose.Unknown.Words() }
 
 // uses are the purposes of a moment, most bytes first. Leaked memory is a use of its own.
 func (h holdings) uses() (out []use) {
@@ -112,7 +109,7 @@ func (h holdings) uses() (out []use) {
 		case x.leaked:
 			name = "leaked"
 		case x.pending():
-			name = notFreed
+			name = purpose.NotFreed
 		}
 		i, ok := index[name]
 		if !ok {

@@ -86,7 +86,7 @@ func TestNotFreed(t *testing.T) {
 		}
 		const pins = 900 << 20
 		end := f.Evidence.(*finding.PeakEvidence).AtEnd.ByPurpose
-		if end[purpose.Unknown.String()] != pins || len(end) != 1 || f.Confidence != 0 || !strings.Contains(f.Title, notFreed) {
+		if end[purpose.Unknown.String()] != pins || len(end) != 1 || f.Confidence != 0 || !strings.Contains(f.Title, purpose.NotFreed) {
 			t.Errorf("%v sure: %s; at the end %v", f.Confidence, f.Title, end)
 		}
 	}
@@ -101,7 +101,7 @@ func TestPeakBeforeHistory(t *testing.T) {
 				continue
 			}
 			text := strings.Join(f.Detail, "\n")
-			if strings.Contains(text, "when the history began") != before || strings.Contains(f.Title, purpose.Unknown.Words()) != before || strings.Contains(f.Title, notFreed) {
+			if strings.Contains(text, "when the history began") != before || strings.Contains(f.Title, purpose.Unknown.Words()) != before || strings.Contains(f.Title, purpose.NotFreed) {
 				t.Errorf("%s: %s\n%s", file, f.Title, text)
 			}
 		}

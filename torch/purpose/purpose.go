@@ -57,6 +57,9 @@ var words = map[Purpose]string{
 	Optimizer: "optimizer state", KVCache: "KV cache", Communication: "communication buffers", Unknown: "of unknown purpose",
 }
 
+// NotFreed names memory of unknown purpose that may go when its step ends, or may stay.
+const NotFreed = "not yet freed"
+
 // Words returns the printed name of a purpose.
 func (p Purpose) Words() string {
 	if w, ok := words[p]; ok {
@@ -231,16 +234,19 @@ func (p *Place) before(q *Place) bool {
 }
 
 // Each names every allocation of a device's history by one purpose: the one that
-// it has at the peak, if it lives then, else the one that it has when it is made.
+// it has at the peak, if it lives then, else at the end, else when it is made.
 func Each(t *timeline.Timeline) []Purpose {
 	j := newJudge(t, t.Trace.Len())
 	atPeak, peak := j.atPeak(), t.PeakRequested.Event
 	out := make([]Purpose, len(t.Allocs))
 	for i := range out {
-		if birth := t.Birth(i); birth > peak || j.gone(i, peak+1) {
-			out[i] = j.at(i, birth)
-		} else {
+		switch birth := t.Birth(i); {
+		case birth <= peak && !j.gone(i, peak+1):
 			out[i] = atPeak.name(i, peak)
+		case !j.gone(i, j.events):
+			out[i] = j.at(i, j.events-1)
+		default:
+			out[i] = j.at(i, birth)
 		}
 	}
 	return out

@@ -256,6 +256,22 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestEach compares the purposes of allocations that are made after the peak and never
+// freed with those of the end.
+func TestEach(t *testing.T) {
+	line := lineOf(join(setup, trained, trained[:5], []step{made("spike", 90000, "forward"), freed("spike", "forward"), made("kept", 700, "forward")}, trained[5:]))
+	end := Of(line).End.By
+	var later Sums
+	for i, p := range Each(line) {
+		if line.Birth(i) > line.PeakRequested.Event && line.Death(i) == timeline.Never {
+			later[p] += line.Size(i)
+		}
+	}
+	if later[Other] != 700 || later[Other] != end[Other] || later[Activations] != 0 {
+		t.Errorf("%v, at the end %v", later.Map(), end.Map())
+	}
+}
+
 // TestSums shows that a moment's sums and places are its bytes.
 func TestSums(t *testing.T) {
 	m := Of(lineOf(join(setup, trained))).Peak

@@ -134,7 +134,7 @@ func newGrouper(h *History, g Grouping) (*grouper, error) {
 		purposes := purpose.Each(h.Timeline)
 		x.of = func(i int) int32 {
 			name, words := h.Purpose(i, purposes[i]), purposes[i].Words()
-			if name != purposes[i].String() { // it has leaked
+			if name != purposes[i].String() { // kept, and named for that
 				words = name
 			}
 			return x.labeled(name, words)

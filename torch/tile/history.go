@@ -82,10 +82,18 @@ func (h *History) Measured(sizes []int64) *History {
 func (h *History) SetLeaking(sites map[stack.Site]bool) { h.leaking.Store(&sites) }
 
 // Purpose is what allocation i is for if it was made for p: "leaked" if a site that leaks
-// keeps it. What a pass in progress needs is still to be freed.
+// keeps it, "not yet freed" if nothing but its end would show what it is for. What a pass
+// in progress needs is still to be freed.
 func (h *History) Purpose(i int, p purpose.Purpose) string {
-	if sites := h.leaking.Load(); sites != nil && p != purpose.Activations && h.FateOf(i) == Kept && (*sites)[h.Snap.Stacks.Site(h.Stack(i))] {
+	if h.FateOf(i) != Kept {
+		return p.String()
+	}
+	site := h.Snap.Stacks.Site(h.Stack(i))
+	switch sites := h.leaking.Load(); {
+	case sites != nil && p != purpose.Activations && (*sites)[site]:
 		return "leaked"
+	case p == purpose.Unknown && !h.Before(i) && site != (stack.Site{}):
+		return purpose.NotFreed
 	}
 	return p.String()
 }

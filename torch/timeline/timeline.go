@@ -257,17 +257,21 @@ func (w *walker) end(d snapshot.Device) {
 		copy(t.Allocs[n:], t.Allocs[:len(t.Allocs)-n])
 		copy(t.Allocs, w.early)
 	}
-	t.fault(w.onLive, "allocations at an address in use")
-	t.fault(size, "blocks of another size than was allocated")
+	t.fault(w.onLive, "allocation", "at an address in use")
+	t.fault(size, "block", "of another size than was allocated")
 	if missing.n > 0 && s.Partial == nil && len(d.Segments) > 0 {
-		t.Faults = append(t.Faults, fmt.Sprintf("%s allocations of device %d are neither freed in the history nor in a segment",
-			units.Count(int64(missing.n)), t.Device))
+		are := "are"
+		if missing.n == 1 {
+			are = "is"
+		}
+		t.Faults = append(t.Faults, fmt.Sprintf("%s of device %d %s neither freed in the history nor in a segment",
+			units.Plural(int64(missing.n), "allocation"), t.Device, are))
 	}
 }
 
-func (t *Timeline) fault(f faults, what string) {
+func (t *Timeline) fault(f faults, one, what string) {
 	if f.n > 0 {
-		t.Faults = append(t.Faults, fmt.Sprintf("%s %s on device %d, first: %s", units.Count(int64(f.n)), what, t.Device, f.first))
+		t.Faults = append(t.Faults, fmt.Sprintf("%s %s on device %d, first: %s", units.Plural(int64(f.n), one), what, t.Device, f.first))
 	}
 }
 
