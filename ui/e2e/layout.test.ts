@@ -35,7 +35,31 @@ scenario("nothing overlaps or scrolls sideways at 900 pixels, whatever the view"
   }
 }, { width: 900 });
 
+for (const width of [1101, 1400]) {
+  scenario(`the runs of What if can be removed without scrolling at ${width} pixels`, [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+    await tab.until("document.querySelector('.runs [data-key^=\"drop \"]')");
+    assert.deepEqual(await tab.eval("(e => [e.scrollWidth, document.querySelector('.runs td.good').textContent])(document.querySelector('.runs'))"), [await tab.eval("document.querySelector('.runs').clientWidth"), "fits"]);
+  }, { width, fragment: "#v=whatif" });
+}
+
 const graph = ["iter-20.pickle","iter-40.pickle","iter-60.pickle"].map((n) => example(`autograd-graph/${n}`));
+
+scenario("what to do is whole in a narrow strip, and the pin of single allocations is at their middle", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+  await tab.until("document.querySelector('#verdict [data-key=remedy]')");
+  await tab.until("document.querySelector('#rail .pin.warning')");
+  assert.deepEqual(await tab.eval("[...document.querySelectorAll('#verdict .lines')].filter(e => e.scrollHeight > e.clientHeight + 1).map(e => e.textContent)"), []);
+  const [others, todo, pin, all] = await tab.eval<DOMRect[]>("['#verdict [data-key=\"more findings\"]', '#verdict [data-key=remedy]', '#rail .pin.warning', '#rail [data-figure=gutter-kept]'].map(s => document.querySelector(s).getBoundingClientRect().toJSON())");
+  assert.ok(others!.top >= todo!.top && others!.bottom <= todo!.bottom, "the other findings take no line of their own");
+  assert.ok(pin!.top > all!.top && pin!.top < all!.top + 60, `${pin!.top}, what is kept ends at ${all!.top}`);
+}, { width: 900 });
+
+scenario("a link to a view that one file does not have opens the timeline, in its whole width", [last], async ({ tab }) => {
+  const { room } = await tab.eval<{ room: number }>("({ room: document.querySelector('#rail canvas').width })");
+  await tab.eval("location.hash = '#v=compare'");
+  await tab.until("strandline.state().view === 'timeline'");
+  await tab.settled();
+  assert.equal(await tab.eval("document.querySelector('#rail canvas').width"), room);
+});
 
 scenario("what to do is whole in the strip, and the finding of the peak's lines stands beside its flag", graph, async ({ tab }) => {
   await tab.until("document.querySelector('#verdict [data-key=remedy]')");

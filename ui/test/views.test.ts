@@ -116,6 +116,8 @@ test("where a leak is why memory ran out, the strip advises to end it; else the 
   assert.deepEqual(toDo([f("oom", [tried, code("less")], { evidence: { leaks } }), leak]), { text: "X=1: grow", of: 0 });
   assert.deepEqual(toDo([f("oom", [code("first fix the leak"), tried], { evidence: { leaks }, process: "rank 1" }), f("leak", [code("of another rank")], { site, process: "rank 2" })]), { text: "X=1: grow", of: 0 });
   assert.deepEqual(toDo([f("growth", []), leak]), { text: "drop it", of: 1 });
+  assert.equal(toDo([f("peak", []), f("fragmentation", [code("of another device")], { device: 1 })]), null);
+  assert.deepEqual(toDo([f("peak", [], { device: null }), f("history", [code("record more")])]), { text: "record more", of: 1 });
   assert.equal(toDo([]), null);
 });
 

@@ -25,7 +25,7 @@ export class HeapInspector {
     const { top } = this.events;
     fill(
       byId("inspector"),
-      sums(heap),
+      sums(heap, this.page.device?.events ?? 0),
       segment === null ? [] : this.pinned(heap, segment),
       heap.strands.length ? this.strands(heap) : [],
       this.takers(heap),
@@ -104,10 +104,10 @@ export class HeapInspector {
   }
 }
 
-function sums(heap: Heap): Node[] {
+function sums(heap: Heap, events: number): Node[] {
   const line = (name: string, v: number, id: string): Node[] => row(name, bytes(v), v, id);
   return [
-    h("h2", {}, "after the cursor's event"),
+    h("h2", {}, events ? "after the cursor's event" : "at the snapshot"),
     h(
       "dl",
       {},

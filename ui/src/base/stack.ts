@@ -30,7 +30,7 @@ export function stackList(frames: AnyFrame[] | null | undefined, none: string): 
     h("li", { class: own ? "own" : undefined, title: `${f.file}:${f.line}` }, h("span", { class: "where" }, f.line > 0 ? `${base(f.file)}:${f.line}` : base(f.file)), ` ${f.function}`, f.file.includes("/") ? h("div", { class: "path" }, f.file) : null);
   const list = h("ol", { class: "stack" });
   for (const run of fold(frames)) {
-    if (run.own || run.frames.length < 3) {
+    if (run.own || run.frames.length < 2) {
       for (const f of run.frames) list.append(line(f, run.own));
       continue;
     }

@@ -170,7 +170,7 @@ export class Compare {
     return [
       { name: "growth per file", of: a, show: (r) => (a(r) === 0 ? "–" : delta(a(r))), bytes: true },
       { name: "survivors", of: (r) => r.site.survivors, show: (r) => (r.site.survivors ? count(r.site.survivors) : "–"), wide: true },
-      { name: "allocations", of: allocations, show: (r) => count(allocations(r)), wide: true },
+      { name: "allocations", of: allocations, show: (r) => (allocations(r) ? count(allocations(r)) : "–"), wide: true },
     ];
   }
 }

@@ -183,13 +183,19 @@ export class Strips {
     ctx.putImageData(image, Math.round(l.left * ratio), Math.round(at * ratio));
     ctx.fillStyle = css(c.hair);
     ctx.fillRect(l.left, at + l.rowHigh, l.room, 1);
+    if (s.device.events === 0) {
+      ctx.fillStyle = css(c.muted);
+      ctx.textAlign = "left";
+      write(ctx, "no history, only the state at the snapshot", l.left + 8, at + l.rowHigh - 12);
+    }
     this.reserved(ctx, rs, l, c, high);
     this.survivors(ctx, i, l, c, high);
     ctx.textAlign = "right";
     ctx.fillStyle = css(c.muted);
-    for (const b of frame.gridAt) if (Math.abs(high(b) - (at + l.rowHigh / 2)) > 13) write(ctx, byteTick(b), l.left - 6, high(b));
+    for (const b of frame.gridAt) write(ctx, byteTick(b), l.left - 6, high(b));
     ctx.fillStyle = css(c.ink);
-    write(ctx, inMiddle(ctx, short(l.names[i]!, l.names), l.left - 16), l.left - 8, at + l.rowHigh / 2);
+    const near = frame.gridAt.map(high).find((y) => Math.abs(y - (at + l.rowHigh / 2)) < 13);
+    write(ctx, inMiddle(ctx, short(l.names[i]!, l.names), l.left - 16), l.left - 8, near === undefined ? at + l.rowHigh / 2 : near + 13);
     ctx.textAlign = "left";
     const figures: [string, string][] = [["peak", bytes(s.device.peak?.bytes ?? 0)], ["kept", bytes(s.device.kept)]];
     if (i > 0 && !this.shown()!.apart) figures.push(["", delta(s.device.kept - this.strips[i - 1]!.device.kept)]);

@@ -6,7 +6,7 @@ import { base, bytes, count } from "../base/format.ts";
 import { purposes } from "../base/names.ts";
 import { stackList } from "../base/stack.ts";
 import type { Judgment } from "./wire.ts";
-import { evidenceName, holders, holderWords, kindName, marked } from "./words.ts";
+import { evidenceName, evidenceWords, holders, holderWords, kindName, marked } from "./words.ts";
 
 const severities = { problem: "problem", warning: "warning", info: "note" };
 
@@ -35,7 +35,7 @@ export function findingList<F extends Judgment>(findings: F[], chosen: number, g
 const placeOf = (s: { file: string | null; line: number | null; function: string | null }): string => `${base(s.file ?? "")}${s.line ? `:${s.line}` : ""} ${s.function}`;
 
 /** All of a finding, with what can be done about it on the page. */
-export function article(f: Judgment, acts: (Node | null)[], act: (setting: string) => Node | null): HTMLElement {
+export function article(f: Judgment, acts: (Node | null)[], act: (setting: string) => Node | null, words = evidenceWords): HTMLElement {
   return h(
     "article",
     { tabindex: "0", "aria-label": "Finding" },
@@ -47,7 +47,7 @@ export function article(f: Judgment, acts: (Node | null)[], act: (setting: strin
     keptBy(f),
     f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x, n) => ({ ...x, origin: f.origins?.[n] })), "")] : null,
     f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? placeOf(s) : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
-    f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence)] : null,
+    f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence, words)] : null,
     f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
   );
 }
@@ -59,7 +59,7 @@ function keptBy(f: Judgment): Node[] {
   return [h("h3", {}, "kept by"), h("dl", {}, held.slice(0, 8).map((x) => [h("dt", {}, `${Math.round(100 * x.share)} %`), h("dd", {}, h("span", { class: "mono" }, x.path), h("span", { class: "muted" }, ` ${holderWords(x)}`))]))];
 }
 
-function evidence(e: Record<string, unknown>): HTMLElement {
+function evidence(e: Record<string, unknown>, words: Record<string, string>): HTMLElement {
   const rows: Node[] = [];
   const show = (name: string, v: unknown): string => {
     if (typeof v === "number") return /bytes/.test(name) ? bytes(v) : Number.isInteger(v) ? count(v) : String(Number(v.toPrecision(3)));
@@ -72,7 +72,7 @@ function evidence(e: Record<string, unknown>): HTMLElement {
     const parts = typeof v === "object" && !Array.isArray(v) ? Object.entries(v) : null;
     if (parts?.some(([, x]) => typeof x !== "number")) continue;
     const values = parts ? parts.sort((a, b) => b[1] - a[1]).map(([k, x]) => `${bytes(x)} ${purposes[k] ?? k}`) : show(name, v).split(", ");
-    if (name === "by_purpose" || !parts) rows.push(h("dt", {}, evidenceName(name)), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
+    if (name === "by_purpose" || !parts) rows.push(h("dt", {}, evidenceName(name, words)), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
   }
   return h("dl", {}, rows);
 }

@@ -32,17 +32,25 @@ function remedyFirst({ remedies }: Judgment): string | undefined {
 /** What to do first, and the finding that says so: where a leak is why memory ran out, what that finding advises, since a setting only puts it off. */
 export function toDo(findings: Judgment[]): { text: string; of: number } | null {
   const [worst] = findings;
-  const leaks = (worst?.kind === "oom" ? worst.evidence?.leaks : undefined) as FindingPlace[] | undefined;
-  const [first] = worst?.remedies ?? [];
+  if (!worst) return null;
+  const leaks = (worst.kind === "oom" ? worst.evidence?.leaks : undefined) as FindingPlace[] | undefined;
+  const [first] = worst.remedies ?? [];
   if (leaks?.length && first?.kind === "code" && !first.setting) {
     const most = leaks.reduce((a, b) => (b.bytes > a.bytes ? b : a));
     const at = (x: FindingSite | null): boolean => x?.file === most.file && x.line === most.line && x.function === most.function;
-    const of = findings.findIndex((f) => f !== worst && f.process === worst!.process && f.remedies?.length && (at(f.site) || f.sites?.some(at)));
+    const of = findings.findIndex((f) => f !== worst && f.process === worst.process && f.remedies?.length && (at(f.site) || f.sites?.some(at)));
     if (of > 0) return { text: findings[of]!.remedies![0]!.text, of };
   }
-  const of = findings.findIndex((f) => f.remedies?.length);
+  // What helps another device or process is not what to do about this one.
+  const of = findings.findIndex((f) => f.remedies?.length && f.process === worst.process && (f.device ?? worst.device) === (worst.device ?? f.device));
   const text = findings[of] && remedyFirst(findings[of]);
   return text ? { text, of } : null;
+}
+
+/** What a remedy is good for. */
+function purposeOf({ kind, severity }: Judgment): string {
+  if (kind === "history" || kind === "growth") return "to judge growth: ";
+  return severity === "info" ? "if memory is short: " : "to do: ";
 }
 
 /** Draws the strip; go is called with the finding that is chosen. What has not been judged is not shown. */
@@ -56,6 +64,7 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
   const who = [worst.process, many && worst.device !== null ? `device ${worst.device}` : ""].filter(Boolean).join(", ");
   const others = findings.length - 1;
   const todo = toDo(findings);
+  const record = worst.severity === "info" ? findings.findIndex((f) => f.kind === "history" && f.remedies?.length) : -1;
   const said = (text: string): boolean => worst.title.includes(text);
   fill(
     root,
@@ -64,8 +73,13 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
     worst.bytes && !said(bytes(worst.bytes)) ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
     where && !said(where) ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,
     who ? h("span", {}, who) : null,
-    todo ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: todo.text.replaceAll("`", ""), onclick: () => go(todo.of) }, h("span", { class: "lines" }, h("b", {}, "to do: "), marked(todo.text))) : null,
     worst.severity === "info" && judged[verdict] ? h("span", { "data-key": "judged" }, judged[verdict]) : null,
-    others > 0 ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => go(1) }, plural(others, "other finding")) : null,
+    h(
+      "span",
+      { class: "rest" },
+      todo ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: todo.text.replaceAll("`", ""), onclick: () => go(todo.of) }, h("span", { class: "lines" }, h("b", {}, purposeOf(findings[todo.of]!)), marked(todo.text))) : null,
+      record > 0 && record !== todo?.of ? h("button", { type: "button", class: "link", "data-key": "record", onclick: () => go(record) }, "how to record more") : null,
+      others > 0 ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => go(1) }, plural(others, "other finding")) : null,
+    ),
   );
 }

@@ -64,7 +64,7 @@ export function kindBefore({ kind, title }: { kind: string; title: string }): st
 }
 
 /** A key of evidence in words. */
-export const evidenceName = (key: string): string => evidenceWords[key] ?? key.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ");
+export const evidenceName = (key: string, words: Record<string, string>): string => words[key] ?? key.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ");
 
 /** What keeps tensors alive, as evidence.held_by has it. */
 export interface Holder {

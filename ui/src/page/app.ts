@@ -355,7 +355,7 @@ const keyTable = (): Key[] => [
   { keys: ["z"], show: "z", does: "the pinned site alone, or all again", act: () => solo() },
   ...(link.saved ? [] : asked()),
   { keys: ["x"], show: "x", does: "events or time", act: () => void rail.switchX() },
-  { keys: ["y"], show: "y", does: "byte axis: reserved, live, visible range", act: () => store.set({ y: ys[(ys.indexOf(page.s.y as "active") + 1) % 3]! }, true) },
+  { keys: ["y"], show: "y", does: "byte axis: reserved, requested, visible range", act: () => store.set({ y: ys[(ys.indexOf(page.s.y as "active") + 1) % 3]! }, true) },
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
   { keys: ["t"], show: "t", does: "the picture as a table (timeline)", act: () => page.s.view === "timeline" && parts.timeline.toggleTable() },
@@ -446,9 +446,15 @@ for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => 
 
 // ---- all together
 
+/** Turns to the timeline where a link names a view that these files do not have. */
+function elsewhere(v: View): boolean {
+  const lacks = !!page.session && !tabs().includes(v);
+  if (lacks) store.set({ view: "timeline" });
+  return lacks;
+}
+
 function draw(): void {
-  if (!tabs().includes(page.s.view) && page.session) return store.set({ view: "timeline" });
-  parts[page.s.view].update();
+  if (!elsewhere(page.s.view)) parts[page.s.view].update();
 }
 
 let shown: View = page.s.view;
@@ -478,6 +484,7 @@ page.on((what) => {
 });
 
 store.on((now, before) => {
+  if (elsewhere(now.view)) return;
   page.load();
   if (bannerText && bannerText === refusal && (now.view !== before.view || now.g !== before.g || now.solo !== before.solo || now.alloc !== before.alloc || now.k !== before.k || now.f !== before.f)) banner("");
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();

@@ -10,6 +10,7 @@ import type { Part } from "./wire.ts";
 const slots: Record<string, number> = {
   weights: 0, "KV cache": 2, activations: 4, "CUDA graphs": 3, "non-torch": 6,
   parameters: 0, gradients: 3, "optimizer states": 5, "master weights": 7, "logits and loss": 1, "gathered parameters": 2,
+  "block at work": 8, "lm_head's gradient": 9, "embedding's gradient": 9, "optimizer temporaries": 6,
   "trainer weights": 0, optimizer: 5, "training activations": 4, "trainer's cache": 8, "log-prob pass": 1, "rollout weights": 7,
   "rollout KV cache": 2, "rollout graphs": 9, "rollout activations": 4, "sync buffers": 1, "contexts and NCCL": 6,
 };
@@ -70,6 +71,6 @@ export function barTable(parts: Part[], total: number, caption: string): HTMLEle
         ),
       ),
     ),
-    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "axis" }, h("div", {}, lines.filter((t) => Math.abs(t - total) / most > 0.14).map((t) => box("", { left: t / most }, bytes(t))), box("end", { left: total / most }, bytes(total)))))),
+    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "axis" }, h("div", {}, lines.map((t) => ({ t, away: Math.abs(t - total) / most })).filter((x) => x.away > 0.08).map(({ t, away }) => box(away > 0.16 ? "" : "close", { left: t / most }, bytes(t))), box("end", { left: total / most }, bytes(total)))))),
   );
 }

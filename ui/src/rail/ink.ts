@@ -64,11 +64,12 @@ function empty(scene: Scene): void {
     parts.push(`${phase}: ${bytes(file.read)}${of}${file.events === null ? "" : `, ${plural(file.events, "event")}`}`);
     if (file.size) parts.push(h("progress", { max: file.size, value: file.read, "aria-label": "read" }));
   } else {
+    const small = scene.layout.height < 100;
     parts.push(
       device.end.reserved > 0
-        ? `This file has no history: it holds the segments and blocks at one moment (${bytes(device.end.reserved)} reserved), but no events. The history was not recorded.`
+        ? `This file has no history: it holds the segments and blocks at one moment (${bytes(device.end.reserved)} reserved), but no events, since the history was not recorded.${small ? "" : " Allocator shows them."}`
         : "This file holds neither history nor segments: nothing was allocated on this device, or recording was never switched on.",
-      h("pre", {}, "torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n…\ntorch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"),
+      small ? "" : h("pre", {}, "torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n…\ntorch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"),
     );
   }
   const el = h("div", { class: "empty" }, h("div", {}, ...parts));

@@ -153,11 +153,16 @@ export function drawFindings(scene: Scene, peak: Taken | null): void {
       if (at !== undefined) x = left + scene.px(at) - 27;
     } else if (last && w.g === page.s.g && l.height > 100) {
       // Until the tiles of another file are there, what is drawn may have bands that this one lacks.
-      const of = stack.filter((d) => d.bands === 1 && bands!.bands[d.band] && w.keys[0] === page.bandGroup(bands!.bands[d.band]!).key);
-      const most = of.reduce((a, d) => (d.bytes > (a?.bytes ?? 0) ? d : a), of[0]);
-      if (most) {
+      const bounds = new Map<number, [number, number]>(); // by band, which may be drawn in parts
+      for (const d of stack) {
+        if (d.bands > 1 || !bands!.bands[d.band] || page.bandGroup(bands!.bands[d.band]!).key !== w.keys[0]) continue;
+        const [from, to] = bounds.get(d.band) ?? [Infinity, 0];
+        bounds.set(d.band, [Math.min(from, d.from), Math.max(to, d.from + d.bytes)]);
+      }
+      const [largest] = [...bounds.values()].sort((p, q) => q[1] - q[0] - (p[1] - p[0]));
+      if (largest) {
         x = left + (last.x1 / scene.frame.width) * l.width - 27;
-        y = l.top + l.height - ((most.from + most.bytes / 2) / scene.frame.top) * l.height - 12;
+        y = l.top + l.height - ((largest[0] + largest[1]) / 2 / scene.frame.top) * l.height - 12;
       }
     }
     if (x === undefined || x < left - 27 || x > left + l.width || y > l.top + l.height - 14) return;

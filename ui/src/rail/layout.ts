@@ -30,7 +30,8 @@ export function layoutOf(page: Page, room: number): Layout {
   const l: Layout = { width: Math.max(100, room - left - right), steps: -1, notes: -1, noteRows: 0, grows: -1, growRows: 0, top: 0, height: 64, lane: -1, map: -1, whole: 0 };
   const lanes = view === "timeline" ? placeLanes(page, l, room < 1100) : 2;
   l.top = lanes + (compact ? 14 : 18); // room for the flags of marks
-  l.height = compact ? 64 : Math.max(150, Math.min(620, Math.round(innerHeight * (runs ? 0.36 : 0.515)) - lanes - 18 - 40));
+  const empty = page.device?.events === 0; // then words stand in the picture
+  l.height = compact ? 64 : empty ? 150 : Math.max(150, Math.min(620, Math.round(innerHeight * (runs ? 0.36 : 0.515)) - lanes - 18 - 40));
   l.whole = l.top + l.height + axisHeight;
   if (runs) {
     l.lane = l.whole + 4;

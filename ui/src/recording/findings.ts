@@ -2,6 +2,7 @@
 
 import { fill, h } from "../base/dom.ts";
 import { article, findingList } from "../findings/article.ts";
+import { hostWords } from "../findings/hostwords.ts";
 import { root } from "./elements.ts";
 import { doc, layers, s, set, whole } from "./model.ts";
 import type { View } from "./state.ts";
@@ -20,7 +21,7 @@ export function findings(): void {
       "div",
       { class: "findings" },
       findingList(doc.findings, i, (n) => go(n, "findings"), () => null),
-      article({ ...f, evidence: shownEvidence(f.evidence) }, [show ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline") }, show) : null], () => null),
+      article({ ...f, evidence: shownEvidence(f.evidence) }, [show ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline") }, show) : null], () => null, hostWords),
     ),
   );
 }

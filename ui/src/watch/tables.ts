@@ -5,6 +5,7 @@ import { bytes, bytesOrDash, delta } from "../base/format.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { table, type Column, type Row } from "../base/table.ts";
 import { article, findingList } from "../findings/article.ts";
+import { hostWords } from "../findings/hostwords.ts";
 import { time } from "../recording/bands.ts";
 import { slots } from "./bands.ts";
 import { commandsOf, command } from "./commands.ts";
@@ -67,7 +68,7 @@ export function subjects(root: HTMLElement): void {
     ...(rows.some((r) => r.of.limit_bytes !== null) ? [{ name: "limit", of: (r: Line) => r.of.limit_bytes ?? 0, show: (r: Line) => bytesOrDash(r.of.limit_bytes ?? 0), bytes: true }] : []),
     { name: "seen for", of: (r) => r.of.last - r.of.first, show: (r) => time(r.of.last - r.of.first), wide: true },
     { name: "verdict", of: (r) => ranks[r.of.severity ?? ""] ?? 0, show: (r) => r.of.verdict, node: words },
-    { name: "limit reached", of: (r) => (r.of.left ? 1 : 0), show: (r) => r.of.left || "–" },
+    { name: "limit reached", of: (r) => (r.of.left ? 1 : 0), show: (r) => r.of.left || "–", wide: true },
   ];
   const list = table<Line>({
     name: names[v], rows, columns, sort: sort.column, up: sort.up, total: rows.length,
@@ -101,7 +102,7 @@ export function findings(root: HTMLElement): void {
       "div",
       { class: "findings" },
       findingList(doc.findings, i, (n) => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, win: null, range: null, ahead: null, alone: false }, true), () => null),
-      article({ ...f, trend: [], evidence: shownEvidence(f.evidence) }, [show, ...commandsOf(f).map(command)], () => null),
+      article({ ...f, trend: [], evidence: shownEvidence(f.evidence) }, [show, ...commandsOf(f).map(command)], () => null, hostWords),
     ),
   );
 }

@@ -277,7 +277,7 @@ export class WhatIf {
       const fits = x.fits === undefined ? (x.conf === null ? "–" : this.quick ? "…" : h("button", { type: "button", class: "link", "data-key": `fits ${x.conf}`, onclick: () => this.runs.want([["fits", this.params(x.conf!)]]) }, "find")) : bytes(x.fits);
       return [
         o.oom && !o.oom.recorded ? h("td", { class: "danger", "data-bytes": o.peak_reserved_bytes }, "runs out") : o.oom ? h("td", { class: "danger", "data-bytes": o.peak_reserved_bytes, title: "as it did when it was recorded" }, "runs out") : cell(bytes(o.peak_reserved_bytes), o.peak_reserved_bytes),
-        change === null ? cell("–") : cell(change === 0 ? "the same" : delta(change), change),
+        change === null ? cell("–") : recorded?.oom && !o.oom ? h("td", { class: "good", "data-bytes": change, title: "It ran out of memory when it was recorded" }, "fits") : cell(change === 0 ? "the same" : delta(change), change),
         cell(bytes(o.peak_stranded_bytes), o.peak_stranded_bytes, true),
         h("td", {}, fits),
         cell(count(o.driver_calls), undefined, true),
