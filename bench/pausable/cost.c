@@ -116,6 +116,7 @@ static void host_memory(struct directly *d, size_t n, int flags)
 	d->host = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 	if (d->host == MAP_FAILED)
 		exit(1);
+	madvise(d->host, n, MADV_HUGEPAGE); /* as the library does */
 }
 
 static void pieces(char *to, const char *from, size_t n)

@@ -12,6 +12,7 @@ static int pageable(struct block *b, struct pausable_failure *f)
 	if (at == MAP_FAILED)
 		return failed(f, PAUSABLE_HOST_MEMORY, errno, -1, "the host has no %s for a backup of tag %s: %s", SIZE(b->bytes), b->tag->name, strerror(errno));
 	madvise(at, b->bytes, MADV_DONTFORK); /* children would keep it from the host, and copy its page tables */
+	madvise(at, b->bytes, MADV_HUGEPAGE); /* to have it in small pages can take longer than to copy into it */
 	b->backup.kind = PAUSABLE_PAGEABLE;
 	b->backup.at = at;
 	b->backup.size = b->bytes;
