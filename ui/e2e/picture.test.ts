@@ -232,6 +232,7 @@ scenario("a tooltip goes when a key shows another moment, and no moment is calle
   await tab.eval("location.hash = '#k=-1'");
   await tab.until("strandline.state().k <= 0");
   await tab.settled();
+  await tab.until("/^before the first event, /.test(document.getElementById('live').textContent)"); // what is read aloud, later
   assert.doesNotMatch(await tab.eval("document.body.innerText"), /[-\u2212\u2013]1\b(?! )/);
 });
 

@@ -221,7 +221,7 @@ function follow(): void {
         page.figures.active = e.live;
         page.figures.reserved = e.reserved;
         page.notify("event");
-        announce(`event ${count(e.event)}, ${measureName[page.u]} ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
+        announce(`${e.event < 0 ? "before the first event" : `event ${count(e.event)}`}, ${measureName[page.u]} ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
       },
       () => {},
     );
