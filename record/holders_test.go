@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ type held struct {
 	}
 	Graphs []struct {
 		Path, Node  string
+		Nodes       int
 		ChainLength int `json:"chain_length"`
 		Grew        *int
 	}
@@ -268,6 +270,44 @@ for n in 20000, 5000:
 	}
 	if g := h[1].Graphs[0]; g.Path != "meter.total" || g.Node != "AddBackward0" || g.ChainLength != 25000 || g.Grew == nil || *g.Grew != 5000 {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestHoldersOfSharedGraphs counts the graph of a state that is carried over for the
+// state, not for the loss that was computed from it and has the longer chain, and that of
+// a sum for the sum.
+func TestHoldersOfSharedGraphs(t *testing.T) {
+	t.Parallel()
+	h := holders(t, program{options: Options{EverySteps: 1000}, code: `
+import strandline, torch
+from torch._tensor import Node, Tensor
+
+class State: pass
+
+state = State()
+node = Node("GruBackward0")
+for _ in range(99):
+    node = Node("GruBackward0", node)
+state.hidden = Tensor(node=node)
+loss = Tensor(node=Node("MeanBackward0", Node("PowBackward0", node)))
+
+one = Node("MulBackward0", Node("MulBackward0"))
+total = one
+for _ in range(300):
+    total = Node("AddBackward0", total)
+state.total = Tensor(node=total)
+last = Tensor(node=one)
+strandline.snapshot()
+`})
+	if len(h) != 1 {
+		t.Fatalf("%+v", h)
+	}
+	nodes := map[string]int{}
+	for _, g := range h[0].Graphs {
+		nodes[g.Path] = g.Nodes
+	}
+	if want := map[string]int{"state.hidden": 100, "loss": 2, "state.total": 302, "last": 0}; !maps.Equal(nodes, want) {
+		t.Errorf("%v, want %v", nodes, want)
 	}
 }
 

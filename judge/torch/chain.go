@@ -31,6 +31,9 @@ func growingGraphs(s *subject) (out []finding.Finding) {
 	}
 	for i := range newest.Graphs {
 		x := &newest.Graphs[i]
+		if x.Nodes < x.ChainLength { // most of it counts for another path, which keeps it as well
+			continue
+		}
 		files, lengths := chainLengths(s.process, x.Path)
 		if !grows(lengths) {
 			continue

@@ -100,8 +100,9 @@ func TestGrowingGraphs(t *testing.T) {
 			p.Files = append(p.Files, f)
 			p.About.Steps[f] = 5 * i
 			p.About.Held[f] = &compare.Held{Graphs: []compare.Holder{
-				{Path: "loss in main()", ChainLength: 7, Node: "MulBackward0"},
-				{Path: "meter.total", File: "/a/train.py", Line: 17, ChainLength: n, Node: "AddBackward0"},
+				{Path: "loss in main()", Nodes: 7, ChainLength: 7, Node: "MulBackward0"},
+				{Path: "meter.total", File: "/a/train.py", Line: 17, Nodes: n, ChainLength: n, Node: "AddBackward0"},
+				{Path: "mean in main()", Nodes: 1, ChainLength: n, Node: "AddBackward0"}, // computed from meter.total
 			}}
 		}
 		s := &subject{process: p, book: digest.NewBook()}
@@ -149,7 +150,7 @@ func TestGrowingGraphsOfOneStep(t *testing.T) {
 		for i := range 3 {
 			f := &digest.File{Devices: c.devices}
 			p.Files = append(p.Files, f)
-			p.About.Held[f] = &compare.Held{Graphs: []compare.Holder{{Path: "y", ChainLength: int64(100 << i), Node: "AddBackward0"}}}
+			p.About.Held[f] = &compare.Held{Graphs: []compare.Holder{{Path: "y", Nodes: int64(100 << i), ChainLength: int64(100 << i), Node: "AddBackward0"}}}
 			if c.counted != nil {
 				p.About.Steps[f] = c.counted[i]
 			}

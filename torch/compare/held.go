@@ -26,7 +26,7 @@ type Holder struct {
 	Blocks []uint64 `json:"blocks"`
 
 	// Of a graph.
-	Nodes       int64  `json:"nodes"`
+	Nodes       int64  `json:"nodes"`        // of which each counts for one path
 	ChainLength int64  `json:"chain_length"` // nodes of the type Node on the longest path
 	Node        string `json:"node"`
 	Grew        *int64 `json:"grew"` // the chain, since the snapshot before; nil if unknown
