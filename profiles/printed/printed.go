@@ -1,6 +1,7 @@
 // Package printed reads levels of memory from what programs print again and again: the
-// tables of nvidia-smi, also those of -q, dmon and pmon, and the lines in which vLLM and
-// SGLang log how full their KV cache is.
+// tables of nvidia-smi, also those of -q, dmon and pmon, the lines in which vLLM and SGLang
+// log how full their KV cache is, and the listings of ps, top, docker stats, kubectl top and
+// sar.
 package printed
 
 import (
@@ -51,6 +52,11 @@ var forms = []form{
 	{"nvidia-smi", lazyregexp.New(`(?m)^# ?(?:Date +)?(?:Time +)?gpu +\S`), "sample", newMonitor},
 	{"vLLM", lazyregexp.New(`KV cache usage: \d+(?:\.\d+)?%|vLLM API server version|\[loggers\.py:\d+\]`), "line", newVLLM},
 	{"SGLang", lazyregexp.New(`(?:Decode|Prefill) batch[.,] #|server_args=ServerArgs\(|Cache is allocated\. `), "line", newSGLang},
+	{"ps", lazyregexp.New(`(?ms)^[ A-Z%+]*\bPID\b[ A-Z%+]*\bRSS\b[ A-Z%+]*$.*^[ A-Z%+]*\bPID\b[ A-Z%+]*\bRSS\b`), "table", newListing("RSS", 1<<10)},
+	{"top", lazyregexp.New(`(?ms)^ *PID USER .*\bRES\b.*^ *PID USER .*\bRES\b`), "table", newListing("RES", 1<<10)},
+	{"docker stats", lazyregexp.New(`CONTAINER(?: ID)? +(?:NAME +)?CPU % +MEM USAGE / LIMIT`), "table", newListing("MEM USAGE / LIMIT", 1)},
+	{"kubectl top", lazyregexp.New(`(?m)^(?:NAMESPACE +)?(?:POD +)?NAME +CPU\(cores\) +(?:CPU\(?%\)? +)?MEMORY\(bytes\)`), "table", newListing("MEMORY(bytes)", 1)},
+	{"sar", lazyregexp.New(`(?m)^\d\d:\d\d:\d\d(?: [AP]M)? +kbmemfree .*\bkbmemused\b`), "row", newListing("kbmemused", 1<<10)},
 }
 
 func formOf(head []byte) *form {

@@ -104,11 +104,33 @@ func TestRead(t *testing.T) {
 			[]want{{"GPU 0", ofDevice, []float64{0, 1}, used, 0}, {"GPU 1", ofDevice, []float64{0, 1}, []float64{7 * mib, 7 * mib}, 0}}},
 		{"pmon", "", "# Time        gpu         pid   type     fb   ccpm    command\n# HH:MM:SS    Idx           #    C/G     MB     MB    name\n 12:00:00       0       4242      C   3500      0    python\n 12:00:00       1          -      -      -      -    -\n 12:01:00       0       4242      C   3550      0    python\n",
 			[]want{process}},
+		{"ps in a loop", "", "Sun Nov  1 12:00:00 UTC 2026\n    PID USER        RSS CMD\n   4242 root    4096000 python train.py --lr 1\n     77 root          - [kworker]\nSun Nov  1 12:01:00 UTC 2026\n    PID USER        RSS CMD\n   4242 root    4147200 python train.py --lr 1\n",
+			[]want{{"pid 4242 python train.py --lr 1", "RSS", minutes, used, 0}}},
+		{"top", "", topAt("12:00:00", "4.0g", 77) + topAt("12:01:00", "4194304", 78),
+			[]want{{"pid 4242 python", "RES", minutes, []float64{4096 * mib, 4096 * mib}, 0}, {"pid 7 init", "RES", minutes, []float64{77 << 10, 78 << 10}, 0}}},
+		{"docker stats on a terminal", "table", dockerAt("3.906GiB", "4000MiB") + dockerAt("3.955GiB", "4050MiB"),
+			[]want{{"vllm", "MEM USAGE", []float64{0, 1}, []float64{3.906 * 1024 * mib, 3.955 * 1024 * mib}, 64 << 30}, {"my db", "MEM USAGE", []float64{0, 1}, used, 64 << 30}}},
+		{"kubectl top", "", "2026-11-01T12:00:00Z\nNAMESPACE   NAME     CPU(cores)   MEMORY(bytes)   \nllm         vllm-0   250m         4000Mi          \n\n2026-11-01T12:01:00Z\nNAMESPACE   NAME     CPU(cores)   MEMORY(bytes)   \nllm         vllm-0   250m         4050Mi          \n",
+			[]want{{"llm vllm-0", "MEMORY(bytes)", minutes, used, 0}}},
+		{"sar over noon", "", "Linux 6.1.0 (host)  11/01/2026  _x86_64_  (2 CPU)\n\n11:59:00 AM kbmemfree   kbavail kbmemused  %memused\n11:59:30 AM  4000000   4000000   4096000     50.00\n\n12:00:20 PM kbmemfree   kbavail kbmemused  %memused\n12:00:30 PM  4000000   4000000   4147200     50.00\nAverage:     4000000   4000000   4121600     50.00\n",
+			[]want{{"", "kbmemused", minutes, used, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			check(t, read(t, c.text), c.unit, c.want)
 		})
 	}
+}
+
+// topAt is what top -b prints, at a time.
+func topAt(clock, python string, init int) string {
+	return fmt.Sprintf("top - %s up 1 day,  1 user,  load average: 0.10, 0.10, 0.10\nTasks:   2 total,   1 running,   1 sleeping\nMiB Mem :  24000.0 total,  19000.0 free,   1500.0 used,   3500.0 buff/cache\n\n"+
+		"    PID USER      PR  NI    VIRT    RES    SHR S  %%CPU  %%MEM     TIME+ COMMAND\n   4242 root      20   0   20.1g %6s  12000 S   0.0   2.0   0:01.00 python\n      7 root      20   0    9000 %6d     12 S   0.0   2.0   0:01.00 init\n\n", clock, python, init)
+}
+
+// dockerAt is what docker stats prints on a terminal, which it clears first.
+func dockerAt(vllm, db string) string {
+	return fmt.Sprintf("\x1b[2J\x1b[HCONTAINER ID   NAME      CPU %%     MEM USAGE / LIMIT   MEM %%     NET I/O       BLOCK I/O     PIDS\n"+
+		"0a1b2c3d4e5f   vllm      12.30%%    %s / 64GiB   6.10%%     1kB / 2kB     0B / 0B       12\n0a1b2c3d4e60   my db     0.30%%     %s / 64GiB   6.10%%     1kB / 2kB     0B / 0B       2\n0a1b2c3d4e61   gone      --        -- / --   --     --     --       --\n", vllm, db)
 }
 
 func read(t *testing.T, text string) []profiles.Column {
@@ -224,7 +246,7 @@ func TestBounds(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{"Sun Nov  1 12:00:00 2026\n" + fmt.Sprintf(smiTable, 1, 2), fmt.Sprintf(smiOld, 1, 2), fmt.Sprintf(smiQuery, 1, 2, 3), vllmStart + fmt.Sprintf(vllmLine, 1, 2, 3), fmt.Sprintf(sglangLine, 1, 2, 3, 4), "# gpu     fb   bar1\n    0   4000      4\n"} {
+	for _, s := range []string{"Sun Nov  1 12:00:00 2026\n" + fmt.Sprintf(smiTable, 1, 2), fmt.Sprintf(smiOld, 1, 2), fmt.Sprintf(smiQuery, 1, 2, 3), vllmStart + fmt.Sprintf(vllmLine, 1, 2, 3), fmt.Sprintf(sglangLine, 1, 2, 3, 4), "# gpu     fb   bar1\n    0   4000      4\n", topAt("12:00:00", "4g", 7), dockerAt("3GiB", "4MiB")} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
