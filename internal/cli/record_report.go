@@ -82,14 +82,17 @@ func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) 
 		enc.Encode(m)
 		return
 	}
-	if len(m.Processes) == 0 {
+	notes := notesOf(m)
+	switch {
+	case len(m.Processes) > 0:
+		g.warn("%s: %s", dir, recordedSummary(m))
+	case len(notes) > 0: // they state why
+		g.warn("nothing was recorded")
+	default:
 		g.warn("nothing was recorded: no process that loads the recorder initialized a device with PyTorch")
 	}
-	if len(m.Processes) > 0 {
-		g.warn("%s: %s", dir, recordedSummary(m))
-	}
 	if !slices.ContainsFunc(m.Processes, func(p record.Process) bool { return len(p.Dumps) > 0 }) {
-		g.notes(notesOf(m))
+		g.notes(notes)
 		return
 	}
 	env := *g.env
