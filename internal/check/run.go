@@ -269,12 +269,13 @@ func (w *watch) passOn(from io.Reader) {
 }
 
 // left returns the processes on this machine that belong to a session, which lasted until
-// now: they inherited its environment.
+// now: they inherited its environment. A helper that ends once it sees that the command
+// has ended, such as the resource tracker of Python's multiprocessing, is waited for.
 func left(session string, lasted time.Duration) []procfs.Process {
-	const patience = time.Second // for a process to begin its program
+	const patience = 2 * time.Second // also for a process to begin its program
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		out, unclear := belonging(session, lasted+time.Since(began))
-		if !unclear || time.Since(began) > patience {
+		if len(out) == 0 && !unclear || time.Since(began) > patience {
 			return out
 		}
 	}
