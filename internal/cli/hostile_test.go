@@ -281,7 +281,8 @@ func stoppedProcesses(t *testing.T, exe string) {
 					needBPF(t)
 				}
 				doc, code := judged(t, "--pid", strconv.Itoa(pid), "--duration", "500ms", "--backend", rung)
-				if doc.Ended || doc.RSSGrowth > 0 || code != 0 {
+				// Less than a call of grow takes: to read its memory may map pages of its files.
+				if doc.Ended || doc.RSSGrowth >= 151552 || code != 0 {
 					t.Errorf("%s: exit status %d, %d bytes of growth", rung, code, doc.RSSGrowth)
 				}
 			}
