@@ -76,8 +76,29 @@ func (f *Fit) load(k kvCell) {
 			f.Load.AtOnce[i] = min(f.Load.AtOnce[i], float64(s.Requests))
 		}
 	}
-	if longest := n.Prompt + images + n.Output; longest > s.Length {
-		f.Notes = append(f.Notes, fmt.Sprintf("a request of %s tokens is longer than the context of %s", units.Count(longest), units.Count(s.Length)))
+}
+
+// asked returns how many tokens a request has that is asked for, with its images and its
+// answer; 0 if none is.
+func (f *Fit) asked() (n int64) {
+	if f.Images != nil {
+		n = f.Images.Tokens
+	}
+	if f.Load != nil {
+		n += f.Load.Prompt + f.Load.Output
+	}
+	return n
+}
+
+// beyond reports whether a request that is asked for is longer than the context, which no
+// engine takes. One that is not fits if one of the whole context does.
+func (f *Fit) beyond() bool { return f.asked() > f.Serving.Length }
+
+// judgeAsked adds to the verdict what follows from a request that is asked for.
+func (f *Fit) judgeAsked() {
+	if f.beyond() {
+		f.Verdict = plan.TooMuch
+		f.Binding = fmt.Sprintf("the context of %s tokens, as a request has %s", units.Count(f.Serving.Length), units.Count(f.asked()))
 	}
 }
 
@@ -145,6 +166,7 @@ func (s Setup) Fit() (*Fit, error) {
 	}
 	f.offload()
 	f.judge(weights, activation, graphs, outside)
+	f.judgeAsked()
 	f.Flags = s.flags(f.Fraction)
 	f.Notes = append(append(f.Notes, s.Model.Notes...), s.notes()...)
 	f.Notes = append(f.Notes, s.imageNotes(f.Images)...)
@@ -222,7 +244,11 @@ func (s Setup) possible() error {
 		return fmt.Errorf("%s does not store keys and values as %s, which is llama.cpp's", s.Engine.Name, s.KV.name)
 	}
 	if p.TP%p.DP != 0 {
-		return fmt.Errorf("--dp %d: attention is divided among TP ranks, and %d is not a multiple of it", p.DP, p.TP)
+		instead := ""
+		if ranks := p.TP * p.PP; ranks%p.DP == 0 {
+			instead = fmt.Sprintf("; --tp %d would be", ranks)
+		}
+		return fmt.Errorf("--dp %d: attention is divided among TP ranks, and --tp %d is not a multiple of it%s", p.DP, p.TP, instead)
 	}
 	for i := range s.Model.Layers {
 		if heads := plan.Undivided(&s.Model.Layers[i].Cache, p.TP/p.DP); heads != "" {

@@ -262,9 +262,6 @@ func (s Setup) imageNotes(i *ImageLoad) (out []string) {
 	if i == nil {
 		return nil
 	}
-	if i.Tokens > s.Length {
-		out = append(out, fmt.Sprintf("the images of a request are %d tokens, and the context is %d", i.Tokens, s.Length))
-	}
 	switch s.Engine.Name {
 	case SGLang:
 		out = append(out, "SGLang encodes all images of a request at once, in memory outside its fraction; newer releases take SGLANG_VLM_MAX_IMAGES_PER_VIT and SGLANG_VLM_MAX_PATCHES_PER_VIT to do fewer at a time")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"strandline/internal/plantest"
+	"strandline/plan"
 	"strandline/plan/model"
 )
 
@@ -90,7 +91,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%+v %+v, without images %+v", with.Load, with.Latency, plain.Load)
 	}
 	s.Load.Prompt = 20000
-	if got := strings.Join(fitOf(t, s).Notes, " "); !strings.Contains(got, "longer than the context") {
-		t.Errorf("a request that is too long: %s", got)
+	if f := fitOf(t, s); f.Verdict != plan.TooMuch || !strings.Contains(f.Binding, "the context of 32,768 tokens") {
+		t.Errorf("a request that is too long: %s, %s", f.Verdict, f.Binding)
 	}
 }

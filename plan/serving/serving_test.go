@@ -219,15 +219,59 @@ func TestGraphsOfMixtures(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Setup{Model: plantest.Model(t, "DeepSeek-V3", ""), Engine: Engine{Name: SGLang}, GPU: gpu, Parallel: plan.Parallel{TP: 8}, Graphs: 248}.Normal()
-	if captures(248) != 35 {
-		t.Fatalf("%d sizes are captured", captures(248))
+	if s.Captures() != 35 {
+		t.Fatalf("%d sizes are captured", s.Captures())
 	}
-	if r, _ := s.graphs(); r.Low > 6_200_000_000 || r.High < 6_200_000_000 {
+	if r, _ := s.graphs(); r.Low > 6_200_000_000 || r.High < 6_200_000_000 || r.High > 4*r.Low {
 		t.Errorf("planned are %d to %d bytes", r.Low, r.High)
 	}
 	s.Model, s.Parallel, s.Graphs = plantest.Model(t, "Kimi-K2-Instruct", ""), plan.Parallel{TP: 32, DP: 32, EP: 32}, 128
-	if r, _ := s.Normal().graphs(); captures(128) != 20 || r.Low > 20_000_000_000 || r.High < 20_000_000_000 {
+	if r, _ := s.Normal().graphs(); s.Normal().Captures() != 20 || r.Low > 20_000_000_000 || r.High < 20_000_000_000 {
 		t.Errorf("of 32 ranks, %d to %d bytes are planned", r.Low, r.High)
+	}
+}
+
+// TestSizes counts the batch sizes that are captured, as logs list them.
+func TestSizes(t *testing.T) {
+	for most, want := range map[int64][2]int64{ // of vLLM, of SGLang
+		0: {0, 0}, 1: {1, 1}, 3: {3, 3}, 10: {5, 5}, 32: {7, 8}, 160: {23, 24}, 256: {35, 36}, 512: {51, 52}, 520: {52, 53},
+	} {
+		if got := [2]int64{vllmSizes(most), sglangSizes(most)}; got != want {
+			t.Errorf("up to %d: %d sizes, want %d", most, got, want)
+		}
+	}
+}
+
+// TestLongerThanContext asks for requests that no engine takes.
+func TestLongerThanContext(t *testing.T) {
+	gpu, err := plan.FindGPU("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Setup{Model: plantest.Model(t, "Qwen2.5-VL-7B-Instruct", ""), Engine: Engine{Name: VLLM}, GPU: gpu}
+	for _, c := range []struct {
+		load   Load
+		images int64
+		want   plan.Verdict
+	}{
+		{Load{}, 90, plan.Fits}, {Load{}, 1500, plan.TooMuch},
+		{Load{Prompt: 100_000, Output: 28_000}, 0, plan.Fits}, {Load{Prompt: 100_000, Output: 28_001}, 0, plan.TooMuch},
+	} {
+		s.Load, s.Images = c.load, Images{Count: c.images}
+		f, err := s.Fit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Verdict != c.want || c.want == plan.TooMuch && !strings.Contains(f.Binding, "the context of 128,000 tokens") {
+			t.Errorf("%+v, %d images: %s, %s", c.load, c.images, f.Verdict, f.Binding)
+		}
+		a, err := s.longest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fits := c.want == plan.Fits; fits != (a.Value == 128_000) || fits != (a.Value > 0) {
+			t.Errorf("%+v, %d images: the longest context is %g, %s", c.load, c.images, a.Value, a.Binding)
+		}
 	}
 }
 

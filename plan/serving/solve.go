@@ -6,6 +6,7 @@ import (
 
 	"strandline/plan"
 	"strandline/plan/model"
+	"strandline/units"
 )
 
 // Questions are what can be asked for of an inference engine.
@@ -97,6 +98,7 @@ func (s Setup) longest() (plan.Answer, error) {
 	s = s.loaded()
 	var last *Fit
 	var failed error
+	asked := int64(0)
 	n := plan.Largest(limit, func(n int64) bool {
 		s.Length = n
 		f, err := s.Fit()
@@ -104,14 +106,18 @@ func (s Setup) longest() (plan.Answer, error) {
 			failed = err
 			return false
 		}
-		if f.Verdict != plan.Fits {
+		if f.Verdict != plan.Fits && !f.beyond() { // a longer context holds that request
 			last = f
 			return false
 		}
+		asked = max(asked, f.asked())
 		return true
 	})
 	a := plan.Answer{Value: float64(n), Binding: "the model's own limit"}
 	switch {
+	case failed == nil && asked > n:
+		a.Value = 0
+		a.Binding = fmt.Sprintf("a request of %s tokens is longer than the longest context that fits, %s", units.Count(asked), units.Count(n))
 	case failed != nil:
 		a.Binding = failed.Error()
 	case last != nil && n < limit:
