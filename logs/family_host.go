@@ -77,6 +77,9 @@ func readKill(e *excerpt, f *Failure) bool {
 	if strings.EqualFold(f.Words["constraint"], "MEMCG") || bytes.Contains(e.raw, []byte("CONSTRAINT_MEMCG")) && f.Kind == KernelKill {
 		f.Kind, f.Source = CgroupKill, SourceCgroup
 	}
+	if f.Kind == KernelKill && cgroupCall.Match(e.raw) {
+		f.Kind, f.Source = CgroupKill, SourceCgroup
+	}
 	if f.Figures[Limit] == 0 {
 		delete(f.Figures, Limit)
 	} else if f.Kind == KernelKill { // the kernel prints the limit of a cgroup alone
@@ -85,6 +88,9 @@ func readKill(e *excerpt, f *Failure) bool {
 	f.Words["others"] = tasks(e.raw)
 	return f.Kind != PressureKill || f.byOomd(e.stated[0])
 }
+
+// cgroupCall is a line of the kernel's stack by which a cgroup's limit is the reason.
+var cgroupCall = lazyregexp.New(`\bmem_cgroup_(?:out_of_memory|oom_synchronize)\+0x`)
 
 // oomdKill is how Facebook's oomd states a kill: the pressure over 10 s, 60 s and 300 s,
 // the cgroup, the bytes that it had, and by which of its rules. A killer that is "(dry)"
@@ -207,12 +213,13 @@ const RayKilled Kind = "ray"
 var familyRay = &family{
 	source: SourceRay,
 	host:   true,
-	keys:   []string{"memoryonthenode", "noderunninglowonmemory", "node_out_of_memory", "memoryusagethreshold", "killedduetomemorypressure", "ofthememoryonnode"},
+	keys:   []string{"memoryonthenode", "noderunninglowonmemory", "node_out_of_memory", "memoryusagethreshold", "killedduetomemorypressure", "ofthememoryonnode", "nodememoryusageabovethreshold"},
 	lines:  16,
 	wordings: []wording{
 		{kind: RayKilled, text: "was running was {used:size} / {capacity_bytes:size} ({:num}), which exceeds the memory usage threshold of {fraction:num}"},
 		{kind: RayKilled, text: "node{:any}{used:size} / {capacity_bytes:size}{:any}memory usage threshold"},
 		{kind: RayKilled, text: "% of the memory on node {:any} is used ({used:gib} / {capacity_bytes:gib})"},
+		{kind: RayKilled, text: "Node memory usage above threshold, used: {used:int}, total: {capacity_bytes:int}, usage fraction: {:num}, threshold: {fraction:num}"},
 		{kind: RayKilled, text: "exceeds the memory usage threshold"},
 		{kind: RayKilled, text: "the node running low on memory"},
 		{kind: RayKilled, text: "NODE_OUT_OF_MEMORY"},
@@ -353,17 +360,18 @@ var familyProcess = &family{
 	weak:   true,
 	keys: []string{
 		"killed", "sigkill", "returncode=-9", "exitcode:-9", "exitcode-9", "exitcode=-9", "exitstatus137", "exitcode:137", "exitcode137", "code137", "code=137", "signal9", "signal:9",
-		"status137", "returncode-9", "returncode:-9",
+		"status137", "code(137", `code":137`, "returncode-9", "returncode:-9",
 		"excessivememoryusagecausing", "lowmemorykiller:",
 		"杀死", "processusarr", "getötet", // as shells say it in other languages
 	},
-	lines:  2,
-	around: []string{"cpuvirtualmemory:"},
+	lines:    2,
+	around:   []string{"cpuvirtualmemory:"},
+	harmless: lazyregexp.New(`forcefully exiting via (?:Signals\.)?SIGKILL`), // torchrun's, of workers that outlast another's end
 	wordings: []wording{
 		{kind: ProcessKilled, line: `(?i)DataLoader (?:worker|process) ?\(pid.{0,40}\) (?:exited )?is killed by signal: ?Killed`},
 		{kind: ProcessKilled, line: `(?i)(?:return|exit) ?code(?: is)? ?[:=]? ?-9\b`},
 		{kind: ProcessKilled, line: `(?i)exit ?code ?: ?-9\b`},
-		{kind: ProcessKilled, line: `(?i)(?:exit(?:ed)?(?: with)?(?: non-zero)? (?:code|status)|status|code)[:= ]+137\b`},
+		{kind: ProcessKilled, line: `(?i)(?:exit(?:ed)?(?: with)?(?: non-zero)? (?:code|status)|status|code)[:=" (]+137\b`},
 		{kind: ProcessKilled, line: `(?i)\bsignal[:= ]+(?:9|SIGKILL)\b`},
 		{kind: ProcessKilled, line: `(?i)\b(?:killed|died|terminated|interrupted|exited|sent)\b.{0,40}(?:SIGKILL|signal 9)`},
 		{kind: ProcessKilled, line: `SIGKILL\(-9\)|\(SIGKILL\)|Signals\.SIGKILL`},

@@ -28,7 +28,7 @@ var familyLlama = &family{
 	},
 	around:   []string{"ggml_metal"},
 	lines:    12,
-	harmless: lazyregexp.New(`(?i)(?:warning|host_malloc): ?failed ?to ?allocate ?[\d.]+ ?Mi?B ?of ?pinned ?memory(?:: ?out ?of ?memory)?`),
+	harmless: lazyregexp.New(`(?i)(?:warning|host_malloc): ?failed ?to ?allocate ?[\d.,]+ ?Mi?B ?of ?pinned ?memory(?:: ?out ?of ?memory)?|ggml_vulkan: ?failed ?to ?allocate ?pinned ?memory\.?(?: ?\([^()]*\))?(?:[^:]{0,40}ggml_vulkan: ?vk::Device::allocateMemory: ?ErrorOutOf(?:Device|Host)Memory)?`),
 	wordings: []wording{
 		{kind: LlamaCompute, text: "gallocr{:any}failed to allocate {buffer:word} buffer of size {request_bytes:int}"},
 		{kind: LlamaCompute, text: "failed to allocate {buffer:word} buffer of size {request_bytes:int}{:any}failed to allocate compute"},

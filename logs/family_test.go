@@ -165,6 +165,11 @@ func TestFamilies(t *testing.T) {
 		{"Device(id:0) memory isn't enough and alloc failed, kernel name: Conv2D-op1, alloc size: 2097152B.", "driver request=2"},
 		{"Memory_Allocation_Failure(EL0004): Failed to allocate memory requested by X.\nCall rtMalloc fail, type = 2, size:2097152, device_id:0", "driver request=2"},
 		{"arena.cc:9] cudaHostAlloc failed, ret[2], out of memory", "driver-pinned"},
+		{"python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0\n dump_stack+0x6d/0x8b\n mem_cgroup_out_of_memory+0xbb/0xd0", "cgroup-kill"},
+		{"[worker-0] terminated with exit code (137). Reason [Error]. Message: .", "killed"},
+		{`{"terminated": {"exitCode": 137, "reason": "Error"}}`, "killed"},
+		{"(raylet) memory_monitor.cc:7: Node memory usage above threshold, used: 9437184, total: 10485760, usage fraction: 0.9, threshold: 0.85", "ray capacity=10 fraction=0.85"},
+		{"mkl_malloc: failed to allocate memory", "unknown"},
 		{"ERROR: Out of GPU memory trying to allocate 2.000 MiB\nEffective GPU memory usage: 99.00% (7.000 MiB/8.000 MiB)\nMemory pool usage: 5.000 MiB (6.000 MiB reserved)", "driver request=2 capacity=8 reserved=6 active=5"},
 		{"pycuda._driver.MemoryError: cuMemAlloc failed: out of memory", "driver|driver"},
 		{"syncedmem.cpp:7] Check failed: error == cudaSuccess (2 vs. 0)  out of memory", "driver"},
@@ -239,6 +244,9 @@ func TestNoFailure(t *testing.T) {
 		"ggml_cuda_host_malloc: failed to allocate 12.00 MiB of pinned memory: out of memory\nmain: server is listening on http://127.0.0.1:8080",
 		"ggml_cuda_host_malloc: failed to allocate 12.00 MiB of pinned memory: invalid argument", // it goes on with other memory
 		"ggml_vulkan: Failed to allocate pinned memory.\nmain: server is listening on http://127.0.0.1:8080",
+		"ggml_vulkan: Failed to allocate pinned memory.\nggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory\nload_tensors: Vulkan0 model buffer size = 12.00 MiB",
+		"ggml_cuda_host_malloc: failed to allocate 1900,00 MiB of pinned memory: invalid argument", // in a locale with commas
+		"api: [WARNING] Unable to shutdown process 26 via Signals.SIGTERM, forcefully exiting via Signals.SIGKILL",
 		"More hints on what to do with CUDA Out of memory errors. Catches an out-of-memory error in the wrapper.",
 		"except torch.cuda.OutOfMemoryError:", "6 steps without a leak; OOM errors caught: 1",
 		"    if 'CUDA out of memory' in str(e): retry()",

@@ -23,7 +23,7 @@ var familyUnknown = &family{
 		"存不足", "存溢出", "憶體不足", "忆体不足", "メモリ不足", "メモリー不足", "メモリが不足", "メモリーが不足", "メモリが足り", "메모리부족", "메모리가부족", "分配内存", "分配显存", "存分配失败",
 	},
 	lines:    1,
-	harmless: lazyregexp.New(`(?i)this ?is ?not ?a ?failure|exceeds ?\d+% ?of|allocate ?write\+execute|soft ?limit|(?:warning|host_malloc): ?failed ?to ?allocate ?[\d.]+ ?Mi?B ?of ?pinned|warning: ?failed ?to ?allocate|ggml_vulkan: ?failed ?to ?allocate ?pinned ?memory|OutOfMemoryError: ?out ?of ?resource|OutOfMemory \(no further information\)`),
+	harmless: lazyregexp.New(`(?i)this ?is ?not ?a ?failure|exceeds ?\d+% ?of|allocate ?write\+execute|soft ?limit|(?:warning|host_malloc): ?failed ?to ?allocate ?[\d.,]+ ?Mi?B ?of ?pinned|warning: ?failed ?to ?allocate|ggml_vulkan: ?failed ?to ?allocate ?pinned ?memory|OutOfMemoryError: ?out ?of ?resource|OutOfMemory \(no further information\)`),
 	wordings: []wording{
 		{kind: Unknown, line: `(?i)out ?of ?(?:device |host |gpu |video |system |gpu and shared host )?memory|ran out of (?:gpu |device |video |system |host )?mem|(?:not enough|insufficient) (?:gpu |video |device |system |free |host |cuda )?(?:v?ram\b|memory)|out of vram|memory exhausted|\bENOMEM\b|out_of_memory`},
 		{kind: Unknown, line: `(?i)(?:memory|buffer|\balloc) allocation fail|\bm?alloc(?:ation)? (?:of .{0,40} )?failed|bad allocation|(?:failed|unable|could ?n.t|could not|can.?t|cannot) (?:to )?(?:\w*alloc\w*|reserve|map) .{0,60}(?:memory|bytes|[KMG]i?B\b|buffer|tensor|array)`},

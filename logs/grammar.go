@@ -117,8 +117,8 @@ var programs = []struct {
 // The words of an error by which the memory is a device's or the host's.
 var (
 	ofDevice = lazyregexp.New(`(?i)gpu|video memory|nvenc|cuda|\bdevice|vram|\bhip|\bxpu|\bnpu|\bmlu|\bhpu|\btpu|\bhbm\b|\bvmem\b|metal|vulkan|opencl|directml|nccl|\bcu(?:blas|dnn|fft|sparse)|tensorrt|\[TRT\]`)
-	ofHost   = lazyregexp.New(`(?i)\bcpu\b|\bhost\b|(?:^|[^v])ram\b|system memory|main memory|physical memory|virtual memory|pinned|\bheap\b|\bmalloc\b|\bmmap\b|\bfork\b|\bstd::|\bswap\b|\bnumpy\b|\bpandas\b|\bjvm\b|java\b|node\.js|\berrno\b|\bENOMEM\b|posix_memalign|\bcommit_memory|/dev/shm|RangeError|array ?buffer`)
-	byCPU    = lazyregexp.New(`(?i)numpy|pandas|\btorch|\bc10\b|pyarrow|posix_memalign|DefaultCPUAllocator`)
+	ofHost   = lazyregexp.New(`(?i)\bcpu\b|\bhost\b|(?:^|[^v])ram\b|system memory|main memory|physical memory|virtual memory|pinned|\bheap\b|\b(?:mkl_)?malloc\b|\bmmap\b|\bfork\b|\bstd::|\bswap\b|\bnumpy\b|\bpandas\b|\bjvm\b|java\b|node\.js|\berrno\b|\bENOMEM\b|posix_memalign|\bcommit_memory|/dev/shm|RangeError|array ?buffer`)
+	byCPU    = lazyregexp.New(`(?i)numpy|pandas|mkl_malloc|\btorch|\bc10\b|pyarrow|posix_memalign|DefaultCPUAllocator`)
 )
 
 // statement is the last line with the statement among those that a text in quotes has

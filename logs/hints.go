@@ -28,7 +28,8 @@ const (
 	HintContainer // Docker or Kubernetes
 	HintShutdown  // a launcher ends its other workers
 	HintJulia
-	HintSplit // the release of PyTorch has max_split_size_mb
+	HintSplit  // the release of PyTorch has max_split_size_mb
+	HintPinned // ggml could not lock host memory, and goes on without
 
 	mostHints // how many there are
 )
@@ -58,7 +59,8 @@ var hints = []struct {
 	{HintGraphs, []string{"capturecudagraph", "graphcapturing", "cudagraph"}},
 	{HintEval, []string{"evaluate(", "validation_step", "defvalidate", ".eval()", "evaluation_loop"}},
 	{HintContainer, []string{"dockerrun", "kubelet", "kubectl", "k8s", "containerid"}},
-	{HintShutdown, []string{"closingsignalsigterm", "forcefullyexitingviasigkill", "terminatinglaunchedworkers", "notifyallprocessgroups"}},
+	{HintShutdown, []string{"closingsignalsigterm", "forcefullyexitingviasigkill", "forcefullyexitingviasignals.sigkill", "terminatinglaunchedworkers", "notifyallprocessgroups"}},
 	{HintJulia, []string{".julia/packages", "cudadrv.cuerror", "effectivegpumemoryusage", "cuarrays", "cuda.jl", `\.julia\`}},
 	{HintSplit, []string{"settingmax_split_size_mb"}},
+	{HintPinned, []string{"mibofpinnedmemory", "mbofpinnedmemory", "ggml_vulkan:failedtoallocatepinnedmemory"}},
 }

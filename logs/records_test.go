@@ -97,7 +97,7 @@ func TestObjectsAreNoRecords(t *testing.T) {
 }
 `
 	got, err := Scan(strings.NewReader(pod))
-	if err != nil || len(got.Failures) != 1 || got.Failures[0].Line != 13 {
+	if err != nil || len(got.Failures) != 2 || got.Failures[0].Line != 12 || got.Failures[1].Line != 13 || got.Failures[1].Kind != PodKilled {
 		t.Errorf("%+v, %v", got.Failures, err)
 	}
 }

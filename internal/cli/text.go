@@ -108,6 +108,10 @@ func noFailureIn(path string, text *logs.Text, cause error) error {
 	case likeSnapshot(path), errors.Is(cause, snapshot.ErrNotSnapshot) && !errors.Is(cause, snapshot.ErrUnknown):
 		return cause
 	}
+	if at := text.Hints[logs.HintPinned]; at > 0 {
+		return fmt.Errorf("%s: line %s of this text states that pinned host memory was refused: this is no failure, as ggml goes on with memory that is not pinned, from which copies to the GPU are slower; "+
+			"nothing else in its %s states that memory ran out", path, units.Count(at), lines)
+	}
 	return fmt.Errorf("%s: %w: it is a text of %s in which nothing states that memory ran out, without a table of memory_summary(); "+
 		"`strandline plan --check` compares the start-up log of an engine with a plan; docs/out-of-memory.md lists the known messages", path, snapshot.ErrNotSnapshot, lines)
 }
