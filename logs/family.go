@@ -509,6 +509,7 @@ func (e *excerpt) clean() *passage {
 		p.cutAt = bytes.Count(raw[:mostRead/2], []byte("\n")) + 1
 	}
 	var compacted []byte
+	empty := false
 	for line := range bytes.Lines(raw) {
 		line = bytes.TrimRight(line, "\r\n")
 		p.lines = append(p.lines, string(line))
@@ -516,14 +517,19 @@ func (e *excerpt) clean() *passage {
 		if len(p.lines) > 1 {
 			line = logPrefix.ReplaceAll(line, nil)
 		}
-		compacted = compact(compacted, line)
+		n := len(compacted)
+		if compacted = compact(compacted, line); empty && n > 0 && n < len(compacted) && digit(compacted[n-1]) && digit(compacted[n]) {
+			compacted = slices.Insert(compacted, n, ' ') // a number does not go on behind an empty line
+			p.starts[len(p.starts)-1]++
+		}
+		empty = n == len(compacted)
 	}
 	p.compact = string(compacted)
 	return p
 }
 
 // logPrefix is what a log writes before a line.
-var logPrefix = lazyregexp.New(`^\s*(?:(?:\([^()]{1,80}pid=[^()]{1,60}\)|\[[^\[\]]{1,60}\]:?|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?|\d\d-\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL|FATAL|stderr|stdout)\b(?: [FP]\b)?:?|\{"(?:log|msg|message)": ?"|\d+\.\d\d\.\d{3}\.\d{3} [A-Z]\b|[|│>]|\d{1,5}:\s|\d{1,3}%\|[^|]{0,80}\|[^\[\]]{0,60}\[[^\[\]]{0,80}\])\s*)+`)
+var logPrefix = lazyregexp.New(`^\s*(?:(?:\([^()]{1,80}pid=[^()]{1,60}\)|\[[^\[\]]{1,60}\]:?|\d{4}-\d\d-\d\d[T :][\d:.,]+Z?|\d\d-\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL|FATAL|stderr|stdout)\b(?: [FP]\b)?:?|\{"(?:log|msg|message)": ?"|\d+\.\d\d\.\d{3}\.\d{3} [A-Z]\b|[|│>]|\d{1,5}:\s|\d{1,3}%\|[^|]{0,80}\|[^\[\]]{0,60}\[[^\[\]]{0,80}\])\s*)+`)
 
 // lineAt is the index of the line of a byte of the compact text.
 func (p *passage) lineAt(at int) int {

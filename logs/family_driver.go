@@ -32,6 +32,7 @@ var familyDriver = &family{
 		"cuda:outofmemory", "cumemallocfailed", "cudasuccess(2vs.0)", "outofgpumemorytrying", "allocationfailedforsize",
 		"gpumemory,availablememory", "enforceallocating", "morethantotalmemsize", "memoryisn'tenoughandalloc", "cudahostallocfailed", "vk_error_out_of_",
 		"el0004", "cudaruntimeerror:outofmemory", "cudamallocfailed:outofmemory", "cudamallocretryfailed", "outofmemoryondevice.toview", "outofmemorytoallocate", "maximumpoolsizeexceeded", "gpuoutofmemory:",
+		"dmlallocatoroutofmemory", "cudafailedwitherror2", "cudaexecutionfailedwitherror2",
 	},
 	wordings: []wording{
 		{kind: DriverNVML, text: "NVML_SUCCESS =={:any}INTERNAL ASSERT FAILED", source: SourcePyTorch},
@@ -40,6 +41,7 @@ var familyDriver = &family{
 		{kind: DriverLibrary, text: "{library:word}_STATUS_ALLOC_FAILED"},
 		{kind: DirectML, text: "Could not allocate tensor with {request_bytes:int} bytes. There is not enough GPU video memory", source: SourceDirectML},
 		{kind: DirectML, text: "There is not enough GPU video memory", source: SourceDirectML},
+		{kind: DirectML, text: "DML allocator out of memory", source: SourceDirectML},
 		{kind: DriverPool, text: "Out of memory allocating {request_bytes:int} bytes (allocated so far: {active_bytes:int} bytes, limit set to: {limit_bytes:int} bytes)"},
 		{kind: DriverPool, text: "Out of memory allocating {request_bytes:int} bytes (allocated so far: {active_bytes:int} bytes"},
 		{kind: DriverPool, text: "out of memory to allocate {request_bytes:int} bytes (total {active_bytes:int} bytes)"},
@@ -63,6 +65,8 @@ var familyDriver = &family{
 		{kind: DriverManaged, text: "Error out of memory at line {:int} in file"},
 		{kind: DriverMemory, text: "cuda runtime error (2)"},
 		{kind: DriverMemory, text: "CUDA failed with error out of memory"},
+		{kind: DriverMemory, text: "cuda failed with error 2 out of memory"},
+		{kind: DriverMemory, text: "cuda execution failed with error 2"}, // spconv's
 		{kind: DriverMemory, text: "CUDA Error: out of memory"},
 		{kind: DriverMemory, text: "CUDA runtime error: out of memory"},
 		{kind: DriverMemory, text: "cudaMalloc failed: out of memory"},

@@ -18,7 +18,7 @@ var familyVLLM = &family{
 	source: SourceVLLM,
 	keys: []string{
 		"lessthandesiredgpumemoryutilization", "reducegpumemoryusedbyotherprocesses", "kvcacheisneeded", "largerthantheavailablekvcache", "estimatedmaximummodellength", "tokensthatcanbestoredinkvcache", "noavailablememory",
-		"reservedforkvcacheis-", "availablekvcachememory:-", "occurredwhenwarmingup", "cumem_allocator", "cumem.py", "toolargeswapspace",
+		"reservedforkvcacheis-", "availablekvcachememory:-", "occurredwhenwarmingup", "cumem_allocator", "cumem.py", "wake_upmethodfailed", "toolargeswapspace",
 	},
 	around: []string{"availablekvcachememory", "restofthememoryreservedforkvcache", "kv_cache_size="},
 	wordings: []wording{
@@ -30,6 +30,7 @@ var familyVLLM = &family{
 		{kind: VLLMLength, text: "max seq len ({length_tokens:int}) is larger than the maximum number of tokens that can be stored in KV cache ({max_length_tokens:int})"},
 		{kind: VLLMMapping, text: "out of memory at {:any}cumem_allocator"},
 		{kind: VLLMMapping, text: "cumem.py{:any}CUDA Error: out of memory"},
+		{kind: VLLMMapping, text: "wake_up method failed: CUDA Error: out of memory"},
 		{kind: VLLMSwap, text: "Too large swap space. {needed_bytes:gib} out of the {capacity_bytes:gib} total CPU memory", host: true},
 		{kind: VLLMCache, text: "No available memory for the cache blocks"},
 		{kind: VLLMCache, text: "failed: No available memory"},
@@ -106,6 +107,7 @@ const (
 	TensorRTMemory  Kind = "tensorrt"      // of the builder or the runtime
 	TensorRTTactics Kind = "tensorrt-node" // no implementation of a layer fits into the workspace
 	TensorRTLLM     Kind = "tensorrt-llm"  // of TensorRT-LLM
+	TensorRTStart   Kind = "tensorrt-llm-start"
 )
 
 // familyTensorRT is TensorRT's and TensorRT-LLM's. The builder tries tactics that
@@ -120,7 +122,7 @@ var familyTensorRT = &family{
 	wordings: []wording{
 		{kind: TensorRTLLM, text: "[TensorRT-LLM]{:any}CUDA runtime error in{:any}out of memory"},
 		{kind: TensorRTLLM, text: "CUDA runtime error in {:any}: out of memory"},
-		{kind: TensorRTLLM, text: "Executor creation failed due to insufficient GPU memory"},
+		{kind: TensorRTStart, text: "Executor creation failed due to insufficient GPU memory"},
 		{kind: TensorRTLLM, text: "tensorrt_llm{:any}out of memory"},
 		{kind: TensorRTLLM, text: "[TensorRT-LLM][ERROR]{:any}out of memory"},
 		{kind: TensorRTMemory, text: "Requested amount of GPU memory ({request_bytes:int} bytes) could not be allocated"},
@@ -131,6 +133,10 @@ var familyTensorRT = &family{
 		{kind: TensorRTMemory, text: "Cuda Runtime (out of memory)"},
 		{kind: TensorRTMemory, text: "Cuda Error in {:any}allocate: 2 (out of memory)"},
 		{kind: TensorRTTactics, text: "insufficient memory{:any}Could not find any implementation for node"},
+	},
+	facts: []string{
+		"The following component could not be created: {component:any}Total GPU memory (GiB): {capacity_bytes:gib}",
+		"Free GPU memory before component creation attempt (GiB): {device_free_bytes:gib}",
 	},
 	read: func(e *excerpt, f *Failure) bool {
 		if _, ok := f.Figure(Request); !ok && noEngine.Match(e.raw) { // a tactic that was skipped was the last

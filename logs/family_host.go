@@ -365,7 +365,7 @@ var familyProcess = &family{
 		"杀死", "processusarr", "getötet", // as shells say it in other languages
 	},
 	lines:    2,
-	around:   []string{"cpuvirtualmemory:"},
+	around:   []string{"cpuvirtualmemory:", "cpumemoryusage", "cpumemoryused", "cpumemusage", "ramusage", "hostmemoryusage", "processmemoryusage"},
 	harmless: lazyregexp.New(`forcefully exiting via (?:Signals\.)?SIGKILL`), // torchrun's, of workers that outlast another's end
 	wordings: []wording{
 		{kind: ProcessKilled, line: `(?i)DataLoader (?:worker|process) ?\(pid.{0,40}\) (?:exited )?is killed by signal: ?Killed`},
@@ -387,7 +387,19 @@ var familyProcess = &family{
 		{kind: ProcessKilled, text: "caused by a {or:any} while calling the function or by an excessive memory usage causing the Operating System to kill the worker"}, // joblib's
 		{kind: ProcessKilled, line: `(?:^|: line \d+:.*|：.*|\s)已?杀死(?:\s|$)|^\W*Processus arrêté\W*$|^\W*Getötet\W*$`},
 	},
-	facts: []string{"CPU Virtual Memory: used = {used:size}, percent = {percent:num}%", "Memory Size: {limit_bytes:mib} Max Memory Used: {usage:mib}"},
+	facts: []string{
+		"CPU Virtual Memory: used = {used:size}, percent = {percent:num}%",
+		"CPU memory usage: {rss_bytes:size}", "CPU memory usage {rss_bytes:size}", "CPU memory usage = {rss_bytes:size}", "CPU memory used: {rss_bytes:size}", "CPU mem usage: {rss_bytes:size}",
+		"RAM usage: {rss_bytes:size}", "host memory usage: {rss_bytes:size}", "process memory usage: {rss_bytes:size}",
+		"Memory Size: {limit_bytes:mib} Max Memory Used: {usage:mib}",
+	},
+	read: func(_ *excerpt, f *Failure) bool {
+		const least = 1 << 20 // less is a share of the host
+		if f.Figures[RSS] < least {
+			delete(f.Figures, RSS)
+		}
+		return true
+	},
 }
 
 // beforeKilled is what can be before the shell's word: times, the names of pods and of

@@ -46,6 +46,7 @@ var familyXLA = &family{
 		{kind: XLARequest, text: "Failed to allocate {request_bytes:int} bytes for new constant"},
 	},
 	facts: []string{
+		"HBM capacity {capacity_bytes:size}:",
 		"total allocation: {needed_bytes:size}", "preallocated temp allocation: {temporary:size}", "parameter allocation: {parameters:size}",
 		"Peak buffers:{:any}Buffer 1: Size: {largest:size}", "Largest program allocations in hbm: 1. Size: {largest:size}",
 	},

@@ -39,9 +39,9 @@ var hints = []struct {
 	hint  Hint
 	words []string
 }{
-	{HintVLLM, []string{"vllm"}},
+	{HintVLLM, []string{"vllm", "(enginecore", "npurayworkerwrapper"}},
 	{HintSGLang, []string{"sglang", "sgl-workspace", "mem-fraction-static", "mem_fraction_static"}},
-	{HintTGI, []string{"text_generation_launcher", "text_generation_server", "text-generation-inference", "router/src/main.rs", "unabletowarmupmodel"}},
+	{HintTGI, []string{"text_generation_launcher", "text_generation_server", "text-generation-inference", "text_generation.errors", "text_generation/client", "router/src/main.rs", "unabletowarmupmodel"}},
 	{HintTensorRT, []string{"tensorrt", "[trt]"}},
 	{HintLlama, []string{"ggml", "llama_model_load", "llama_context", "llama.cpp", "gguf"}},
 	{HintOllama, []string{"ollama"}},
@@ -49,7 +49,7 @@ var hints = []struct {
 	{HintComfyUI, []string{"comfyui", "exceptionduringprocessing!!!", "samplercustom", "ksampler"}},
 	{HintDeepSpeed, []string{"deepspeed"}},
 	{HintTrainer, []string{"transformers/trainer", "accelerate/", "lightning", "trl/", "llamafactory", "axolotl", "megatron", "optimizer.step("}},
-	{HintWindows, []string{`:\users\`, `\site-packages\`, `:\program`, `\appdata\`, `\python_embeded\`, `\execution.py`, "windows11", "windows10", "winerror"}},
+	{HintWindows, []string{`:\users\`, `\site-packages\`, `:\program`, `\appdata\`, `\python_embeded\`, `\execution.py`, "windows11", "windows10", "winerror", `\alloc_cpu.cpp`, "defaultcpuallocator:notenoughmemory"}},
 	{HintWSL, []string{"wsl2", "/mnt/c/", "microsoft-standard", "dxgkrnl"}},
 	{HintJetson, []string{"jetson", "tegra", "nvmap", "orinnano", "jetpack"}},
 	{HintIntegrated, []string{"strixhalo", "gfx1151", "gfx1103", "gfx1150", "ryzenai", "radeon780m", "radeon890m", "8060s", "radeongraphics"}},

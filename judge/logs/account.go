@@ -147,9 +147,10 @@ func (a *account) outside() *int64 {
 
 // own is what the program itself holds on the device, including what is outside PyTorch's
 // allocator: what its message states, or the listed process that holds what PyTorch has
-// reserved and little more. It is nil if unknown.
+// reserved and little more. It is nil if unknown, as where a container hides its processes
+// from the driver, which then states 0 bytes.
 func (a *account) own() *int64 {
-	if a.InUse != nil {
+	if a.InUse != nil && (a.reserved == nil || *a.InUse >= *a.reserved-a.slack()) {
 		return a.InUse
 	}
 	if a.reserved == nil {
@@ -234,6 +235,12 @@ func (a *account) oneTooLarge() bool {
 	return a.Backend == "XPU" && a.request != nil && *a.request >= 4<<30
 }
 
+// refusedWhole reports whether a message that never states what is free is of one allocation
+// larger than Intel's drivers grant, on a device of which PyTorch itself leaves room for it.
+func (a *account) refusedWhole() bool {
+	return a.oneTooLarge() && a.free == nil && a.capacity != nil && a.reserved != nil && *a.reserved+*a.request <= *a.capacity
+}
+
 // cause is why the request failed, "" if the figures do not show why.
 func (a *account) cause() string {
 	const granules = 16 << 20 // what a driver needs in addition to a request
@@ -253,6 +260,8 @@ func (a *account) cause() string {
 		return causeTooBig
 	case a.free != nil && *a.free >= *a.request+granules:
 		return causeRefused
+	case a.refusedWhole():
+		return causeLimit
 	case room == nil:
 		return ""
 	case a.capacity != nil && 2*a.others() > *a.capacity:
@@ -268,6 +277,9 @@ func (a *account) cause() string {
 // confidence is how certain the cause is.
 func (a *account) confidence() float64 {
 	const upperBound, pooled, half = 0.9, 0.7, 0.5
+	if a.refusedWhole() {
+		return pooled
+	}
 	switch a.cause() {
 	case "", causeRefused:
 		return half
@@ -308,6 +320,9 @@ func (a *account) why() string {
 	case causeLimit:
 		if a.Block != nil {
 			return fmt.Sprintf("failed: this platform allocates no block larger than %s", units.Bytes(*a.Block))
+		}
+		if a.refusedWhole() {
+			return "failed, as a single allocation: Intel's drivers refuse one of 4 GiB or more by default"
 		}
 		return fmt.Sprintf("failed at a limit: %s of the %s allowed was held", shortage.Amount(a.held), shortage.Amount(a.allowed))
 	case causeRefused:

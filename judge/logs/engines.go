@@ -3,6 +3,7 @@ package logs
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"strandline/judge/shortage"
 	"strandline/logs"
@@ -15,7 +16,7 @@ var engineKinds = map[logs.Kind]func(*view){
 	logs.SGLangWeights: (*view).sglangStart, logs.SGLangNothing: (*view).sglangStart, logs.SGLangPool: (*view).sglangPool, logs.SGLangSlots: (*view).sglangSlots, logs.SGLangUnbalanced: (*view).sglangUnbalanced,
 	logs.TGIPrefill:     (*view).tgi,
 	logs.TGITotal:       (*view).tgiTotal,
-	logs.TensorRTMemory: (*view).tensorRT, logs.TensorRTTactics: (*view).tensorRT, logs.TensorRTLLM: (*view).tensorRTLLM,
+	logs.TensorRTMemory: (*view).tensorRT, logs.TensorRTTactics: (*view).tensorRT, logs.TensorRTLLM: (*view).tensorRTLLM, logs.TensorRTStart: (*view).tensorRTLLM,
 	logs.ONNXArena: (*view).onnx, logs.ONNXLimit: (*view).onnx,
 }
 
@@ -208,6 +209,7 @@ func (v *view) tgi() {
 	switch {
 	case ok && tokens < few:
 		v.do("make the weights smaller with --quantize, or use more GPUs with --num-shard: so few tokens need little")
+		v.say("the message asks for fewer tokens (--max-batch-prefill-tokens), which gains nothing here: it is the weights that do not fit")
 	default:
 		if !ok {
 			tokens = 2 * usual
@@ -243,6 +245,15 @@ func (v *view) tensorRT() {
 // tensorRTLLM is TensorRT-LLM, whose KV cache takes most of what is free.
 func (v *view) tensorRTLLM() {
 	v.title("memory ran out for TensorRT-LLM: weights, KV cache and the engine's buffers do not fit the device")
+	if v.f.Kind == logs.TensorRTStart {
+		v.cause(causeStartup)
+		if v.has(logs.Free, logs.Capacity) {
+			v.title("TensorRT-LLM does not start: a part of it did not fit into the %s that were free of the device's %s", v.size(logs.Free), v.size(logs.Capacity))
+		}
+		if c := v.f.Words["component"]; c != "" {
+			v.say("the part that could not be created is the %s", strings.Replace(c, "KVcache", "KV cache", 1))
+		}
+	}
 	v.set("kv_cache_free_gpu_memory_fraction: 0.7", "a smaller KV cache: by default it takes 0.9 of what is free")
 	v.do("build the engine with a smaller max_batch_size, max_num_tokens, max_seq_len; more GPUs (tp_size), or fewer bits")
 	v.others("look for other processes on the device")

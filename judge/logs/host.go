@@ -255,15 +255,19 @@ func (v *view) hostRequest() {
 	v.say("the refused memory is the host's, not the GPU's")
 	const little = 512 << 20 // then it is what holds the rest that counts
 	n, stated := v.f.Figure(logs.Request)
+	windows := func() {
+		if v.hint(logs.HintWindows) {
+			v.do("on Windows the commit limit counts, RAM and page file together: a larger page file")
+		}
+	}
 	if stated && n < little {
+		windows()
 		v.lessHost()
 	}
 	v.do("make the one allocation smaller: a shorter input, a smaller batch or chunks, a smaller dtype; a size that cannot be intended, such as a whole dataset or n × n, is a mistake in shapes")
 	if !stated || n >= little {
 		v.lessHost()
-	}
-	if v.hint(logs.HintWindows) {
-		v.do("on Windows the commit limit counts: a larger page file")
+		windows()
 	}
 	v.traceHost()
 }
@@ -297,6 +301,15 @@ func (v *view) killed() {
 	if v.has("used", "percent") && v.f.Figures["percent"] > 0 {
 		used, percent := v.f.Figures["used"], v.f.Figures["percent"]
 		v.say("before that the host had %s in use, %.0f %% of about %s", v.size("used"), percent, sizeOf(used/percent*100))
+		const nearlyFull = 90
+		if percent >= nearlyFull {
+			v.cause(causeTooBig)
+			v.Confidence = 0.9
+			v.Basis = "signal 9, and a host whose memory was nearly full before it"
+		}
+	}
+	if v.has(logs.RSS) {
+		v.title("a process was killed (signal 9) some time after the program had stated %s of the host's memory in use: most likely for that, not for the GPU's", v.size(logs.RSS))
 	}
 	v.kernelLog()
 	v.lessHost()

@@ -127,8 +127,8 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 		say("the backend cudaMallocAsync does not report what its pool keeps: %s of the device is neither allocated by PyTorch nor free, so it is cached in that pool or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
 	case cause == causeTooBig && o.Backend == "HIP" && t.Hints[logs.HintIntegrated] > 0:
 		say("the GPU is part of the processor: it has the memory that the firmware reserves for it (VRAM) and what the kernel allows it of the rest (GTT: ttm.pages_limit, amdgpu.gttsize); PyTorch sees %s of these", shortage.Amount(a.capacity))
-	case cause == "" && a.oneTooLarge():
-		say("a single allocation of 4 GiB or more was requested, which Intel's drivers refuse by default; the message does not state what was free")
+	case a.refusedWhole():
+		say("the message does not state what was free: another process can hold the rest of the device, but PyTorch itself leaves room")
 	case cause == "" && withoutFree(o):
 		say("the message does not state what was free, as early messages of XPU devices did not; the cause cannot be determined without it")
 	case cause == "" && o.Missing() > 0 && !Contradictory(o):

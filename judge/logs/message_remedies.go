@@ -58,6 +58,9 @@ func (t *Statement) against(a *account) []finding.Remedy {
 	}
 	switch a.cause() {
 	case causeLimit:
+		if a.refusedWhole() {
+			return t.refusalRemedies(a)
+		}
 		return forBackend(a.Backend, shortage.RaiseLimit())
 	case causeOutside:
 		return forBackend(a.Backend, findOthers(a))
