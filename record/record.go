@@ -43,9 +43,9 @@ type Options struct {
 	Above        int64   `json:"above,omitempty"`         // bytes reserved at which a snapshot is taken
 	MaxFiles     int     `json:"max_files,omitempty"`     // of a process
 	MaxBytes     int64   `json:"max_bytes,omitempty"`     // of all snapshots
-	Steps        string  `json:"steps,omitempty"`         // annotation:NAME or MODULE:FUNCTION, else optimizers
+	Steps        string  `json:"steps,omitempty"`         // annotation:NAME or MODULE:FUNCTION, otherwise optimizers
 	// Levels has each process note its memory at the end of its steps, which
-	// [Session.Levels] reads: auto (calls of strandline.step, else of optimizers), call,
+	// [Session.Levels] reads: auto (calls of strandline.step, otherwise of optimizers), call,
 	// optimizer, annotation:NAME or MODULE:FUNCTION. Empty for never.
 	Levels string `json:"levels,omitempty"`
 	// NoSnapshots leaves PyTorch alone: steps are noted, and nothing else.

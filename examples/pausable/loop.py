@@ -7,7 +7,7 @@ An engine has weights and a KV cache, a trainer an optimizer's state and, for a 
     v0  nothing is given back
     v1  all of the engine is paused while the trainer runs, and all is kept
     v2  by tags: only weights are kept, and they come back first, while the trainer's state is moved out
-    v3  as v2, planned beforehand, and weights are not kept either, as the trainer writes them anew
+    v3  as v2, planned beforehand, and weights are not kept either, as the trainer rewrites them
 
 It prints the most of the device that was in use, and what the hand-overs copied and took.
 """

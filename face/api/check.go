@@ -7,7 +7,7 @@ type LeakCheck struct {
 	Schema   string            `json:"schema"`
 	Verdict  finding.Verdict   `json:"verdict"`
 	Findings []finding.Finding `json:"findings"` // of all runs
-	Growth   *CheckGrowth      `json:"growth"`   // of the first run that leaks, else of the first; nil where unknown
+	Growth   *CheckGrowth      `json:"growth"`   // of the first run that leaks, otherwise of the first; nil where unknown
 	Runs     []CheckRun        `json:"runs"`
 	Cure     *CheckCure        `json:"cure,omitempty"` // of --ab
 }

@@ -17,7 +17,7 @@ import (
 	"strandline/plan"
 )
 
-var update = flag.Bool("update", false, "write the types of the page's source anew")
+var update = flag.Bool("update", false, "rewrite the types of the page's source")
 
 // unions are the values of string types that the page distinguishes. A field of type
 // string can have its own in a tag, as in ts:"kept|freed".

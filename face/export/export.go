@@ -47,7 +47,7 @@ func missing(s *snapshot.Snapshot, d snapshot.Device) map[uint64]timeline.Missin
 	return out
 }
 
-// frameName is the name of a frame's function, or else of its file.
+// frameName is the name of a frame's function, otherwise of its file.
 func frameName(f stack.Frame) string { return cmp.Or(valid(f.Function), valid(f.File), "??") }
 
 // valid is s in UTF-8: names come from files of any bytes.

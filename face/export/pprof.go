@@ -95,7 +95,7 @@ func (p *profiler) device(d snapshot.Device) {
 }
 
 // eventKey is the key of an allocation that is freed by the end: what is recorded
-// with the event that made it, or else with the one that freed it.
+// with the event that made it, otherwise with the one that freed it.
 func eventKey(t *timeline.Timeline, i int) sampleKey {
 	k := sampleKey{heldBy: heldBy{stack: t.Stack(i)}, device: t.Device}
 	if len(t.Snap.Stacks.Short(k.stack)) == 0 {

@@ -14,7 +14,7 @@ import (
 // underscores, as are those of labels. That of a counter ends in _total.
 type family struct {
 	name, help string
-	counter    bool // else a gauge
+	counter    bool // otherwise a gauge
 	metrics    []metric
 }
 

@@ -213,7 +213,7 @@ func (d *Trace) stacks(w io.Writer, s Style, most int) {
 	t.write(w, "")
 }
 
-// placeOf returns a stack on one line: its lines of Python, or else its functions.
+// placeOf returns a stack on one line: its lines of Python, otherwise its functions.
 func placeOf(st *recording.Stack) string {
 	var native []symbolize.Frame
 	var lines []string

@@ -17,7 +17,7 @@ import (
 const ofDriver = "strand_driver_"
 
 // loadDriver loads the programs for the driver if that has not been done: in a form in
-// which one link can watch many functions where the kernel has such links, else for one
+// which one link can watch many functions where the kernel has such links, otherwise for one
 // link per function.
 func (t *Tracer) loadDriver() error {
 	if t.driver != nil {

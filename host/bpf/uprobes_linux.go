@@ -30,7 +30,7 @@ func (p *probes) add(offset, cookie uint64) {
 }
 
 // attach attaches a program: by one link if together is set, which needs a kernel that can,
-// else by one link for each place. Links that were made are returned even with an
+// otherwise by one link for each place. Links that were made are returned even with an
 // error.
 func (p *probes) attach(pid int, exe *link.Executable, program *ebpf.Program, together bool) (links []link.Link, err error) {
 	if len(p.offsets) == 0 {

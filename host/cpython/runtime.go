@@ -79,7 +79,7 @@ func (r *Runtime) readLayout(mem Memory, bias uint64) (*layout, error) {
 // fileVersion matches the version in the name of a program or library.
 var fileVersion = lazyregexp.New(`^(?:lib)?python3\.(\d{1,2})(?:$|[^\d])`)
 
-// minor returns the minor version: from the variable that 3.11 and later export, else
+// minor returns the minor version: from the variable that 3.11 and later export, otherwise
 // from the name of the file.
 func (r *Runtime) minor(mem Memory, bias uint64) (int, error) {
 	if addr, ok := r.Object.Data("Py_Version"); ok {

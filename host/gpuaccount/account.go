@@ -158,7 +158,7 @@ func notTraced(snapshots []Reserved, all map[int]*holding) (out []Reserved) {
 }
 
 // place assigns each snapshot to its process: the one that wrote it, if that is known,
-// else the one that took most of its segments, as the addresses of several processes
+// otherwise the one that took most of its segments, as the addresses of several processes
 // can be equal. It returns the names of the snapshots whose process is unknown. If
 // nothing in a snapshot was taken since the trace began, it is assigned to the process
 // if there is only one.

@@ -46,7 +46,7 @@ func (p Process) Cgroup() (*Cgroup, error) {
 }
 
 // FindCgroup finds the files of a process's control group by the text of /proc/PID/cgroup.
-// They are in a mount of this process, or else, where it is in a container that shows the
+// They are in a mount of this process, otherwise, where it is in a container that shows the
 // processes of the machine, in one of the first of those. Root is where processes are shown.
 func FindCgroup(root string, pid int, groups string) (*Cgroup, bool) {
 	for _, whose := range []string{"self", "1"} {

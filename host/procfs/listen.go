@@ -16,7 +16,7 @@ import (
 // Listeners returns the processes that have the TCP socket which takes connections to an
 // address of this machine, lowest id first, as far as their descriptors may be read. Of
 // several sockets that could take them it is the one that the kernel prefers: bound to
-// that address, else to all addresses of its family, else to those of both. Only sockets
+// that address, otherwise to all addresses of its family, otherwise to those of both. Only sockets
 // of the caller's network namespace are found.
 func Listeners(to netip.AddrPort) []Process {
 	return holders(taking(sockets(), to))

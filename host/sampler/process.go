@@ -30,7 +30,7 @@ type process struct {
 // process of the same number. Those that cannot be opened are nil.
 type files struct{ status, statm, io *os.File }
 
-// How often what changes rarely is read anew, in samples: what a young process has read,
+// How often what changes rarely is read again, in samples: what a young process has read,
 // status where statm shows no other change than of anonymous memory, the number of open
 // files, and what a process is and where it runs.
 const (
@@ -268,7 +268,7 @@ type group struct {
 	now    sample.Group
 }
 
-// Of more than fewGroups, the figures are used for groupsAge: the kernel sums them up anew
+// Of more than fewGroups, the figures are used for groupsAge: the kernel sums them up again
 // each time.
 const (
 	fewGroups = 8
@@ -292,7 +292,7 @@ func (s *Sampler) groupOf(pid int, text string) *group {
 		g.folder = found
 	case !ok && s.outermost && name == "/": // it has no limit
 		return nil
-	case !ok || !s.outermost: // else the kernel does not count memory
+	case !ok || !s.outermost: // otherwise the kernel does not count memory
 		g.now.Note = unseenGroup
 	}
 	s.groups[text] = g

@@ -141,7 +141,7 @@ func (s *Sampler) Sample(ctx context.Context) (*sample.Sample, error) {
 		p := s.watched[pid]
 		if !p.look(s) {
 			s.end(p)
-			delete(s.known, pid) // looked at anew if it has been given to another one
+			delete(s.known, pid) // looked at again if it has been given to another one
 			continue
 		}
 		if h := p.now.Host; h != nil && s.o.root == procRoot {

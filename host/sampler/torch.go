@@ -71,7 +71,7 @@ func newTorches(dial func(ctx context.Context, pid int) (*record.Control, error)
 
 // of returns the figures of a process, nil as long as there are none, and maybe why. The
 // first call begins to ask for them. Only a process that holds memory of a device is
-// looked into from outside, and anew only when it has other bytes of files in memory:
+// looked into from outside, and again only when it has other bytes of files in memory:
 // PyTorch's libraries are hundreds of MiB.
 func (t *torches) of(pid int, holds bool, files int64) (*record.Stats, string) {
 	t.mu.Lock()

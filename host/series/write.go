@@ -82,7 +82,7 @@ func (w *Writer) Close() error {
 	return errors.Join(w.out.End(), w.f.Sync(), w.f.Close())
 }
 
-// thin writes the file anew with every other sample, and puts it in place of the old
+// thin rewrites the file with every other sample, and puts it in place of the old
 // one at once: whoever reads the old one reads it to its end.
 func (w *Writer) thin() error {
 	part := w.path + ".thinned"

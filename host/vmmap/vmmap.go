@@ -60,7 +60,7 @@ func KindOf(m procfs.Mapping) Kind {
 var allocators = []string{"libjemalloc", "libtcmalloc", "libmimalloc", "libtbbmalloc", "libhoard", "libsnmalloc", "librpmalloc"}
 
 // Allocator returns the name of a mapped file if it is a library that replaces glibc's
-// malloc, such as libjemalloc.so.2; else "".
+// malloc, such as libjemalloc.so.2; otherwise "".
 func Allocator(file string) string {
 	name := path.Base(file)
 	if slices.ContainsFunc(allocators, func(a string) bool { return strings.HasPrefix(name, a) }) {

@@ -150,7 +150,7 @@ func (b *Baseline) Compare(run *api.CheckRun, machine map[string]string) {
 	known := b.Runs[run.Name]
 	switch why := b.differs(machine); {
 	case why != "":
-		run.Cannot("the baseline was measured on another machine: " + why + "; --update-baseline measures one anew")
+		run.Cannot("the baseline was measured on another machine: " + why + "; --update-baseline measures it again")
 		return
 	case known == nil:
 		run.Cannot("the baseline has no run of this name; --update-baseline adds it")

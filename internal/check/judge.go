@@ -243,7 +243,7 @@ func (r *Run) usesDevice() bool {
 	return len(r.unseen)+len(r.others) > 0 || r.Manifest != nil && slices.ContainsFunc(r.Manifest.Processes, func(p record.Process) bool { return len(p.Devices) > 0 })
 }
 
-// growth is that of the series that leaks most, or else of the first one that was judged.
+// growth is that of the series that leaks most, otherwise of the first one that was judged.
 func (j *judging) growth() *api.CheckGrowth {
 	var best *gate.Judgment
 	for i := range j.all {

@@ -24,7 +24,7 @@ var shapes = []string{"steady", "warm-up", "cache", "sawtooth"}
 
 // TestReach runs programs of known truth, and counts how often they are called a leak.
 // With -reach 100 it is the measurement that docs/check.md states, and takes half an
-// hour; else it is a run with a leak and one without.
+// hour; otherwise it is a run with a leak and one without.
 func TestReach(t *testing.T) {
 	live.Linux(t)
 	python := live.Tool(t, "python3")

@@ -302,7 +302,7 @@ func (m *Measured) loads(j *gate.Judgment) {
 // undecided is the probability of growth that is as likely as not.
 const undecided = 0.5
 
-// grower is the process that a finding is about: the one it names, or else the one that
+// grower is the process that a finding is about: the one it names, otherwise the one that
 // most of the growth of all is of since a quarter of the time; 0 if there is none.
 func (m *Measured) grower(f *finding.Finding) int {
 	if pid := pidOf(f.Process); pid > 0 {

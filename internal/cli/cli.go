@@ -236,7 +236,7 @@ It needs no Python, no GPU and no network.
 	return root
 }
 
-// files accepts n or more arguments where many is true, else exactly one; what
+// files accepts n or more arguments where many is true, otherwise exactly one; what
 // describes them.
 func files(n int, many bool, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {

@@ -33,9 +33,9 @@ func newDiagnose(g *globals) *cobra.Command {
 
 Give three or more snapshots of one process, taken at the same point of
 different steps; fewer are judged by the history inside the newest. Files may
-be in any order: they are sorted by their histories, else by the numbers in
+be in any order: they are sorted by their histories, otherwise by the numbers in
 their names. Processes are distinguished by rank<N> and pid<N> in the file
-name, else by folder. A directory stands for all snapshots below it.
+name, otherwise by folder. A directory stands for all snapshots below it.
 
 A log or pasted text that contains PyTorch's out-of-memory error is a FILE too: the
 failure is judged by the figures of the message, and together with a snapshot
@@ -50,7 +50,8 @@ A recording of ` + "`strandline trace --out`" + ` is judged alone or with snapsh
 the same processes: files, one of each, or a folder. The snapshots are judged
 too; if the recording was made with --gpu, they split what PyTorch took from the
 driver. They belong to the process of that pid (pid<N> in the file name, or the
-recording of strandline record); else to the one that took their segments. A recording of ` + "`strandline watch --out`" + ` is judged alone, too.
+recording of strandline record), otherwise to the one that took their segments. A
+recording of ` + "`strandline watch --out`" + ` is judged alone, too.
 
 With --prometheus, the levels come from Prometheus or a store with its API, and are
 judged as those of a table. A counter is refused: only a level can run out.`,

@@ -49,7 +49,7 @@ type beside struct {
 	partial   bool
 }
 
-// pidOf is the process that wrote a snapshot: by the manifest of its recording, else by
+// pidOf is the process that wrote a snapshot: by the manifest of its recording, otherwise by
 // its name; 0 if neither names it.
 func (b *beside) pidOf(path string) int {
 	if p, _ := b.known.of(path); p != nil {

@@ -252,7 +252,7 @@ func (g *globals) savePage(ctx context.Context, path string, write func(io.Write
 	})
 }
 
-// series are the histories of JAX's profiles, if the arguments are such, else nil.
+// series are the histories of JAX's profiles, if the arguments are such, otherwise nil.
 func (v *viewed) series(ctx context.Context, args []string) (out []engine.Source, err error) {
 	files, others, err := v.g.profiles(ctx, args)
 	if err != nil || len(files) == 0 || slices.ContainsFunc(files, func(f *profiles.File) bool { return f.Format != "jax" }) {

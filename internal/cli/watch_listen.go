@@ -36,7 +36,7 @@ func (g *globals) export(o watchOptions) (*exporter, error) {
 	return e, nil
 }
 
-// sample serves a sample from now on. Findings are made anew every few seconds: they
+// sample serves a sample from now on. Findings are made again every few seconds: they
 // change slowly, and a scrape comes every 15 seconds or so.
 func (e *exporter) sample(s *sample.Sample, w *watch.Watch) {
 	if e == nil {

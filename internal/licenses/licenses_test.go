@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write THIRD_PARTY anew, from the module cache")
+var update = flag.Bool("update", false, "rewrite THIRD_PARTY from the module cache")
 
 const rule = "================================================================================"
 

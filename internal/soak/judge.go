@@ -431,8 +431,8 @@ func (j *judged) allowed() bool {
 	return j.Verdict == finding.OK && j.Course.Leaks() && j.Growth.Low > 0
 }
 
-// growth is that of the series that leaks most, else of the first whose growth is allowed,
-// else of the first that was judged.
+// growth is that of the series that leaks most, otherwise of the first whose growth is allowed,
+// otherwise of the first that was judged.
 func growth(all []judged) *api.SoakGrowth {
 	var best *judged
 	for i := range all {

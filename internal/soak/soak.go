@@ -44,11 +44,11 @@ type Options struct {
 
 // A Progress is how far an experiment is.
 type Progress struct {
-	Stage     string // what is done before the first wave, else ""
+	Stage     string // what is done before the first wave, otherwise ""
 	Wave      int
 	Requests  int
 	Load      *load.Stats     // of the wave that is being sent; nil if none is
-	Done      *api.SoakWave   // a wave that has ended, else nil
+	Done      *api.SoakWave   // a wave that has ended, otherwise nil
 	Judgments []gate.Judgment // after it
 	Verdict   finding.Verdict
 }

@@ -64,7 +64,7 @@ const (
 )
 
 // keptNodes returns how many nodes more there were at the last look than at the first, if
-// there were more from look to look; else 0. Looks before the first node do not count: a
+// there were more from look to look; otherwise 0. Looks before the first node do not count: a
 // program that still loads PyTorch has none. The heap grew by some bytes.
 func keptNodes(nodes []int64, grown int64) int64 {
 	for len(nodes) > 1 && nodes[1] == 0 {
@@ -86,7 +86,7 @@ func keptNodes(nodes []int64, grown int64) int64 {
 	return more
 }
 
-// outside is 1 for calls from a line that is not within a backward pass, else 0.
+// outside is 1 for calls from a line that is not within a backward pass, otherwise 0.
 func outside(u *ledger.Use) int {
 	within := slices.ContainsFunc(u.Frames, func(f symbolize.Frame) bool {
 		return strings.Contains(f.Function, "torch::autograd::Engine") || f.Function == "_engine_run_backward" || f.Function == "Tensor.backward"

@@ -153,7 +153,7 @@ func hostFrame(f symbolize.Frame) finding.Frame {
 	return finding.Frame{File: file, Line: f.Line, Function: f.Function}
 }
 
-// HostSite is the innermost line of Python that is the user's own, or else the innermost
+// HostSite is the innermost line of Python that is the user's own, otherwise the innermost
 // function that belongs to neither an allocator nor the C library.
 func HostSite(frames []symbolize.Frame) *finding.Site {
 	for _, f := range frames {

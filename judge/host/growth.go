@@ -58,7 +58,7 @@ type hostGrowth struct {
 	// filled is how much private memory the processes had more at each checkpoint, if the
 	// memory lies in a large mapping that is still being filled; otherwise nil.
 	filled []int64
-	rises  float64 // then the share of steps in which smaller pieces came, else 0
+	rises  float64 // then the share of steps in which smaller pieces came, otherwise 0
 	buffer bool    // it is one buffer that is being filled
 	// paused is the checkpoint up to which memory grew and after which nothing came; 0
 	// if something did.

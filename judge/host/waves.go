@@ -20,7 +20,7 @@ const (
 )
 
 // waves states that the memory came down once or twice and is no higher above that level
-// than it was before: then it may be a working set that is built anew, as of a batch, and
+// than it was before: then it may be a working set that is rebuilt, as of a batch, and
 // will come down again. It is empty if nothing suggests so.
 func (g *hostGrowth) waves(h host) string {
 	if g.shape != grows {

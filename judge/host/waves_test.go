@@ -8,7 +8,7 @@ import (
 	"strandline/host/ledger"
 )
 
-// A batch that was freed and is built anew, up to the end of the trace, is not a leak, and
+// A batch that was freed and is built again, up to the end of the trace, is not a leak, and
 // neither is it decided. Where something stays from batch to batch it is one.
 func TestWaves(t *testing.T) {
 	const mib = 1 << 20

@@ -66,7 +66,7 @@ func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	case len(checkpoints) >= enoughFiles && (!known || steps >= timeline.EnoughSteps):
 		g.judged.Checkpoints, g.judged.Enough = len(checkpoints), true
 		g.judgeSites(filesSeries(p, device, checkpoints))
-	case newest.Steps.Enough() && 2*newest.Captures < len(newest.Steps.Ends): // else it captures a CUDA graph for each batch size
+	case newest.Steps.Enough() && 2*newest.Captures < len(newest.Steps.Ends): // otherwise it captures a CUDA graph for each batch size
 		g.judged.Checkpoints, g.judged.Inside, g.judged.Enough = len(newest.Steps.Ends), true, true
 		g.judged.StepsFrom = newest.Steps.From
 		g.judgeSites(g.insideSeries(newest))

@@ -16,7 +16,7 @@ import (
 )
 
 // Tables of memory_summary() hold totals. A total cannot distinguish memory that stays
-// from memory that is made anew, so it takes more tables than snapshots before growth is
+// from memory that is allocated again, so it takes more tables than snapshots before growth is
 // a problem; two are a before and an after, not a trend.
 const (
 	tablesForTrend   = 3

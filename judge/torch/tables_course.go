@@ -9,7 +9,7 @@ import (
 	"strandline/units"
 )
 
-// course judges a row as a level over time: by the times of the tables, else by their
+// course judges a row as a level over time: by the times of the tables, otherwise by their
 // number. It is nil if they are too few to judge.
 func (s *tableSeries) course(row func(*logs.Summary) *int64) *trend.Course {
 	var times, levels []float64

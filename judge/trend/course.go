@@ -79,7 +79,7 @@ const (
 // many independent points as the noise has (Bartlett 1946), and asks each what the next
 // window of equal length would add. The series keeps growing if the curves that add a
 // sixth or more of what this window added have most of the weight. If a series falls
-// again and again, its troughs are judged; if it started anew, its last life is judged.
+// again and again, its troughs are judged; if it started over, its last life is judged.
 //
 // [TestConfusion] checks it against series whose truth is known and prints how often it
 // is right.

@@ -68,7 +68,7 @@ func (f fall) isFast(t, s []float64, start int) bool {
 }
 
 // repeats reports whether a series falls again and again: often, slowly, or from peaks of
-// equal height, as a collection or a limit causes. Any other series began anew.
+// equal height, as a collection or a limit causes. Any other series started over.
 func repeats(v []float64, all []fall) bool {
 	slow := 0
 	var heights []float64
@@ -84,7 +84,7 @@ func repeats(v []float64, all []fall) bool {
 }
 
 // lastLife returns the samples from the last new beginning of a series, or those of its
-// longest life if the last one is short. ok is false if the series never began anew or
+// longest life if the last one is short. ok is false if the series never started over or
 // that life is too short to judge.
 func lastLife(t, v []float64, all []fall) (lt, lv []float64, ok bool) {
 	var starts []int

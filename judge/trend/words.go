@@ -91,7 +91,7 @@ func (c *Course) lasts(x float64) string {
 // Evidence returns the evidence for a finding on a series, with a name and a limit in
 // bytes for the series; the limit is nil if there is none.
 func (c *Course) Evidence(name string, limit *int64) *finding.LevelsEvidence {
-	rate, lasted := c.Rate, c.Seconds // the course can be judged anew while the evidence is read
+	rate, lasted := c.Rate, c.Seconds // the course can be judged again while the evidence is read
 	e := &finding.LevelsEvidence{Column: name, Verdict: string(c.Shape), Unit: c.Unit, Growing: c.Growing, Samples: c.Samples, LimitBytes: limit}
 	if c.Unit == "" {
 		e.Seconds = &lasted

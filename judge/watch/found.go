@@ -33,7 +33,7 @@ type latest struct {
 // found is a finding on a series.
 func (w *Watch) found(f finding.Finding, k key) Found {
 	s := w.series[k]
-	c := s.course // which is judged anew later
+	c := s.course // which is judged again later
 	return Found{Finding: f, Process: k.process, Device: k.device, Group: k.group, Figure: string(k.figure), Course: &c, Until: s.until}
 }
 

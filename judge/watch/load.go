@@ -11,7 +11,7 @@ import (
 )
 
 // A load is what an inference engine did over time. Requests and tokens are summed from
-// the beginning of the watch on, also where the engine starts anew; what is not known is
+// the beginning of the watch on, also where the engine restarts; what is not known is
 // NaN.
 type load struct {
 	times, requests, tokens, busy []float64

@@ -23,7 +23,7 @@ func TestLoad(t *testing.T) {
 		detail            string
 	}{
 		{"steady", steady, 0.5 * mib, 2 << 10, finding.Problem, "KiB for each finished request ("},
-		{"the engine starts anew", func(at float64) *sample.Load {
+		{"the engine restarts", func(at float64) *sample.Load {
 			if at >= 60 {
 				at -= 60
 			}

@@ -71,7 +71,7 @@ var rules = []rule{
 	},
 	{
 		figure: residue, device: true, kind: finding.Leak, severity: finding.Problem, what: "what stays on the device while all pausable memory is paused",
-		detail: "each cycle of pause and resume leaves more behind: it is in no region, or was allocated anew and not freed",
+		detail: "each cycle of pause and resume leaves more behind: it is in no region, or was allocated again and not freed",
 		remedies: func(pid int) []finding.Remedy {
 			return []finding.Remedy{
 				finding.CodeChange("before a pause: `torch.cuda.empty_cache()`, so that segments go that no tensor uses"),
@@ -132,7 +132,7 @@ func (w *Watch) judgeProcess(p *sample.Process) (out []Found) {
 }
 
 // apply judges one figure. It is not ok if there is nothing to report. Of what was found
-// so far, it is what was found a moment ago unless the series was judged anew since: to
+// so far, it is what was found a moment ago unless the series was judged again since: to
 // find when hundreds of processes reach their limits takes tens of milliseconds.
 func (w *Watch) apply(r *rule, p *sample.Process, device int) (out Found, ok bool) {
 	const moment = 30 // seconds

@@ -59,7 +59,7 @@ type Watch struct {
 	over      bool               // the processes that are judged have ended
 	ended     []Found            // leaks of processes that have ended, and kills
 	kills     map[string]killing // by control group
-	lazy      bool               // series are not judged anew
+	lazy      bool               // series are not judged again
 	load      load               // of the engine that is asked
 	// paused is the least that was used since all pausable memory of a process is paused.
 	paused map[key]int64
@@ -215,7 +215,7 @@ func (w *Watch) course(k key) *trend.Course {
 	return &s.course
 }
 
-// Current is what was found so far without judging anything anew: it costs little, and
+// Current is what was found so far without judging anything again: it costs little, and
 // may be some samples late.
 func (w *Watch) Current() []finding.Finding { return Plain(w.FoundSoFar()) }
 

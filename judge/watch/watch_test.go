@@ -290,7 +290,7 @@ func TestCurrent(t *testing.T) {
 	}
 	again := w.Current()
 	if len(again) != 1 || again[0].Evidence != now[0].Evidence {
-		t.Error("without another sample, it is found anew")
+		t.Error("without another sample, it is found again")
 	}
 	e := again[0].Evidence.(*finding.LevelsEvidence)
 	rate, seconds := *e.RatePerSecond, *e.Seconds

@@ -135,7 +135,7 @@ func (s Setup) sampler() plan.Span {
 func (s Setup) profilesLargest() bool { return s.Engine.Name == VLLM && s.Engine.before(0, 11) }
 
 // towers is the peak of encoding images: in vLLM's profile as many patches as the
-// largest image has; else those that are asked for.
+// largest image has; otherwise those that are asked for.
 func (s Setup) towers() plan.Span {
 	each := s.perPatch()
 	if each.High == 0 {

@@ -317,7 +317,7 @@ func (s Setup) holds(l *layout, spare int64) bool {
 }
 
 // layout returns what the set-up states, or what the engine does by default: all layers if
-// they fit; else llama.cpp keeps experts in the host's memory first; else as many
+// they fit; otherwise llama.cpp keeps experts in the host's memory first; otherwise as many
 // layers as fit. Ollama takes one GPU if that is enough. Sources: llama.cpp,
 // common/fit.cpp; Ollama, llm/server.go.
 func (s Setup) layout() layout {

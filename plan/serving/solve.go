@@ -63,7 +63,7 @@ func solve(question string, s Setup) (plan.Answer, error) {
 	return plan.Answer{}, fmt.Errorf("--solve %q is not known; these are: %v", question, Questions)
 }
 
-// whole is a set-up of llama.cpp with all layers on GPUs unless it states how many: else
+// whole is a set-up of llama.cpp with all layers on GPUs unless it states how many: otherwise
 // everything fits, as what does not goes to the host.
 func (s Setup) whole() Setup {
 	if s.Local.Layers == nil {

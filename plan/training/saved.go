@@ -32,7 +32,7 @@ func (t Setup) perToken(l *model.Layer) perToken {
 	return p
 }
 
-// share divides what TP divides: everything with sequence parallelism, else all but
+// share divides what TP divides: everything with sequence parallelism, otherwise all but
 // the residual stream.
 func (t Setup) share(p perToken) perToken {
 	n := float64(t.TP)

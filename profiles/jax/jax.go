@@ -166,7 +166,7 @@ func notes(f *profiles.File) (out []string) {
 var installed = []string{"/site-packages/", "/dist-packages/", "/jax/_src/"}
 
 // Site is the innermost frame of a stack outside installed packages and Python's
-// library; else outside JAX; else the zero one.
+// library; otherwise outside JAX; otherwise the zero one.
 func Site(frames []stack.Frame) stack.Site {
 	var other stack.Site
 	for _, f := range frames {

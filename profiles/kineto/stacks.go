@@ -28,7 +28,7 @@ const mostCalls = 4_000_000
 // pythonFrame is the name of a function of Python, such as "train.py(12): step".
 var pythonFrame = lazyregexp.New(`^(.+)\((\d{1,9})\): (.+)$`)
 
-// frameOf is a name as a frame: of Python with its file and line, else of an operator.
+// frameOf is a name as a frame: of Python with its file and line, otherwise of an operator.
 func frameOf(name string) stack.Frame {
 	if m := pythonFrame.FindStringSubmatch(name); m != nil {
 		line, _ := strconv.ParseInt(m[2], 10, 64)

@@ -269,7 +269,7 @@ func (t *table) row() error {
 	return nil
 }
 
-// sinceStart reads the times anew that were taken for those of the day, and are since a
+// sinceStart reads again the times that were taken for those of the day, and are since a
 // start: hours and minutes are minutes and seconds.
 func (t *table) sinceStart(factor float64) {
 	t.header.clock = clock{elapsed: true}

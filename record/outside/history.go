@@ -123,7 +123,7 @@ func (h *history) pend(state []cudaalloc.Segment) {
 }
 
 // agrees reports whether the memory live by the events is what the allocator holds:
-// all of it, or else as far as there were events.
+// all of it, otherwise as far as there were events.
 func (h *history) agrees(state []cudaalloc.Segment, all bool) bool {
 	held := map[uint64]bool{}
 	for i := range state {

@@ -16,7 +16,7 @@ var (
 )
 
 // ProcessOf is the name of the process that a file is of: rank<N> and pid<N> of
-// its name, both if both occur, else its folder. With group, it is what the
+// its name, both if both occur, otherwise its folder. With group, it is what the
 // expression matches (its first parenthesis, if it has one).
 func ProcessOf(path string, group *regexp.Regexp) string {
 	if group != nil {

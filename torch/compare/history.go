@@ -43,7 +43,7 @@ func (p *Process) Checkpoints(device int) (out []int) {
 }
 
 // Work is how much the program did on a device up to each of some files since the one
-// before: in steps if those of all files were counted, else in events; nil if neither is
+// before: in steps if those of all files were counted, otherwise in events; nil if neither is
 // known.
 func (p *Process) Work(device int, files []int) []float64 {
 	if p.About != nil {

@@ -35,7 +35,7 @@ type About struct {
 }
 
 // Shared is what is known of a device when memory ran out: its size in bytes, and who
-// else held memory of it, the most first.
+// otherwise held memory of it, the most first.
 type Shared struct {
 	Capacity int64
 	Others   []Holding
@@ -47,7 +47,7 @@ type Holding struct {
 	Bytes   int64
 }
 
-// NewProcess sorts the digests by the ends of their histories, else by
+// NewProcess sorts the digests by the ends of their histories, otherwise by
 // the numbers in their names.
 func NewProcess(name string, files []*digest.File) *Process {
 	p := &Process{Name: name, Files: append([]*digest.File(nil), files...)}

@@ -110,7 +110,7 @@ func TestSameAlloc(t *testing.T) {
 		{"made at the same moment", timed(0, 100), timed(0, 200), live(50, 2), live(50, 2), true},
 		{"freed and taken again", timed(0, 100), timed(0, 200), live(50, 2), live(150, 2), false},
 		{"older than both recordings", timed(10, 100), timed(10, 200), live(-1, 0), live(-1, 0), true},
-		{"older than the first recording, made anew in the second", timed(10, 100), timed(10, 200), live(-1, 0), live(150, 2), false},
+		{"older than the first recording, made again in the second", timed(10, 100), timed(10, 200), live(-1, 0), live(150, 2), false},
 		{"history restarted, block still there", timed(0, 100), timed(90, 200), live(50, 2), live(-1, 2), true},
 		{"a gap between the recordings", timed(0, 100), timed(150, 200), live(50, 2), live(-1, 2), true},
 		{"another stack", timed(0, 100), timed(150, 200), live(50, 2), live(-1, 3), false},
@@ -175,7 +175,7 @@ func TestIdleIntervalIsNoCheckpoint(t *testing.T) {
 }
 
 // TestWork counts the steps between files where they were counted and all files are
-// apart, else events, but for those that mark a snapshot.
+// apart, otherwise events, but for those that mark a snapshot.
 func TestWork(t *testing.T) {
 	file := func(name string, events, marks int) *digest.File {
 		return file(name, digest.Device{History: digest.History{HasTime: true, Events: events, Marks: marks, Start: 1, End: int64(events)}})

@@ -26,7 +26,7 @@ type Table struct {
 }
 
 // Tables are those of all devices. Files follow each other where what PyTorch
-// counts since the process began only rises; else each is judged separately.
+// counts since the process began only rises; otherwise each is judged separately.
 func (p *Process) Tables() (out []Tables) {
 	type key struct {
 		tag    string

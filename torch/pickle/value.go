@@ -52,7 +52,7 @@ var kindNames = [...]string{"None", "bool", "int", "int", "int", "float", "str",
 
 func (k Kind) String() string { return kindNames[k] }
 
-// A Value is one plain datum: the datum itself where it fits in a word, else
+// A Value is one plain datum: the datum itself where it fits in a word, otherwise
 // the number by which the handler knows it.
 type Value struct {
 	Kind Kind

@@ -275,7 +275,7 @@ func (j *judge) needed(i int) int {
 }
 
 // kept recognizes what lives at the end of a pass that is not over and will be kept
-// for its backward pass. Where memory ran out in the midst of it, passes before
+// for its backward pass. Where memory ran out in the middle of it, passes before
 // show.
 func (j *judge) kept(i int) bool {
 	if j.gone(i, j.events) {
@@ -483,7 +483,7 @@ func (j *judge) findWorkspaces() {
 	}
 }
 
-// outlives recognizes what was made in the midst of computing and never freed. A
+// outlives recognizes what was made in the middle of computing and never freed. A
 // gradient of that size is not a workspace.
 func (j *judge) outlives(i int, x *trait) bool {
 	if j.death(i) != timeline.Never || x.named != count {

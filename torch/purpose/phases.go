@@ -326,7 +326,7 @@ func (p *program) forwardAfter(k int) int {
 }
 
 // findSteps finds where steps begin, whole or not: after what annotations show as the end
-// of one, else after an optimizer's step, else after a backward pass. The first
+// of one, otherwise after an optimizer's step, otherwise after a backward pass. The first
 // begins with the first forward pass.
 func (p *program) findSteps() (out []int) {
 	if ends, _ := p.t.AnnotatedEnds(); len(ends) > 0 {

@@ -234,7 +234,7 @@ func (p *Place) before(q *Place) bool {
 }
 
 // Each names every allocation of a device's history by one purpose: the one that
-// it has at the peak, if it lives then, else at the end, else when it is made.
+// it has at the peak, if it lives then, otherwise at the end, otherwise when it is made.
 func Each(t *timeline.Timeline) []Purpose {
 	j := newJudge(t, t.Trace.Len())
 	atPeak, peak := j.atPeak(), t.PeakRequested.Event

@@ -24,7 +24,7 @@ const (
 type trait struct {
 	known bool
 	phase phase
-	named Purpose // what the names of the frames indicate, else count
+	named Purpose // what the names of the frames indicate, otherwise count
 	// noGrad is below no_grad or inference_mode.
 	noGrad bool
 	// reduces is a collective that sums gradients; its result becomes them.

@@ -19,7 +19,7 @@ func (r *Recording) Replay() *Result {
 	first := r.newPlayer(assumptions{pools: r.pools})
 	first.out.Sizes = slices.Grow(first.out.Sizes, len(r.Allocs)-r.older) // most replays reach the end
 	best := first.run()
-	if r.Snap.Partial == nil { // else what is missing explains everything
+	if r.Snap.Partial == nil { // otherwise what is missing explains everything
 		from := []*Result{best}
 		if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
 			from = r.findLimit(best)

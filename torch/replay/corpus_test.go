@@ -83,7 +83,7 @@ func hold(t *testing.T, file string) (devices, exact int) {
 			got["reserved_bytes.all.peak"] = x.Stats.ReservedPeak
 			got["allocated_bytes.all.peak"] = x.Stats.AllocatedPeak
 			got["num_ooms"] = x.Stats.OOMs
-			if len(r.pools) == 0 { // else a history can be read in several ways
+			if len(r.pools) == 0 { // otherwise a history can be read in several ways
 				got["num_alloc_retries"] = x.Stats.Retries
 			}
 		}

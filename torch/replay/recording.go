@@ -32,7 +32,7 @@ type Recording struct {
 	Settings allocator.Settings // the file's own
 	Version  allocator.Version
 
-	slot   []int32                  // of the allocation that an event makes or frees, else never
+	slot   []int32                  // of the allocation that an event makes or frees, otherwise never
 	slots  int                      // as many as allocations ever live at a time
 	older  int                      // allocations from before the first event, which have the first slots
 	start  []allocator.Segment      // before the first event
@@ -106,7 +106,7 @@ func (r *Recording) index() {
 }
 
 // label finds the private pools of what was taken from the driver: those of the
-// final state if it is still there, else what the events state, which they do from
+// final state if it is still there, otherwise what the events state, which they do from
 // PyTorch 2.12 on.
 func (r *Recording) label() {
 	s, e := r.Snap, &r.Trace.Events

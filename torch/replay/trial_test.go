@@ -7,7 +7,7 @@ import (
 )
 
 // TestTrialNamesWhatIsLeft behind a request that the recording ran out for: less
-// than all that is not in use, as partly used pages cannot be had.
+// than all that is not in use, as partly used pages cannot be unmapped.
 func TestTrialNamesWhatIsLeft(t *testing.T) {
 	s, err := snapshot.Open("../../examples/out-of-memory/oom.pickle", snapshot.Options{})
 	if err != nil {

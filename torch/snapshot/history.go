@@ -53,9 +53,9 @@ const (
 )
 
 // StepScopes are the steps of a program in order, as far as annotations show them:
-// the profiler's, else scopes that are numbered "step 3"; what states which. Of
+// the profiler's, otherwise scopes that are numbered "step 3"; what states which. Of
 // several kinds of numbered scopes the one that begins first is taken, as the
-// others may be inside it, if there are three of it; else the most frequent.
+// others may be inside it, if there are three of it; otherwise the most frequent.
 func (s *Snapshot) StepScopes() (scopes []Scope, what string) {
 	kinds, order := s.stepScopes()
 	if found := kinds[profilerStep]; len(found) > 0 {
@@ -127,7 +127,7 @@ func stepKind(name string) string {
 }
 
 // Steps are the times, in order, at which steps of the program ended, as far as
-// annotations show: those of [Snapshot.StepScopes], or else calls of an optimizer.
+// annotations show: those of [Snapshot.StepScopes], otherwise calls of an optimizer.
 // It is nil where there are none.
 func (s *Snapshot) Steps() (ends []int64, what string) {
 	scopes, what := s.StepScopes()

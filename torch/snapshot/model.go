@@ -82,7 +82,7 @@ func (s *Snapshot) FrameExtra(id stack.FrameID) []Field {
 // Format states how the file was written.
 type Format struct {
 	Encoding    string // "pickle" or "json"
-	Protocol    int    // of a pickle, else -1
+	Protocol    int    // of a pickle, otherwise -1
 	Compression string // "", "gzip" or "zstd"
 	// BareList is a list of segments without history, as
 	// torch.cuda.memory_snapshot() returns it.
@@ -328,7 +328,7 @@ func (t *Trace) Slice(from, to int) Trace {
 // An Annotation marks the start or the end of a record_function scope.
 type Annotation struct {
 	Name   string
-	End    bool // else the start
+	End    bool // otherwise the start
 	Device int
 	Time   int64
 	Extra  []Field

@@ -22,7 +22,7 @@ const (
 	cStack // a list of frames: the stack's id
 	cList  // any other list: index into lists
 	cDict  // a dict that is not a known record (yet): index into dicts
-	cOther // a dict that was found not to be one, likewise
+	cOther // a dict that was found not to be one: index into dicts
 	cFrame // the records: index into their columns
 	cEvent
 	cBlock
@@ -36,7 +36,7 @@ func (o object) class() class { return class(o >> classShift) }
 func (o object) index() int { return int(o & indexMask) }
 
 // listData is a list of records that are one after another in their columns,
-// or else any items.
+// otherwise any items.
 type listData struct {
 	of       class // of the records, 0 for any items
 	used     bool  // by a segment or a trace

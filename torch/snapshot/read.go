@@ -26,7 +26,7 @@ var errNotSnapshot = fmt.Errorf("%w: it has neither segments nor traces", ErrNot
 // Options state how to read.
 type Options struct {
 	Name string // for messages
-	Size int64  // bytes of the input where it is known, else 0: columns are sized by it
+	Size int64  // bytes of the input where it is known, otherwise 0: columns are sized by it
 	// Progress, if not nil, is called now and then with the bytes read so far. An
 	// error that it returns ends the reading.
 	Progress func(read int64) error

@@ -12,7 +12,7 @@ type recognizer struct {
 		keys []uint64
 	}
 	extra   []pickle.Value // keys and values without a column, of the record at hand
-	lacks   keySet         // the columns without a key, likewise
+	lacks   keySet         // the columns without a key, of the record at hand
 	unknown map[string]bool
 }
 

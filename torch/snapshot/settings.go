@@ -56,7 +56,7 @@ func (s *Settings) SetRoundup(divisions []int64) {
 	}
 }
 
-// Fields are the settings as they were read, or else as PyTorch 2.6 writes them.
+// Fields are the settings as they were read, otherwise as PyTorch 2.6 writes them.
 func (s *Settings) Fields() []Field {
 	if s.fields != nil {
 		return s.fields

@@ -95,7 +95,7 @@ func (s *Snapshot) setting(key, since string, visible bool) sign {
 }
 
 // mixture states, of a file whose keys are not those of one release, which two
-// do not go together; else it is "".
+// do not go together; otherwise it is "".
 func (s *Snapshot) mixture() string {
 	if s.Ascend() {
 		return ""

@@ -15,7 +15,7 @@ type PrivatePool struct {
 	Reserved int64
 	Active   int64 // rounded
 	Free     int64 // no other pool can have it
-	// Took is the place that took most of it from the driver, or else made most of
+	// Took is the place that took most of it from the driver, otherwise made most of
 	// what is active in it; the zero Site if no stack shows it.
 	Took stack.Site
 }

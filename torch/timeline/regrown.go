@@ -112,7 +112,7 @@ func (t *Timeline) successor(a, newest int, before []int32) int {
 	return found
 }
 
-// mostAtOnce is how many tensors one place may allocate anew before the first of their
+// mostAtOnce is how many tensors one place may allocate again before the first of their
 // predecessors is freed, as for the layers of a model.
 const mostAtOnce = 128
 

@@ -32,8 +32,8 @@ func (s *Steps) Known() bool {
 	return s.From != "" && s.From != Requests && s.From != Passes && s.From != Loops
 }
 
-// Steps finds the steps of a history: by annotations, else by updates of an
-// optimizer, else by backward passes, else by the outermost line of code that the
+// Steps finds the steps of a history: by annotations, otherwise by updates of an
+// optimizer, otherwise by backward passes, otherwise by the outermost line of code that the
 // program comes back to. What allocates between two steps belongs to the first of
 // them, and what does so before them to neither.
 func (t *Timeline) Steps() Steps {
@@ -121,7 +121,7 @@ func (t *Timeline) AnnotatedEnds() (events []int, what string) {
 	return events, what
 }
 
-// StepEnds are the events before which steps ended: by annotations, else where the
+// StepEnds are the events before which steps ended: by annotations, otherwise where the
 // optimizer is done. Unlike [Timeline.Steps] they need neither be whole nor alike.
 func (t *Timeline) StepEnds() (events []int, what string) {
 	if events, what = t.AnnotatedEnds(); len(events) > 0 {
@@ -172,7 +172,7 @@ const (
 
 func newStepFinder(t *Timeline) *stepFinder {
 	f := &stepFinder{t: t, parts: t.parts(), calls: make([]stack.ID, t.Snap.Stacks.Len()), python: map[string]stack.ID{}}
-	known := t.Snap.Stacks.Len() > int(stack.Empty)+1 // else no stack was recorded
+	known := t.Snap.Stacks.Len() > int(stack.Empty)+1 // otherwise no stack was recorded
 	for k, a := range t.Trace.Action {
 		if a == snapshot.Alloc && known && f.part(t.Trace.Stack[k]) == inBackward {
 			f.trains = true

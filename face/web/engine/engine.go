@@ -410,7 +410,7 @@ const (
 )
 
 // color gives the groups slots, the largest first. A file none of whose largest lines
-// would have a color, since the files of other programs have them all, begins anew.
+// would have a color, since the files of other programs have them all, starts over.
 func (e *Engine) color(b *tile.Bands) map[tile.Key]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

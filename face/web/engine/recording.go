@@ -232,7 +232,7 @@ func (r *Recording) together(small []*traced) {
 	}
 }
 
-// judge finds the stacks of the findings: their evidence names them, or else
+// judge finds the stacks of the findings: their evidence names them, otherwise
 // there is one with the same frames.
 func (r *Recording) judge(stacks []*traced) {
 	r.blamed, r.findings = map[int]bool{}, []page.RecordedFinding{}

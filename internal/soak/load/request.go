@@ -116,7 +116,7 @@ func (w *worker) compose(r *rand.Rand) int {
 	if o.Stream && w.client.plain < bare {
 		w.body.WriteString(`,"stream_options":{"include_usage":true}`)
 	}
-	if w.client.plain == everything { // of vLLM and SGLang: else a model ends its answer when it likes
+	if w.client.plain == everything { // of vLLM and SGLang: otherwise a model ends its answer when it likes
 		w.body.WriteString(`,"ignore_eos":true`)
 	}
 	if o.Completions {

@@ -51,7 +51,7 @@ type Stats struct {
 	// rate limited counts each time, so these need not be failed requests.
 	Errors       map[Kind]int64
 	Examples     map[Kind]string // the first error of each kind
-	PromptTokens int64           // as the server counts them, else words
+	PromptTokens int64           // as the server counts them, otherwise words
 	OutputTokens int64
 	TTFT         Histogram // time to the first token
 	TPOT         Histogram // mean time of each further token of a request

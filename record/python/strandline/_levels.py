@@ -36,7 +36,7 @@ class Levels:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, as in a child that was forked."""
+        """Start over, as in a child that was forked."""
         self.pid = os.getpid()
         self.fd = -1
         self.file: Any = None  # what fd stands for

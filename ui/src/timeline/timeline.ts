@@ -161,7 +161,7 @@ export class Timeline {
     return out;
   }
 
-  /** The picture was drawn anew. */
+  /** The picture was redrawn. */
   pictured(): void {
     if (this.twin) this.drawTwin();
   }

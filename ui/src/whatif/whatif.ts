@@ -177,7 +177,7 @@ export class WhatIf {
     fill(this.root, h("p", { class: "note" }, text));
   }
 
-  /** Once the window rests, the course is asked for anew for what is seen. */
+  /** Once the window rests, the course is asked for again for what is seen. */
   private follow(): void {
     const seen = this.page.s.win ? this.rail.events : null;
     if (JSON.stringify(seen) === JSON.stringify(this.stretch)) return this.close.cancel();
