@@ -445,7 +445,9 @@ func (c *compiled) parse(e *excerpt) (Failure, bool) {
 	for i, w := range c.wordings {
 		if p := c.texts[i]; p != nil {
 			if found, ok := p.last(compact, lower, &f); ok {
-				at = text.lineAt(found)
+				if at = text.lineAt(found); explained.MatchString(text.lines[at]) && len(f.Figures) == 0 {
+					at = -1
+				}
 			}
 		} else {
 			at = text.lineLike(c.exprs[i], c.harmless)
@@ -547,12 +549,15 @@ func (p *passage) lineAt(at int) int {
 // is none.
 func (p *passage) lineLike(expr *lazyregexp.Regexp, harmless *lazyregexp.Regexp) int {
 	for i := len(p.lines) - 1; i >= 0; i-- {
-		if expr.MatchString(p.lines[i]) && (harmless == nil || !harmless.MatchString(p.lines[i])) {
+		if expr.MatchString(p.lines[i]) && (harmless == nil || !harmless.MatchString(p.lines[i])) && !explained.MatchString(p.lines[i]) {
 			return i
 		}
 	}
 	return -1
 }
+
+// explained is a sentence about a failure, as guides have it, and not the failure.
+var explained = lazyregexp.New(`(?i)\b(?:means|indicates) (?:that |the |a |an |your )|\brecorded as\b|\bthe dreaded\b|\b(?:happens|occurs|arises|appears|is (?:raised|thrown|caused)) (?:when|if|because|by)\b|\bis (?:a|the most) common\b|\bcommon (?:causes?|errors?|issues?)\b`)
 
 // quote is a line to be shown.
 func quote(line string) string {

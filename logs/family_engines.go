@@ -28,6 +28,7 @@ var familyVLLM = &family{
 		{kind: VLLMLength, text: "max seq len ({length_tokens:int}){:any}{needed_bytes:gib} KV cache is needed, which is larger than the available KV cache memory ({available_bytes:gib})"},
 		{kind: VLLMLength, text: "{needed_bytes:gib} KV cache is needed, which is larger than the available KV cache"},
 		{kind: VLLMLength, text: "max seq len ({length_tokens:int}) is larger than the maximum number of tokens that can be stored in KV cache ({max_length_tokens:int})"},
+		{kind: VLLMLength, text: "max seq len ({length_tokens:int}) is larger than the maximum number of tokens that can be stored in KV cache"},
 		{kind: VLLMMapping, text: "out of memory at {:any}cumem_allocator"},
 		{kind: VLLMMapping, text: "cumem.py{:any}CUDA Error: out of memory"},
 		{kind: VLLMMapping, text: "wake_up method failed: CUDA Error: out of memory"},

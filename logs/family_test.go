@@ -72,6 +72,9 @@ func TestFamilies(t *testing.T) {
 		{"bfc_arena.cc:3 Available memory of 1048576 is smaller than requested bytes of 4194304", "onnxruntime-limit request=4 available=1"},
 		{"RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4194304 bytes.\nBufferAssignment stats:\n   parameter allocation:    2.00MiB\n   total allocation:    8.00MiB", "xla-request request=4 needed=8"},
 		{"Resource exhausted: Out\nof memory while trying to allocate 4194304 bytes.", "xla-request request=4"},
+		{"RESOURCE_EXHAUSTED: TPU TensorCore Hbm usage: 4.00G, SparseCore Hbm usage 16.00G, exceeding available bytes: 10.00G", "xla-compile capacity=10240 needed=20480"},
+		{"RESOURCE_EXHAUSTED: Allocation (size=20971520) would exceed memory (size=10485760) :: #allocation3 [shape = 'u8[5,5]', space=hbm, size = 0xff]", "xla-buffer request=20 capacity=10"},
+		{"The model's max seq len (8192) is larger than the maximum number of tokens that can be stored in KV cache. Try increasing", "vllm-length length_tokens=8192"},
 		{"Ran out of memory in memory space hbm. Used 20.00G of 10.00G hbm. Exceeded", "xla-compile capacity=10240 needed=20480"},
 		{"Error allocating device buffer: Attempting to allocate 2.00M. That was not possible. There are 1.00M free.; (0x0x0_HBM0)", "xla-buffer request=2 device_free=1"},
 		{"OOM when allocating tensor with shape[1024,1024] and type float on /job:localhost/device:GPU:0 by allocator GPU_0_bfc", "tensorflow-tensor request=4"},
@@ -251,6 +254,8 @@ func TestNoFailure(t *testing.T) {
 		"ggml_cuda_host_malloc: warning: failed to allocate 12.00 MiB of pinned memory: out of memory",
 		"ggml_cuda_host_malloc: failed to allocate 12.00 MiB of pinned memory: out of memory\nmain: server is listening on http://127.0.0.1:8080",
 		"ggml_cuda_host_malloc: failed to allocate 12.00 MiB of pinned memory: invalid argument", // it goes on with other memory
+		"OOMKilled (exit code 137) means that a container exceeded its limit, recorded as Reason: OOMKilled.",
+		"CUDA_ERROR_OUT_OF_MEMORY means the runtime could not allocate GPU memory.\nWhy it happens\nThe dreaded CUDA out of memory error",
 		"ggml_vulkan: Failed to allocate pinned memory.\nmain: server is listening on http://127.0.0.1:8080",
 		"ggml_vulkan: Failed to allocate pinned memory.\nggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory\nload_tensors: Vulkan0 model buffer size = 12.00 MiB",
 		"ggml_cuda_host_malloc: failed to allocate 1900,00 MiB of pinned memory: invalid argument", // in a locale with commas

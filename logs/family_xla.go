@@ -23,7 +23,7 @@ var familyXLA = &family{
 	source: SourceXLA,
 	keys: []string{
 		"memorywhiletryingtoallocate", "outofmemoryallocating", "ranoutofmemoryinmemoryspace", "thatwasnotpossible", "failedtoallocaterequestfor",
-		"unlikelytohaveenoughmemory", "exceedingavailablebytes", "bufferassignmentoomdebugging", "bytesfornewconstant",
+		"unlikelytohaveenoughmemory", "exceedingavailablebytes", ")wouldexceedmemory(", "bufferassignmentoomdebugging", "bytesfornewconstant",
 	},
 	lines: 80,
 	bytes: 64 << 10,
@@ -34,10 +34,13 @@ var familyXLA = &family{
 		{kind: XLAScratch, text: "Ran out of memory in memory space vmem"},
 		{kind: XLAScratch, text: "Ran out of memory in memory space {:word}. Used {needed_bytes:size} of {limit_bytes:size}"},
 		{kind: XLACompile, text: "Requires {needed_bytes:size}, has {capacity_bytes:size} available"},
+		{kind: XLACompile, text: "TensorCore Hbm usage: {needed_bytes:size}, SparseCore Hbm usage{:any}{sparse:size}, exceeding available bytes: {capacity_bytes:size}"},
 		{kind: XLACompile, text: "TensorCore Hbm usage: {needed_bytes:size}, {:any}exceeding available bytes: {capacity_bytes:size}"},
 		{kind: XLAProgram, text: "Attempting to reserve {request_bytes:size} at the bottom of memory. That was not possible. There are {device_free_bytes:size} free"},
 		{kind: XLABuffer, text: "Attempting to allocate {request_bytes:size}. That was not possible. There are {device_free_bytes:size} free"},
 		{kind: XLABuffer, text: "Attempting to {:any}{request_bytes:size}{:any}. That was not possible"},
+		{kind: XLABuffer, text: "Allocation (size={request_bytes:int}) would exceed memory (size={capacity_bytes:int}){:any}space=hbm"},
+		{kind: XLAScratch, text: "Allocation (size={needed_bytes:int}) would exceed memory (size={limit_bytes:int})"},
 		{kind: XLARequest, text: "Failed to allocate request for {rounded:size} ({request_bytes:int}B) on device ordinal"},
 		{kind: XLARequest, text: "of memory while trying to allocate {rounded:size} ({request_bytes:int} bytes)"},
 		{kind: XLARequest, text: "of memory while trying to allocate {request_bytes:size}"},
@@ -51,6 +54,9 @@ var familyXLA = &family{
 		"Peak buffers:{:any}Buffer 1: Size: {largest:size}", "Largest program allocations in hbm: 1. Size: {largest:size}",
 	},
 	read: func(e *excerpt, f *Failure) bool {
+		if n := f.Figures["sparse"]; n > 0 {
+			f.Figures[Needed] += n
+		}
 		f.Words["operator"] = firstOf(operatorIn, e.raw)
 		f.Words["shape"] = firstOf(shapeIn, e.raw)
 		return true

@@ -212,6 +212,11 @@ func (v *view) xlaBuffer() {
 			v.say("that would be enough, but it is not in one piece")
 		}
 	}
+	if v.has(logs.Capacity, logs.Request) && v.f.Figures[logs.Request] > v.f.Figures[logs.Capacity] {
+		v.cause(causeTooBig)
+		v.title("memory ran out on the device: one array of %s is more than its %s", v.size(logs.Request), v.size(logs.Capacity))
+		v.smallerProgram()
+	}
 	v.do("delete arrays that are not needed (x.delete(), donate_argnums), keep fewer programs loaded (jax.clear_caches()), or use smaller arrays and more sharding; a second process on the same chips takes their memory too")
 }
 
