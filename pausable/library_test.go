@@ -3,11 +3,14 @@ package pausable
 import (
 	"bytes"
 	"crypto/sha256"
+	"debug/dwarf"
 	"debug/elf"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -121,7 +124,81 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			t.Logf("%s", out)
+			if c.reach == "all" {
+				everySite(t, program, string(out))
+			}
 		})
+	}
+}
+
+// everySite shows that each call of the driver in the sources was made to fail: the program
+// prints where in it calls came from, how many, and how many failed.
+func everySite(t *testing.T, program, out string) {
+	t.Helper()
+	lines := linesOf(t, program)
+	failed := map[string]int{}
+	for line := range strings.Lines(out) {
+		var at uint64
+		var calls, failures int
+		if n, _ := fmt.Sscanf(line, "site %d %d %d", &at, &calls, &failures); n == 3 {
+			failed[lines(at)] += failures
+		}
+	}
+	sources, err := filepath.Glob("c/*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := regexp.MustCompile(`\b(CU\(|cu\.cu\w+\()`)
+	sites := 0
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number := 0
+		for line := range strings.Lines(string(text)) {
+			number++
+			if !call.MatchString(line) {
+				continue
+			}
+			sites++
+			if site := fmt.Sprintf("%s:%d", filepath.Base(source), number); failed[site] == 0 {
+				t.Errorf("%s never failed:%s", site, strings.TrimRight(line, "\n"))
+			}
+		}
+	}
+	if sites == 0 || sites < len(failed) {
+		t.Errorf("the sources have %d calls of the driver, and calls came from %d: %v", sites, len(failed), failed)
+	}
+	t.Logf("each of %d calls of the driver in the sources failed", sites)
+}
+
+// linesOf returns what finds the file and line of an offset in a program.
+func linesOf(t *testing.T, program string) func(at uint64) string {
+	t.Helper()
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := f.DWARF()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(at uint64) string {
+		unit, err := data.Reader().SeekPC(at)
+		if err != nil {
+			t.Fatalf("%#x: %v", at, err)
+		}
+		lines, err := data.LineReader(unit)
+		var entry dwarf.LineEntry
+		if err == nil {
+			err = lines.SeekPC(at, &entry)
+		}
+		if err != nil {
+			t.Fatalf("%#x: %v", at, err)
+		}
+		return fmt.Sprintf("%s:%d", filepath.Base(entry.File.Name), entry.Line)
 	}
 }
 
@@ -167,7 +244,7 @@ func build(t *testing.T, flags ...string) string {
 			t.Fatalf("gcc %s: %v\n%s", args, err, out)
 		}
 	}
-	run("testdata/fake.c", "-shared", "-Wl,-soname,libcuda.so.1", "-o", filepath.Join(dir, "libcuda.so.1"), "-lpthread")
-	run(append(append([]string{"-D_GNU_SOURCE", "testdata/faults.c", "testdata/cases.c"}, sources...), "-o", program, "-L"+dir, "-l:libcuda.so.1", "-Wl,-rpath,"+dir, "-ldl", "-lpthread")...)
+	run("testdata/fake.c", "-shared", "-Wl,-soname,libcuda.so.1", "-o", filepath.Join(dir, "libcuda.so.1"), "-lpthread", "-ldl")
+	run(append(append([]string{"-D_GNU_SOURCE", "testdata/faults.c", "testdata/cases.c"}, sources...), "-Wl,--wrap=pthread_create,--wrap=malloc,--wrap=calloc", "-o", program, "-L"+dir, "-l:libcuda.so.1", "-Wl,-rpath,"+dir, "-ldl", "-lpthread")...)
 	return program
 }

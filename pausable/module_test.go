@@ -23,7 +23,7 @@ func TestModule(t *testing.T) {
 	dir := t.TempDir()
 	for source, library := range map[string]string{"fake": "libcuda.so.1", "nvml": "libnvidia-ml.so.1"} {
 		if out, err := exec.Command(gcc, "-std=gnu11", "-O1", "-fPIC", "-shared", "-Wl,-soname,"+library, "testdata/"+source+".c",
-			"-o", filepath.Join(dir, library), "-lpthread").CombinedOutput(); err != nil {
+			"-o", filepath.Join(dir, library), "-lpthread", "-ldl").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

@@ -24,7 +24,7 @@ func TestPreload(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"-shared", "-Wl,-soname,libcuda.so.1", "testdata/fake.c", "-o", in("libcuda.so.1"), "-lpthread"},
+		{"-shared", "-Wl,-soname,libcuda.so.1", "testdata/fake.c", "-o", in("libcuda.so.1"), "-lpthread", "-ldl"},
 		{"-shared", "-Wl,-soname,libcudart.so.12", "testdata/runtime.c", "-o", in("libcudart.so.12")},
 		{"-shared", "testdata/preloaded.c", "-o", in("loaded.so"), "-L" + dir, "-l:libcudart.so.12", "-ldl", "-lpthread"},
 		{"-DMAIN", "testdata/preloaded.c", "-o", in("program"), "-ldl", "-lpthread"},

@@ -4,7 +4,8 @@
 
 Each kind of backup has tensors. After each cycle their addresses are compared, after every hundredth their
 contents; checksums are compared in all. Device memory, resident memory, mappings and descriptors are printed
-after the first 100 cycles and at the end; it exits with 1 if one has grown.
+after the first 100 cycles, ten times on the way and at the end, so that a step once can be told from growth; it
+exits with 1 if one has grown.
 """
 
 import os
@@ -48,7 +49,7 @@ def main(cycles):
         there.copy_(host)
         tensors.append((tag, host, there, there.data_ptr()))
     began = time.monotonic()
-    first = None
+    seen = {}  # levels by the number of cycles
     for i in range(cycles):
         active = torch.cuda.mem_get_info()[0]
         tms.pause()
@@ -58,12 +59,13 @@ def main(cycles):
         for tag, host, there, at in tensors:
             assert there.data_ptr() == at, tag
             assert i % 100 or tag == "none" or torch.equal(there.cpu(), host), tag
-        if i == 99:
-            first = levels()
-    last = levels()
+        if i == 99 or (i + 1) % max(cycles // 10, 1) == 0 or i + 1 == cycles:
+            seen[i + 1] = levels()
     print(f"{cycles} cycles in {time.monotonic() - began:.0f} s, mode {tms.hook_mode}")
-    for name in last:
-        print(f"{name:12} {first[name]:>12} after 100 {last[name]:>12} at the end")
+    print(f"{'cycles':>8}", *(f"{name:>12}" for name in levels()))
+    for i, at in sorted(seen.items()):
+        print(f"{i:8}", *(f"{n:12}" for n in at.values()))
+    first, last = seen[min(100, cycles)], seen[cycles]
     # Threads of the library have stacks and heaps that the C library keeps for the next ones: of heaps eight for
     # each processor at most, and two mappings for each of both. How many there are depends on other work.
     room = {"device": 0, "resident": 4 << 20, "mappings": 2 * 8 * (os.cpu_count() or 1) + 8, "descriptors": 0}

@@ -11,6 +11,7 @@
 
 #include "../c/driver.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 #include <unistd.h>
 
 #define CALL __attribute__((visibility("default")))
-enum { INVALID = 1, UNKNOWN_HANDLE = 400, MANY = 4096, QUEUE = 1024 };
+enum { INVALID = 1, UNKNOWN_HANDLE = 400, MANY = 4096, QUEUE = 1024, MOST_SITES = 256 };
 
 struct range { CUdeviceptr at; size_t size; };
 struct handle { int fd, device, mappings, released; size_t size; };
@@ -51,6 +52,7 @@ static const char *named;
 static struct { /* shared with children */
 	long all;
 	struct { const char *name; long failures; } of[64];
+	struct fake_site sites[MOST_SITES];
 } *counts;
 
 __attribute__((constructor)) static void begin(void)
@@ -69,9 +71,25 @@ static void misuse(const char *format, ...)
 	misuses++;
 }
 
-/* fault counts a call, and returns the code that it fails with. */
-static CUresult fault(int device, const char *name)
+/* site is where in the program a call is, which returns to an address. */
+static struct fake_site *site(const void *back)
 {
+	Dl_info of;
+	int i = 0;
+	if (!dladdr(back, &of))
+		abort();
+	size_t at = (size_t)((const char *)back - (const char *)of.dli_fbase) - 1;
+	while (i < MOST_SITES - 1 && counts->sites[i].at && counts->sites[i].at != at)
+		i++;
+	counts->sites[i].at = at;
+	return &counts->sites[i];
+}
+
+/* fault counts a call, and returns the code that it fails with. */
+static CUresult fault(int device, const char *name, const void *back)
+{
+	struct fake_site *s = site(back);
+	s->calls++;
 	int i = 0, code = 0;
 	while (counts->of[i].name && counts->of[i].name != name)
 		i++;
@@ -88,6 +106,7 @@ static CUresult fault(int device, const char *name)
 	if (code) {
 		counts->of[i].failures++;
 		counts->all++;
+		s->failures++;
 	}
 	return code;
 }
@@ -95,7 +114,7 @@ static CUresult fault(int device, const char *name)
 /* Each call holds the lock from BEGIN to END. */
 #define BEGIN(device) \
 	pthread_mutex_lock(&lock); \
-	CUresult code = fault(device, __func__); \
+	CUresult code = fault(device, __func__, __builtin_return_address(0)); \
 	if (!code) {
 #define END \
 	} \
@@ -141,6 +160,7 @@ const char *fake_name(int i, long *n)
 	*n = counts->of[i].failures;
 	return counts->of[i].name;
 }
+const struct fake_site *fake_site(int i) { return i < MOST_SITES && counts->sites[i].at ? &counts->sites[i] : NULL; }
 size_t fake_used(int device) { return used[device]; }
 size_t fake_pinned(void)
 {
@@ -486,8 +506,9 @@ CALL CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t n, C
 	code = copy(to, (void *)(uintptr_t)to, from, n, s);
 	END;
 }
-CALL CUresult cuGetErrorName(CUresult code, const char **name)
+CALL CUresult cuGetErrorName(CUresult of, const char **name)
 {
-	*name = code == CUDA_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN";
-	return CUDA_SUCCESS;
+	BEGIN(current)
+	*name = of == CUDA_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN";
+	END;
 }

@@ -18,6 +18,9 @@ long fake_calls(int device);
 /* How many calls were failed, and how often the one of that name was; NULL ends the names. */
 long fake_failures(void);
 const char *fake_name(int i, long *failures);
+/* A place in the program from which calls come, as its offset in the file; NULL ends them. */
+struct fake_site { size_t at; long calls, failures; };
+const struct fake_site *fake_site(int i);
 
 /* What the driver holds: bytes of physical memory on a device, of pinned memory; numbers of
  * address ranges and mappings. */

@@ -126,6 +126,33 @@ void paused(const char *tag)
 	check(!strcmp(s.state, "paused") && !s.held, "tag %s is %s and holds %zu bytes", tag, s.state, s.held);
 }
 
+/* Without threads, the library works on the one that calls it. */
+static int no_threads;
+int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *with, void *(*run)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *with, void *(*run)(void *), void *arg)
+{
+	return no_threads ? EAGAIN : __real_pthread_create(t, with, run, arg);
+}
+
+/* Without memory, its allocations fail from a number on: so many of them. */
+static long memory_calls, memory_first, memory_n;
+void *__real_malloc(size_t), *__wrap_malloc(size_t), *__real_calloc(size_t, size_t), *__wrap_calloc(size_t, size_t);
+static int no_memory(void)
+{
+	long now = __atomic_add_fetch(&memory_calls, 1, __ATOMIC_RELAXED), first = __atomic_load_n(&memory_first, __ATOMIC_RELAXED);
+	return now >= first && now - first < __atomic_load_n(&memory_n, __ATOMIC_RELAXED);
+}
+void *__wrap_malloc(size_t n) { return no_memory() ? NULL : __real_malloc(n); }
+void *__wrap_calloc(size_t n, size_t size) { return no_memory() ? NULL : __real_calloc(n, size); }
+
+static void memory_fail(long first, long n)
+{
+	__atomic_store_n(&memory_calls, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&memory_first, first, __ATOMIC_RELAXED);
+	__atomic_store_n(&memory_n, n, __ATOMIC_RELAXED);
+}
+
 /* The operations, each with its inverse, between the state in which all is active and the
  * one after it. */
 static struct block extra;
@@ -150,16 +177,21 @@ static int op_free(void)
 }
 int op_pause(void) { return pausable_pause("w"); }
 int op_resume(void) { return pausable_resume("w"); }
+/* It tells what it can, and changes nothing. */
+static int op_status(void) { return status_of("w").blocks ? 0 : -1; }
 
 static const struct op { const char *name; int (*run)(void), (*back)(void); int paused_before, paused_after; } ops[] = {
 	{"allocate", op_allocate, op_free, 0, 0},
 	{"pause", op_pause, op_resume, 0, 1},
 	{"resume", op_resume, op_pause, 1, 0},
 	{"free", op_free, op_allocate, 0, 0},
+	{"status", op_status, op_status, 0, 0},
 };
+enum { OPS = sizeof ops / sizeof *ops };
+static long n_tried, n_orders, n_starved; /* how often one and two operations were tried below, and one without memory */
 
-/* one has one operation fail in one way, and tries again. */
-static void one(const struct op *o, int device, long first, long n, int code)
+/* fails has one operation fail in one way; where that lasts, for several tries. */
+static void fails(const struct op *o, int device, long first, long n, int code)
 {
 	if (!o->paused_before)
 		for (int d = 0; d < FAKE_DEVICES; d++) /* a kernel is still at work as it begins */
@@ -168,6 +200,8 @@ static void one(const struct op *o, int device, long first, long n, int code)
 					fake_launch(d, blocks[i].at, value(&blocks[i], 0), 1), i = n_blocks;
 	fake_fail(device, first, n, code);
 	int kind = o->run();
+	for (int i = 0; i < 2 && n == FOREVER; i++)
+		kind = o->run();
 	clear();
 	agree();
 	struct said s = status_of("w");
@@ -175,7 +209,43 @@ static void one(const struct op *o, int device, long first, long n, int code)
 	if (!strcmp(s.state, "active"))
 		same("w");
 	same("other");
-	kind = o->run();
+	n_tried++;
+}
+
+/* then has another operation follow the one that failed, and restores what was before. */
+static void then(const struct op *o, const struct op *next)
+{
+	int kind = next->run();
+	if (next->run == op_free && kind == PAUSABLE_ARGUMENT) /* any operation frees what could not be */
+		kind = is_there = 0;
+	check(!kind, "%s fails after it", next->name);
+	agree();
+	if (next->run == op_pause)
+		paused("w");
+	if (next->run == op_resume) {
+		active("w");
+		same("w");
+	}
+	same("other");
+	if (o->run == op_free && is_there && next->run != op_free) { /* which was freed by now, or was not */
+		kind = op_free();
+		check(!kind || kind == PAUSABLE_ARGUMENT, "it cannot be freed");
+		is_there = 0;
+	}
+	check(!(o->paused_before ? op_pause() : op_resume()), "the way back fails");
+	check(!(o->run == op_free ? op_allocate() : op_free()), "the way back fails");
+	if (!o->paused_before)
+		same("w");
+	same("other");
+	agree();
+	n_orders++;
+}
+
+/* one has one operation fail in one way, and tries again. */
+static void one(const struct op *o, int device, long first, long n, int code)
+{
+	fails(o, device, first, n, code);
+	int kind = o->run();
 	check(!kind, "the second try fails");
 	agree();
 	(o->paused_after ? paused : active)("w");
@@ -207,7 +277,7 @@ const char *const kinds[] = {"none", "pinned", "pageable", "file"};
 /* ways that calls fail: how many of them, and with which code. */
 static const struct { long n; int code; } ways[] = {{1, BROKEN}, {FOREVER, BROKEN}, {1, OOM}, {2, BROKEN}};
 
-static void each_call(int devices, int backup, int n_ways)
+static void each_call(int devices, int backup, int n_ways, int orders)
 {
 	for (int d = 0; d < devices; d++) {
 		new_block("w", backup, d, 100000);
@@ -218,7 +288,7 @@ static void each_call(int devices, int backup, int n_ways)
 	extra = (struct block){.bytes = 2 * FAKE_UNIT, .device = devices - 1, .tag = "w", .backup = backup};
 	op_pause(); /* streams are made once, and pinned memory is kept */
 	op_resume();
-	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+	for (int i = 0; i < OPS; i++) {
 		const struct op *o = &ops[i];
 		snprintf(doing, sizeof doing, "%s, %d devices, backup %s", o->name, devices, kinds[backup]);
 		if (o->run == op_free)
@@ -237,6 +307,13 @@ static void each_call(int devices, int backup, int n_ways)
 					snprintf(doing, sizeof doing, "%s, %d devices, backup %s, call %ld of device %d, %ld failures",
 						o->name, devices, kinds[backup], k, d, ways[way].n);
 					one(o, d, k, ways[way].n, ways[way].code);
+					for (int next = 0; next < OPS && orders && way < 2; next++) {
+						size_t at = strlen(doing);
+						snprintf(doing + at, sizeof doing - at, ", then %s", ops[next].name);
+						fails(o, d, k, ways[way].n, ways[way].code);
+						then(o, &ops[next]);
+						doing[at] = 0;
+					}
 				}
 		if (o->paused_before)
 			check(!op_resume(), "cannot resume");
@@ -244,6 +321,107 @@ static void each_call(int devices, int backup, int n_ways)
 			check(!op_free(), "cannot free");
 	}
 	snprintf(doing, sizeof doing, "at the end");
+	empty();
+}
+
+/* again has one operation fail for a while, and then each call of the next try. */
+static void again(const struct op *o, long first)
+{
+	long k = 0, calls;
+	do {
+		fails(o, 0, first, FOREVER, BROKEN);
+		fake_fail(0, ++k, 1, BROKEN);
+		o->run();
+		calls = fake_calls(0);
+		clear();
+		agree();
+		same("other");
+		check(!o->run(), "the last try fails");
+		(o->paused_after ? paused : active)("w");
+		if (!o->paused_after)
+			same("w");
+		check(!o->back(), "the way back fails");
+		if (!o->paused_before)
+			same("w");
+		same("other");
+		agree();
+	} while (calls >= k);
+}
+
+static void each_again(int backup)
+{
+	new_block("w", backup, 0, 100000);
+	new_block("w", backup, 0, FAKE_UNIT);
+	new_block("other", PAUSABLE_PINNED, 0, 5000);
+	extra = (struct block){.bytes = 2 * FAKE_UNIT, .tag = "w", .backup = backup};
+	for (int i = 0; i < OPS; i++) {
+		const struct op *o = &ops[i];
+		if (o->run == op_free)
+			check(!op_allocate(), "cannot allocate");
+		if (o->paused_before)
+			check(!op_pause(), "cannot pause");
+		clear();
+		check(!o->run(), "it fails by itself");
+		long calls = fake_calls(0);
+		check(!o->back(), "the way back fails");
+		for (long k = 1; k <= calls; k++) {
+			snprintf(doing, sizeof doing, "%s, backup %s, call %ld and all later ones, then each one", o->name, kinds[backup], k);
+			again(o, k);
+		}
+		if (o->paused_before)
+			check(!op_resume(), "cannot resume");
+		if (is_there)
+			check(!op_free(), "cannot free");
+	}
+	empty();
+}
+
+/* starved has an operation fail at its kth allocation, and at all later ones or none, and
+ * reports whether there was one. */
+static int starved(const struct op *o, long k, long n)
+{
+	memory_fail(k, n);
+	int kind = o->run(), any = memory_calls >= k;
+	memory_fail(0, 0);
+	fake_fail_name(NULL, 0);
+	check(!kind || kind == PAUSABLE_HOST_MEMORY, "the failure is of kind %d", kind);
+	agree();
+	same("other");
+	check(!o->run(), "the second try fails");
+	(o->paused_after ? paused : active)("w");
+	check(!o->back(), "the way back fails");
+	if (!o->paused_before)
+		same("w");
+	return any;
+}
+
+/* each_memory has each allocation of the library fail; with broken, the driver frees no
+ * pinned memory either. */
+static void each_memory(int devices, int broken)
+{
+	for (int d = 0; d < devices; d++)
+		new_block("w", PAUSABLE_PINNED, d, 100000 * (size_t)(d + 1));
+	new_block("other", PAUSABLE_PINNED, 0, 5000);
+	extra = (struct block){.bytes = 2 * FAKE_UNIT, .tag = "w", .backup = PAUSABLE_PINNED};
+	for (int i = 0; i < OPS; i++) {
+		const struct op *o = &ops[i];
+		if (o->run == op_free)
+			check(!op_allocate(), "cannot allocate");
+		if (o->paused_before)
+			check(!op_pause(), "cannot pause");
+		int any = 1;
+		for (long k = 1; any; k++)
+			for (int way = 0; way < 2; way++) {
+				snprintf(doing, sizeof doing, "%s, %d devices, without memory from allocation %ld on, way %d", o->name, devices, k, way);
+				fake_fail_name(broken ? "cuMemFreeHost" : NULL, BROKEN);
+				any = starved(o, k, way ? FOREVER : 1);
+				n_starved++;
+			}
+		if (o->paused_before)
+			check(!op_resume(), "cannot resume");
+		if (is_there)
+			check(!op_free(), "cannot free");
+	}
 	empty();
 }
 
@@ -354,21 +532,31 @@ static void one_at_a_time(int reach)
 {
 	for (int backup = PAUSABLE_NONE; backup <= PAUSABLE_FILE && reach != CONCURRENT; backup++) {
 		fake_enter(backup == PAUSABLE_PINNED ? -1 : 0); /* without, the library begins threads */
-		each_call(1, backup, reach == ALL ? 4 : 2);
+		each_call(1, backup, reach == ALL ? 4 : 2, reach == ALL || backup == PAUSABLE_PINNED);
 		fake_enter(-1);
 	}
 	for (int backup = PAUSABLE_NONE; backup <= PAUSABLE_FILE; backup++)
 		if (reach == ALL || backup == PAUSABLE_PINNED)
-			each_call(FAKE_DEVICES, backup, reach == ALL ? 4 : 1);
+			each_call(FAKE_DEVICES, backup, reach == ALL ? 4 : 1, reach == ALL && backup == PAUSABLE_PINNED);
+	if (reach == CONCURRENT)
+		return;
+	each_again(PAUSABLE_PINNED);
+	each_memory(2, 0);
+	no_threads = 1;
+	each_call(2, PAUSABLE_PINNED, 2, 0);
+	no_threads = 0;
 	if (reach != ALL)
 		return;
 	pausable_set(PAUSABLE_VERIFY, 1);
-	each_call(1, PAUSABLE_PINNED, 4);
+	each_call(1, PAUSABLE_PINNED, 4, 0);
 	pausable_set(PAUSABLE_VERIFY, 0);
 	pausable_set(PAUSABLE_RETAIN, 1);
-	each_call(1, PAUSABLE_PINNED, 4);
-	each_call(1, PAUSABLE_FILE, 4);
+	each_call(1, PAUSABLE_PINNED, 4, 0);
+	each_call(1, PAUSABLE_FILE, 4, 0);
 	pausable_set(PAUSABLE_RETAIN, 0);
+	pausable_set(PAUSABLE_MARGIN, 1);
+	each_call(1, PAUSABLE_PINNED, 4, 0);
+	pausable_set(PAUSABLE_MARGIN, 0);
 }
 
 /* report prints how often each call failed, and returns how many never did. */
@@ -378,10 +566,14 @@ static int report(long alone, long failures)
 	long n;
 	int never = 0;
 	printf("%ld calls failed: %ld one operation at a time, %ld with %d threads\n", failures, alone, failures - alone, THREADS);
+	printf("%ld failures of an operation, %ld of them with another one after it; %ld without memory\n", n_tried, n_orders, n_starved);
 	for (int i = 0; (name = fake_name(i, &n)); i++) {
 		printf("%8ld %s\n", n, name);
 		never += !n;
 	}
+	const struct fake_site *s;
+	for (int i = 0; (s = fake_site(i)); i++)
+		printf("site %zu %ld %ld\n", s->at, s->calls, s->failures);
 	return never;
 }
 
@@ -402,7 +594,9 @@ int main(int argc, char **argv)
 	pausable_set_folder(argv[1]);
 	one_at_a_time(reach);
 	pausable_set(PAUSABLE_PINNED_POOL, 0); /* all of it is freed each time */
-	each_call(1, PAUSABLE_PINNED, 1);
+	each_call(1, PAUSABLE_PINNED, 2, 0);
+	if (reach != CONCURRENT)
+		each_memory(1, 1);
 	long alone = fake_failures();
 	for (long each = 101; each < 200; each += 24) /* more calls than an operation makes */
 		threads(each);
