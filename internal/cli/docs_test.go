@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,17 @@ import (
 // it prints.
 var session = regexp.MustCompile("(?ms)^```console\n\\$ strandline ([^\n]*)\n(.*?)^```$")
 
+// prompt is a line of the documentation that a person would type.
+var prompt = regexp.MustCompile("(?m)^ *\\$ (.*)$")
+
+// notSessions are the beginnings of such lines that TestSessions does not run, and why.
+var notSessions = map[string]string{
+	"sqlite3 step-4.db ":     "TestExportQueries asks them",
+	"go tool pprof ":         "the first time, Go builds pprof for several seconds",
+	"sudo strandline record": "records a running process, as root",
+	"sudo strandline doctor": "inspects a running process, as root",
+}
+
 // TestSessions runs the commands that the documentation shows and compares their
 // output with what is there.
 func TestSessions(t *testing.T) {
@@ -25,6 +37,12 @@ func TestSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, line := range prompt.FindAllStringSubmatch(session.ReplaceAllString(string(text), ""), -1) {
+			known := func(start string) bool { return strings.HasPrefix(line[1], start) }
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(notSessions)), known) {
+				t.Errorf("%s shows %q, which nothing runs", page, line[0])
+			}
+		}
 		fresh := session.ReplaceAllStringFunc(string(text), func(block string) string {
 			seen++
 			command := session.FindStringSubmatch(block)[1]
@@ -32,11 +50,12 @@ func TestSessions(t *testing.T) {
 			if code > exitProblem && code != exitPartial {
 				t.Errorf("%s: strandline %s: exit status %d: %s", page, command, code, stderr)
 			}
+			stdout = strings.ReplaceAll(stdout, "\r\n", "\n") // of CSV
 			return "```console\n$ strandline " + command + "\n" + stdout + "```"
 		})
 		sameAsFile(t, page, fresh)
 	}
-	if seen < 5 {
+	if seen < 49 {
 		t.Errorf("the documentation shows %d sessions", seen)
 	}
 }
@@ -55,9 +74,13 @@ func pages(t *testing.T) (out []string) {
 	return out
 }
 
-var link = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+var (
+	link    = regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	omitted = regexp.MustCompile(`[^\pL\pN _-]`) // of a heading, in the anchor that GitHub makes of it
+)
 
-// TestLinks looks for the files that pages link to.
+// TestLinks looks for the files and the headings that pages link to.
 func TestLinks(t *testing.T) {
 	t.Chdir("../..")
 	for _, page := range pages(t) {
@@ -69,10 +92,81 @@ func TestLinks(t *testing.T) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+			to := page
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(page), m[1])
+			}
+			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s links to %s, which is not there", page, m[1])
+			} else if m[2] != "" && !slices.Contains(anchors(t, to), m[2]) {
+				t.Errorf("%s links to %s, a heading that is not there", page, m[0])
 			}
 		}
+	}
+}
+
+// anchors are those of a page's headings.
+func anchors(t *testing.T, page string) (out []string) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range heading.FindAllStringSubmatch(string(text), -1) {
+		words := omitted.ReplaceAllString(strings.ToLower(m[1]), "")
+		out = append(out, "#"+strings.ReplaceAll(words, " ", "-"))
+	}
+	return out
+}
+
+var (
+	shellBlock  = regexp.MustCompile("(?ms)^```(?:sh|console|)\n(.*?)^```$|(?:^    [^\n]*\n)+")
+	shellInline = regexp.MustCompile("`((?:sudo )?strandline [^`\n]+)`")
+	quoted      = regexp.MustCompile(`'[^']*'`)
+	invocation  = regexp.MustCompile(`(?:^|[;(|&] *|sudo |\$ )strandline ([a-z][^;|#$]*)`)
+)
+
+// TestCommandLines looks for the commands and flags that pages show.
+func TestCommandLines(t *testing.T) {
+	t.Chdir("../..")
+	seen := 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, block := range shellBlock.FindAllString(string(text), -1) {
+			for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+		for _, m := range shellInline.FindAllStringSubmatch(string(text), -1) {
+			lines = append(lines, m[1])
+		}
+		for _, line := range lines {
+			for _, m := range invocation.FindAllStringSubmatch(quoted.ReplaceAllString(line, "TEXT"), -1) {
+				seen++
+				words := strings.Fields(m[1])
+				command, rest, err := newRoot(&globals{env: &Env{}}).Find(words)
+				if err != nil {
+					t.Errorf("%s: %s: %v", page, line, err)
+					continue
+				}
+				for _, word := range rest {
+					if word == "--" {
+						break
+					}
+					flag, _, _ := strings.Cut(strings.Trim(word, "`\"')…[]"), "=")
+					name, long := strings.CutPrefix(flag, "--")
+					if long && command.Flag(name) == nil && name != "help" {
+						t.Errorf("%s: %s: no flag %s of %s", page, line, flag, command.CommandPath())
+					}
+				}
+			}
+		}
+	}
+	if seen < 290 {
+		t.Errorf("the documentation shows %d command lines", seen)
 	}
 }
 
