@@ -93,6 +93,7 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	case n > 0:
 		known.Capacity = &n
 	}
+	args = g.recordingIn(args)
 	switch path, err := g.watchAmong(args); {
 	case err != nil:
 		return err

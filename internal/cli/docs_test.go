@@ -16,6 +16,36 @@ import (
 // it prints.
 var session = regexp.MustCompile("(?ms)^```console\n\\$ strandline ([^\n]*)\n(.*?)^```$")
 
+// example is a row of the table of examples: folder, verdict and exit status.
+var example = regexp.MustCompile("(?m)^\\| \\[([a-z-]+)\\].*\\| `([a-z]+)`[^|]*\\| ([0-9]+) \\|$")
+
+// TestExamples holds the table of examples against the program.
+func TestExamples(t *testing.T) {
+	t.Chdir("../../examples")
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := example.FindAllStringSubmatch(string(text), -1)
+	if len(rows) < 15 {
+		t.Errorf("the table has %d rows", len(rows))
+	}
+	for _, row := range rows {
+		files := []string{row[1]}
+		if row[1] == "device-memory" {
+			files = []string{"device-memory/server.trace", "device-memory/now.pickle"}
+		}
+		stdout, stderr, code := run(append([]string{"diagnose", "--json"}, files...)...)
+		var doc struct{ Verdict string }
+		if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
+			t.Errorf("%s: %v: %s", row[1], err, stderr)
+		}
+		if doc.Verdict != row[2] || strconv.Itoa(code) != row[3] {
+			t.Errorf("%s: %s, exit status %d; the table has %s, %s", row[1], doc.Verdict, code, row[2], row[3])
+		}
+	}
+}
+
 // prompt is a line of the documentation that a person would type.
 var prompt = regexp.MustCompile("(?m)^ *\\$ (.*)$")
 

@@ -182,6 +182,8 @@ func (g *globals) each(ctx context.Context, args []string, text textReader, f fu
 			}
 			last = err
 			switch {
+			case !named[p] && text != nil && g.isAnyRecording(p):
+				g.warn("skipped %s: a recording is judged if it is named, alone or with snapshots", p)
 			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
 				others = append(others, p)
 			case len(paths) > 1:

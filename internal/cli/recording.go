@@ -34,6 +34,26 @@ func (g *globals) recording(ctx context.Context, args []string) (run *recording.
 	return nil, "", nil, nil
 }
 
+// recordingIn replaces a folder by the recording in it, of a trace or a watch, if it
+// holds one, and no snapshots, and nothing else is named.
+func (g *globals) recordingIn(args []string) []string {
+	if len(args) != 1 || !isFolder(args[0]) {
+		return args
+	}
+	paths, _, err := expand(args)
+	if err != nil || slices.ContainsFunc(paths, likeSnapshot) {
+		return args
+	}
+	found := slices.DeleteFunc(paths, func(path string) bool { return !g.isAnyRecording(path) })
+	if len(found) != 1 {
+		return args
+	}
+	return found
+}
+
+// isAnyRecording reports whether a file is the recording of a trace or of a watch.
+func (g *globals) isAnyRecording(path string) bool { return g.isRecording(path) || g.isWatch(path) }
+
 // isRecording reports whether a file is the recording of a trace.
 func (g *globals) isRecording(path string) bool { return g.begins(path, recording.Is) }
 
