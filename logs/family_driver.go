@@ -16,6 +16,7 @@ const (
 	DriverPool      Kind = "driver-pool"       // of a pool with a limit, as CuPy's
 	DriverPoolLimit Kind = "driver-pool-limit" // of RMM's, which has reached the size that it may
 	DriverManaged   Kind = "driver-managed"    // bitsandbytes
+	DriverSaver     Kind = "driver-saver"      // memory that torch_memory_saver could not get back
 	DriverPinned    Kind = "driver-pinned"     // memory of the host that the driver was to lock
 	DriverVulkan    Kind = "driver-vulkan"     // of a program that uses Vulkan
 	DirectML        Kind = "directml"
@@ -32,7 +33,7 @@ var familyDriver = &family{
 		"cuda:outofmemory", "cumemallocfailed", "cudasuccess(2vs.0)", "outofgpumemorytrying", "allocationfailedforsize",
 		"gpumemory,availablememory", "enforceallocating", "morethantotalmemsize", "memoryisn'tenoughandalloc", "cudahostallocfailed", "vk_error_out_of_",
 		"el0004", "cudaruntimeerror:outofmemory", "cudamallocfailed:outofmemory", "cudamallocretryfailed", "outofmemoryondevice.toview", "outofmemorytoallocate", "maximumpoolsizeexceeded", "gpuoutofmemory:",
-		"dmlallocatoroutofmemory", "cudafailedwitherror2", "cudaexecutionfailedwitherror2",
+		"curesulterror", "cudafailure2:", "dmlallocatoroutofmemory", "cudafailedwitherror2", "cudaexecutionfailedwitherror2",
 	},
 	wordings: []wording{
 		{kind: DriverNVML, text: "NVML_SUCCESS =={:any}INTERNAL ASSERT FAILED", source: SourcePyTorch},
@@ -65,6 +66,8 @@ var familyDriver = &family{
 		{kind: DriverManaged, text: "Error out of memory at line {:int} in file"},
 		{kind: DriverMemory, text: "cuda runtime error (2)"},
 		{kind: DriverMemory, text: "CUDA failed with error out of memory"},
+		{kind: DriverSaver, line: `\bCUresult error(?::| {1,2}result=) ?2\b.*memory_saver|memory_saver.*\bCUresult error(?::| {1,2}result=) ?2\b`},
+		{kind: DriverMemory, text: "CUDA failure 2: out of memory"}, // CNTK's
 		{kind: DriverMemory, text: "cuda failed with error 2 out of memory"},
 		{kind: DriverMemory, text: "cuda execution failed with error 2"}, // spconv's
 		{kind: DriverMemory, text: "CUDA Error: out of memory"},

@@ -1,6 +1,10 @@
 package logs
 
-import "strandline/internal/lazyregexp"
+import (
+	"strings"
+
+	"strandline/internal/lazyregexp"
+)
 
 // The kinds of vLLM.
 const (
@@ -174,4 +178,11 @@ var familyONNX = &family{
 		{kind: ONNXArena, text: "onnxruntime{:any}bad allocation", host: true},
 		{kind: ONNXArena, text: "onnxruntime{:any}CUBLAS_STATUS_ALLOC_FAILED"},
 	},
+	read: func(e *excerpt, f *Failure) bool {
+		// CNTK, which its code comes from, words the driver's errors in the same way.
+		return !strings.Contains(f.Quote, "failure 2:") || ofONNX.Match(e.raw)
+	},
 }
+
+// ofONNX is how a text shows that it is ONNX Runtime's.
+var ofONNX = lazyregexp.New(`(?i)onnx|providers[/\\](?:cuda|rocm)|ExecutionProvider`)

@@ -272,7 +272,7 @@ var familyAllocators = &family{
 	host:   true,
 	keys: []string{
 		"defaultcpuallocator", "foranarray", "toallocatearraywithshape", "bad_alloc", "cannotallocatememory", "memoryallocationof", "memoryerror", "buynewram",
-		"usingallavailableram", "morememorythanisavailable", "posix_memalign(", "cannotallocatevector", "failtoallocmemory", "(-4:insufficientmemory)", "unabletommap", "[errno12]", "outofmemoryerror()",
+		"usingallavailableram", "morememorythanisavailable", "posix_memalign(", "cannotallocatevector", "ptxasfatal", "catastrophicerror", "c1060", "failtoallocmemory", "(-4:insufficientmemory)", "unabletommap", "[errno12]", "outofmemoryerror()",
 	},
 	wordings: []wording{
 		{kind: HostRequest, text: "DefaultCPUAllocator: {:any}you tried to allocate {request_bytes:size}"},
@@ -290,8 +290,9 @@ var familyAllocators = &family{
 		{kind: HostUnknown, line: `^\W*(?:\w+\.)*_?(?:Array)?MemoryError\b`, source: SourceCPU},
 		{kind: HostUnknown, line: `(?i)(?:errno 12\]?|error code 12|error:? ?12|oserror|runtimeerror|fatal|\berror\b).{0,120}cannot allocate memory`, source: SourceProcess},
 		{kind: HostUnknown, line: `Error: \[Errno 12\]`, source: SourceProcess},
-		{kind: HostUnknown, line: `\bOutOfMemoryError\(\)`, source: SourceProcess},                      // Julia's
-		{kind: HostUnknown, line: `\bvirtual memory exhausted: Cannot allocate`, source: SourceProcess}, // GCC's
+		{kind: HostUnknown, line: `\bOutOfMemoryError\(\)`, source: SourceProcess},                                                                                                       // Julia's
+		{kind: HostUnknown, line: `\bptxas fatal *: *Memory allocation failure|\bcatastrophic error *: out of memory|error C1060: compiler is out of heap space`, source: SourceProcess}, // of compilers
+		{kind: HostUnknown, line: `\bvirtual memory exhausted: Cannot allocate`, source: SourceProcess},                                                                                  // GCC's
 		{kind: HostUnknown, line: `Your session crashed after using all available RAM`, source: SourceProcess},
 		{kind: HostUnknown, line: `tried to allocate more memory than is available`, source: SourceProcess},
 	},
@@ -360,7 +361,7 @@ var familyProcess = &family{
 	weak:   true,
 	keys: []string{
 		"killed", "sigkill", "returncode=-9", "exitcode:-9", "exitcode-9", "exitcode=-9", "exitstatus137", "exitcode:137", "exitcode137", "code137", "code=137", "signal9", "signal:9",
-		"status137", "code(137", `code":137`, "returncode-9", "returncode:-9",
+		"status137", "code(137", `code":137`, "returncode-9", "errorcode-9", "errorcode:-9", "returncode:-9",
 		"excessivememoryusagecausing", "lowmemorykiller:",
 		"杀死", "processusarr", "getötet", // as shells say it in other languages
 	},
@@ -369,7 +370,7 @@ var familyProcess = &family{
 	harmless: lazyregexp.New(`forcefully exiting via (?:Signals\.)?SIGKILL`), // torchrun's, of workers that outlast another's end
 	wordings: []wording{
 		{kind: ProcessKilled, line: `(?i)DataLoader (?:worker|process) ?\(pid.{0,40}\) (?:exited )?is killed by signal: ?Killed`},
-		{kind: ProcessKilled, line: `(?i)(?:return|exit) ?code(?: is)? ?[:=]? ?-9\b`},
+		{kind: ProcessKilled, line: `(?i)(?:return|exit|\berror) ?code(?: is)? ?[:=]? ?-9\b`},
 		{kind: ProcessKilled, line: `(?i)exit ?code ?: ?-9\b`},
 		{kind: ProcessKilled, line: `(?i)(?:exit(?:ed)?(?: with)?(?: non-zero)? (?:code|status)|status|code)[:=" (]+137\b`},
 		{kind: ProcessKilled, line: `(?i)\bsignal[:= ]+(?:9|SIGKILL)\b`},

@@ -89,7 +89,7 @@ const (
 var familyTensorFlow = &family{
 	source: SourceTensorFlow,
 	keys: []string{
-		"ranoutofmemorytryingtoallocate", "oomwhenallocatingtensor", "cuda_error_out_of_memory", "dsttensorisnotinitialized", "bfcallocatordumpfor", "bytes)fromdevice:",
+		"ranoutofmemorytryingtoallocate", "oomwhenallocatingtensor", "cuda_error_out_of_memory", "failedtoallocatememory[op", "dsttensorisnotinitialized", "bfcallocatordumpfor", "bytes)fromdevice:",
 	},
 	lines:    100_000,
 	bytes:    4 << 20,
@@ -102,6 +102,7 @@ var familyTensorFlow = &family{
 		{kind: TensorFlowPool, text: "ran out of memory trying to allocate {request_bytes:size}"},
 		{kind: TensorFlowDriver, text: "failed to allocate {rounded:size} ({request_bytes:int} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY"},
 		{kind: TensorFlowDriver, text: "failed to allocate {rounded:size} ({request_bytes:int} bytes) from device: HIP"},
+		{kind: TensorFlowTensor, text: "failed to allocate memory [Op:{operation:word}]"},
 		{kind: TensorFlowTensor, text: "Dst tensor is not initialized", weak: true},
 	},
 	facts: []string{

@@ -28,6 +28,7 @@ const (
 	HintContainer // Docker or Kubernetes
 	HintShutdown  // a launcher ends its other workers
 	HintJulia
+	HintLMDeploy
 	HintSplit  // the release of PyTorch has max_split_size_mb
 	HintPinned // ggml could not lock host memory, and goes on without
 
@@ -61,6 +62,7 @@ var hints = []struct {
 	{HintContainer, []string{"dockerrun", "kubelet", "kubectl", "k8s", "containerid"}},
 	{HintShutdown, []string{"closingsignalsigterm", "forcefullyexitingviasigkill", "forcefullyexitingviasignals.sigkill", "terminatinglaunchedworkers", "notifyallprocessgroups"}},
 	{HintJulia, []string{".julia/packages", "cudadrv.cuerror", "effectivegpumemoryusage", "cuarrays", "cuda.jl", `\.julia\`}},
+	{HintLMDeploy, []string{"lmdeploy", "turbomind"}},
 	{HintSplit, []string{"settingmax_split_size_mb"}},
 	{HintPinned, []string{"mibofpinnedmemory", "mbofpinnedmemory", "ggml_vulkan:failedtoallocatepinnedmemory"}},
 }

@@ -206,6 +206,13 @@ func (a *account) mostlyOwn() bool {
 	return n != nil && own != nil && 2*(*own-*a.reserved) > *n
 }
 
+// othersSuffice reports whether the request would have fitted into what is known to be of other
+// processes.
+func (a *account) othersSuffice() bool {
+	n, room := a.others(), a.room()
+	return a.own() != nil && n > 0 && room != nil && *room+n >= *a.request
+}
+
 // holders states who holds the memory outside PyTorch's allocator, as far as is known.
 func (a *account) holders() string {
 	own := a.own()
@@ -221,6 +228,26 @@ func (a *account) inUse() int64 {
 		return 0
 	}
 	return *a.active
+}
+
+// huge reports whether the request alone is so large that leaving a little more of the device
+// free cannot help: no less than the device, or than any one tensor of a model.
+func (a *account) huge() bool {
+	const most = 96 << 30
+	if a.request == nil {
+		return false
+	}
+	if a.capacity != nil {
+		return *a.request >= *a.capacity
+	}
+	return *a.request >= most
+}
+
+// inPieces reports whether fragmentation is what matters: a fifth of the device is reserved
+// and in pieces.
+func (a *account) inPieces() bool {
+	const part = 5
+	return a.cause() == causeFragmented && a.capacity != nil && part*a.unused() >= *a.capacity
 }
 
 // overLimit reports whether a stated limit did not let the request through, allowing for
@@ -241,9 +268,18 @@ func (a *account) refusedWhole() bool {
 	return a.oneTooLarge() && a.free == nil && a.capacity != nil && a.reserved != nil && *a.reserved+*a.request <= *a.capacity
 }
 
+// granules are what a driver needs in addition to a request: a device of which so little more
+// is free is full.
+func (a *account) granules() int64 {
+	const least, most, part = 16 << 20, 96 << 20, 250
+	if a.capacity == nil {
+		return least
+	}
+	return min(max(least, *a.capacity/part), most)
+}
+
 // cause is why the request failed, "" if the figures do not show why.
 func (a *account) cause() string {
-	const granules = 16 << 20 // what a driver needs in addition to a request
 	room := a.room()
 	switch {
 	case a.Block != nil && a.request != nil:
@@ -258,7 +294,7 @@ func (a *account) cause() string {
 		return causeTooBig
 	case a.Wording == logs.Async && a.free != nil && *a.free < *a.request:
 		return causeTooBig
-	case a.free != nil && *a.free >= *a.request+granules:
+	case a.free != nil && *a.free >= *a.request+a.granules():
 		return causeRefused
 	case a.refusedWhole():
 		return causeLimit

@@ -269,7 +269,7 @@ func (v *view) tensorFlow() {
 // driverKinds are the failures of drivers and of libraries on top of them.
 var driverKinds = map[logs.Kind]func(*view){
 	logs.DriverMemory: (*view).driver, logs.DriverLibrary: (*view).library, logs.DriverNVML: (*view).nvml, logs.DriverXPU: (*view).xpu,
-	logs.DriverPinned: (*view).pinned, logs.DriverVulkan: (*view).vulkan, logs.DriverPool: (*view).pool, logs.DriverPoolLimit: (*view).poolLimit, logs.DriverManaged: (*view).driver, logs.DirectML: (*view).directML, logs.TorchShort: (*view).torchShort,
+	logs.DriverPinned: (*view).pinned, logs.DriverVulkan: (*view).vulkan, logs.DriverPool: (*view).pool, logs.DriverPoolLimit: (*view).poolLimit, logs.DriverManaged: (*view).driver, logs.DriverSaver: (*view).saver, logs.DirectML: (*view).directML, logs.TorchShort: (*view).torchShort,
 }
 
 // driver is a driver call that states no figures.
@@ -296,6 +296,15 @@ func (v *view) driver() {
 	v.others("look for other processes on the device, which may hold most of it")
 	v.engineOptions()
 	v.do("allocate less at once: a smaller batch, a smaller model or fewer bits; leave room besides a cache")
+}
+
+// saver is torch_memory_saver, which takes memory when an engine starts and again when it resumes.
+func (v *view) saver() {
+	v.title("memory ran out when torch_memory_saver took memory for an engine")
+	v.say("the driver's error 2 means out of memory; the text states neither how much was requested nor what holds the device")
+	v.do("where a trainer shares the device, let it release its memory before the engine resumes: offload parameters and optimizer state, then torch.cuda.empty_cache()")
+	v.set("--mem-fraction-static 0.6", "a smaller share for the engine, or more GPUs for it (--tp-size)")
+	v.others("look for other processes on the device")
 }
 
 // pinned is host memory that the driver could not lock.

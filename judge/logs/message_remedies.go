@@ -36,7 +36,11 @@ func (t *Statement) remedies(a *account) []finding.Remedy {
 			out = t.ofEngine(a)
 		}
 	}
-	out = append(out, t.against(a)...)
+	if against := t.against(a); a.huge() || a.inPieces() {
+		out = append(against, out...)
+	} else {
+		out = append(out, against...)
+	}
 	out = append(out, remediesAgainstOthers(a)...)
 	return append(out, further(a.OOM)...)
 }
@@ -76,6 +80,8 @@ func (t *Statement) against(a *account) []finding.Remedy {
 			return t.refusalRemedies(a)
 		case Contradictory(a.OOM):
 			return append([]finding.Remedy{finding.CodeChange("give one message alone, as PyTorch printed it; nothing is concluded from contradictory figures")}, shortage.NeedLess()...)
+		case a.huge():
+			return shortage.NeedLess()
 		case a.Missing() > 0 && !withoutFree(a.OOM) && a.Wording != logs.Async:
 			return append([]finding.Remedy{finding.CodeChange("give the whole message: the missing figures show the cause, and whether a setting, another process or a smaller batch is the place to look")}, shortage.NeedLess()...)
 		}
@@ -149,6 +155,8 @@ func (t *Statement) ofEngine(a *account) []finding.Remedy {
 		return []finding.Remedy{finding.SettingChange("--mem-fraction-static "+lower(0.88, a), "leave more room besides weights and KV cache, for activations and CUDA graphs; --cuda-graph-max-bs, --chunked-prefill-size and --max-running-requests make these smaller")}
 	case t.Hints[logs.HintVLLM] > 0:
 		return []finding.Remedy{finding.SettingChange("--gpu-memory-utilization "+lower(0.9, a), "leave more room besides weights and KV cache; --max-num-seqs and --max-num-batched-tokens make the profiling batch smaller, --max-model-len the cache, --tensor-parallel-size spreads the weights")}
+	case t.Hints[logs.HintLMDeploy] > 0:
+		return []finding.Remedy{finding.SettingChange("--cache-max-entry-count 0.5", "leave more room besides weights and KV cache: the cache takes 0.8 of what the weights leave free; --max-batch-size and --session-len bound a batch, --tp spreads the weights")}
 	case t.Hints[logs.HintTGI] > 0:
 		return []finding.Remedy{finding.SettingChange("--max-batch-prefill-tokens 2048", "prefill less at once; --max-input-length and --max-total-tokens bound a request, --quantize makes the weights smaller")}
 	case t.Hints[logs.HintComfyUI] > 0:
@@ -179,13 +187,15 @@ func leaveRoom() []finding.Remedy {
 // findOthers are the remedies against memory held outside PyTorch.
 func findOthers(a *account) []finding.Remedy {
 	leave := "leave room for the others: end stale processes, use a separate device, or make the library's workspace smaller"
-	if a.mostlyOwn() {
+	if a.mostlyOwn() && !a.othersSuffice() {
 		leave = "leave room for the library: make its workspace smaller, such as NCCL's buffers by fewer channels (NCCL_MAX_NCHANNELS) or a smaller NCCL_BUFFSIZE"
 	}
 	return append([]finding.Remedy{lookForOthers(a), finding.CodeChange(leave)}, shortage.NeedLess()...)
 }
 
-func lookForOthers(a *account) finding.Remedy { return shortage.FindHolder(a.mostlyOwn()) }
+func lookForOthers(a *account) finding.Remedy {
+	return shortage.FindHolder(a.mostlyOwn() && !a.othersSuffice())
+}
 
 // listers are the commands that show who holds memory on a device, by backend.
 var listers = map[string]string{
