@@ -176,7 +176,8 @@ allocated, how certain that is, and how to fix it.
 
 It needs no Python, no GPU and no network.
 
-` + exitStatus,
+` + exitStatus + `
+check, soak, trace and record have more, which their help states.`,
 		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/
   strandline inspect oom.pickle --at 12000

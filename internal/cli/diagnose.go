@@ -54,7 +54,11 @@ recording of strandline record), otherwise to the one that took their segments. 
 recording of ` + "`strandline watch --out`" + ` is judged alone, too.
 
 With --prometheus, the levels come from Prometheus or a store with its API, and are
-judged as those of a table. A counter is refused: only a level can run out.`,
+judged as those of a table. A counter is refused: only a level can run out.
+
+Exit status: 0 nothing wrong found, or too little recorded to judge (unknown);
+1 a problem was found; 2 usage, or input that cannot be read; 3 input only partly
+readable (results are printed, marked partial; 1 wins over it); 130 interrupted.`,
 		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --json
   strandline diagnose dumps/ --group 'worker-(\d+)'
