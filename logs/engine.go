@@ -29,16 +29,12 @@ type EngineLog struct {
 // Rank is what one process of the log states about its last start.
 type Rank struct {
 	name string // as its lines begin, "" if they do not state it
-	// Sizes are in bytes, by the names below.
-	Sizes map[string]int64
-	// Lines are the numbers of the lines with figures.
-	Lines map[string]int64
-	// rounding is the possible error of a printed size, either way, in bytes.
-	rounding map[string]int64
-	tokens   *int64   // that the KV cache holds
-	blocks   *int64   // of the KV cache
-	Length   *int64   // tokens of a request, of Concurrency
-	many     *float64 // requests of that length at once
+	// Figures are by the names below.
+	Figures map[string]Stated
+	tokens  *int64   // that the KV cache holds
+	blocks  *int64   // of the KV cache
+	Length  *int64   // tokens of a request, of Concurrency
+	many    *float64 // requests of that length at once
 
 	parts map[string]int64 // sizes of devices, which are stated again
 	ended bool             // the pools of SGLang are complete
@@ -127,7 +123,7 @@ func (e *EngineLog) stated() (n int) {
 		n += each + min(len(value), 1<<10)
 	}
 	for _, r := range e.Ranks {
-		n += each * len(r.Sizes)
+		n += each * len(r.Figures)
 		if r.tokens != nil {
 			n += each
 		}
@@ -273,10 +269,8 @@ func parallel(text []byte) bool {
 // start begins a rank anew.
 func (e *engineReader) start(*match) {
 	r := e.rank()
-	clear(r.Sizes)
-	clear(r.Lines)
-	clear(r.rounding)
-	*r = Rank{name: r.name, Sizes: r.Sizes, Lines: r.Lines, rounding: r.rounding}
+	clear(r.Figures)
+	*r = Rank{name: r.name, Figures: r.Figures}
 }
 
 // named takes the model of a line that happens to name it.
@@ -288,21 +282,36 @@ func (e *engineReader) named(m *match) {
 
 // usages are what vLLM's summary of its memory states, of which any may be masked.
 var usages = []struct{ name, words string }{
-	{LogWeights, " for weight"}, {LogConsumed, " for consumed memory"}, {LogActivation, " for peak activation"},
-	{LogNonTorch, " for non-torch"}, {LogGraphs, " for CUDAGraph memory"}, {LogGraphs, " for NPU graph memory"},
+	{LogWeights, "weight"}, {LogConsumed, "consumed memory"}, {LogActivation, "peak activation"},
+	{LogNonTorch, "non-torch"}, {LogGraphs, "CUDAGraph memory"}, {LogGraphs, "NPU graph memory"},
+}
+
+// usageOf is the name of the usage with whose words a text begins, "" if there is none.
+func usageOf(text []byte) string {
+	for i := range usages {
+		if bytes.HasPrefix(text, []byte(usages[i].words)) {
+			return usages[i].name
+		}
+	}
+	return ""
 }
 
 // usage reads that summary.
 func (e *engineReader) usage(*match) {
-	const most = 600
+	const most, of = 600, " for "
 	at := bytes.Index(e.text, []byte("Actual usage"))
 	if at < 0 {
 		return
 	}
 	text := e.text[at:min(len(e.text), at+most)]
-	for _, u := range usages {
-		end := bytes.Index(text, []byte(u.words))
-		if end < 0 {
+	for end := 0; ; end += len(of) {
+		next := bytes.Index(text[end:], []byte(of))
+		if next < 0 {
+			return
+		}
+		end += next
+		name := usageOf(text[end+len(of):])
+		if name == "" {
 			continue
 		}
 		from := end
@@ -311,7 +320,7 @@ func (e *engineReader) usage(*match) {
 		}
 		figure := bytes.TrimLeft(text[from:end], " ")
 		if withUnit(figure, "GiB", "GB") == len(figure) {
-			e.size(u.name, last, nil, [][]byte{figure})
+			e.size(name, last, nil, [][]byte{figure})
 		}
 	}
 }
@@ -320,9 +329,8 @@ func (e *engineReader) usage(*match) {
 func (e *engineReader) peakTorch(m *match) {
 	r := e.rank()
 	peak, rounding, ok := sized(m.text[0])
-	if r.Lines[LogWeights] > 0 && ok {
-		r.Sizes[LogActivation], r.Lines[LogActivation] = peak-r.Sizes[LogWeights], e.number
-		r.rounding[LogActivation] = rounding + r.rounding[LogWeights]
+	if weights, stated := r.Figures[LogWeights]; stated && ok {
+		r.Figures[LogActivation] = Stated{peak - weights.Size, e.number, rounding + weights.Rounding}
 	}
 }
 
@@ -362,14 +370,14 @@ func (e *EngineLog) fail(failures []Failure) {
 }
 
 func newRank(name string) *Rank {
-	return &Rank{name: name, Sizes: map[string]int64{}, Lines: map[string]int64{}, rounding: map[string]int64{}}
+	return &Rank{name: name, Figures: map[string]Stated{}}
 }
 
 // collect keeps the ranks that state something, by name.
 func (e *engineReader) collect() {
 	for _, name := range slices.Sorted(maps.Keys(e.ranks)) {
 		e.ranks[name].differences()
-		if r := e.ranks[name]; len(r.Sizes) > 0 || r.tokens != nil || r.blocks != nil {
+		if r := e.ranks[name]; len(r.Figures) > 0 || r.tokens != nil || r.blocks != nil {
 			e.Ranks = append(e.Ranks, *r)
 		}
 	}
@@ -381,15 +389,14 @@ func (r *Rank) differences() {
 	for _, d := range []struct{ name, not, before, after string }{
 		{LogWeights, LogWeights, freeFirst, freeLoaded}, {LogPool, LogKV, freeLoaded, freePool}, {LogGraphs, LogGraphs, freeBefore, freeAfter},
 	} {
-		before, ok := r.Sizes[d.before]
-		after, too := r.Sizes[d.after]
-		if _, stated := r.Sizes[d.not]; ok && too && !stated {
-			r.Sizes[d.name], r.Lines[d.name] = before-after, r.Lines[d.after]
-			r.rounding[d.name] = r.rounding[d.before] + r.rounding[d.after]
+		before, ok := r.Figures[d.before]
+		after, too := r.Figures[d.after]
+		if _, stated := r.Figures[d.not]; ok && too && !stated {
+			r.Figures[d.name] = Stated{before.Size - after.Size, after.Line, before.Rounding + after.Rounding}
 		}
 	}
 	for _, name := range []string{freeFirst, freeLoaded, freePool, freeBefore, freeAfter} {
-		delete(r.Sizes, name)
+		delete(r.Figures, name)
 	}
 }
 
@@ -397,15 +404,10 @@ func (r *Rank) differences() {
 // rounding error, either way.
 type Stated struct{ Size, Line, Rounding int64 }
 
-func (r *Rank) stated(name string) (Stated, bool) {
-	size, ok := r.Sizes[name]
-	return Stated{size, r.Lines[name], r.rounding[name]}, ok
-}
-
 // Largest is the largest figure of that name of all ranks.
 func (e *EngineLog) Largest(name string) (most Stated, ok bool) {
 	for _, r := range e.Ranks {
-		if s, there := r.stated(name); there && (!ok || s.Size > most.Size) {
+		if s, there := r.Figures[name]; there && (!ok || s.Size > most.Size) {
 			most, ok = s, true
 		}
 	}
@@ -415,7 +417,7 @@ func (e *EngineLog) Largest(name string) (most Stated, ok bool) {
 // Smallest is the smallest one.
 func (e *EngineLog) Smallest(name string) (least Stated, ok bool) {
 	for _, r := range e.Ranks {
-		if s, there := r.stated(name); there && (!ok || s.Size < least.Size) {
+		if s, there := r.Figures[name]; there && (!ok || s.Size < least.Size) {
 			least, ok = s, true
 		}
 	}

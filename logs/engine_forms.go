@@ -121,9 +121,7 @@ func (e *engineReader) pool(m *match) {
 	if r := e.rank(); r.ended {
 		r.ended = false
 		for _, name := range []string{LogKV, LogGraphs} {
-			delete(r.Lines, name)
-			delete(r.Sizes, name)
-			delete(r.rounding, name)
+			delete(r.Figures, name)
 		}
 	}
 	e.size(LogKV, summed, nil, m.text[:m.count])

@@ -81,7 +81,7 @@ type expected struct {
 // expect takes what was estimated where the log states nothing else.
 func (e *engineReader) expect() {
 	for _, x := range e.estimated {
-		if x.rank.Lines[x.name] == 0 {
+		if _, stated := x.rank.Figures[x.name]; !stated {
 			e.of, e.number = x.rank, x.line
 			e.size(x.name, last, nil, [][]byte{x.figure})
 		}
@@ -114,13 +114,10 @@ func (e *engineReader) size(name string, join joined, device []byte, figures [][
 		size, rounding = size+n, rounding+r
 	}
 	r := e.rank()
-	had := int64(0)
-	if r.Lines[name] > 0 {
-		had = r.Sizes[name]
-	}
+	had := r.Figures[name]
 	switch join {
 	case summed:
-		size, rounding = had+size, rounding+r.rounding[name]
+		size, rounding = had.Size+size, rounding+had.Rounding
 	case newest:
 		key := name + " " + string(device)
 		before, seen := r.parts[key]
@@ -131,18 +128,18 @@ func (e *engineReader) size(name string, join joined, device []byte, figures [][
 			r.parts = map[string]int64{}
 		}
 		if r.parts[key] = size; !seen {
-			rounding += r.rounding[name]
+			rounding += had.Rounding
 		}
-		size += had - before
+		size += had.Size - before
 	case largest:
-		if onHost(string(device)) && had > 0 {
+		if onHost(string(device)) && had.Size > 0 {
 			return
 		}
-		size = max(had, size)
+		size = max(had.Size, size)
 	}
 	const most = 1 << 50
 	if size > most {
 		return
 	}
-	r.Sizes[name], r.Lines[name], r.rounding[name] = size, e.number, rounding
+	r.Figures[name] = Stated{size, e.number, rounding}
 }

@@ -148,9 +148,9 @@ func FuzzScanEngine(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, r := range log.Ranks {
-			for name, size := range r.Sizes {
-				if r.Lines[name] < 1 || size > 1<<60 || size < -1<<60 {
-					t.Errorf("%s: %d bytes on line %d", name, size, r.Lines[name])
+			for name, s := range r.Figures {
+				if s.Line < 1 || s.Size > 1<<60 || s.Size < -1<<60 {
+					t.Errorf("%s: %d bytes on line %d", name, s.Size, s.Line)
 				}
 			}
 		}
@@ -215,7 +215,7 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("%s: %+v, want %g GiB", name, got, want)
 		}
 	}
-	if len(log.Ranks) != 1 || len(log.Ranks[0].Sizes) != 3 {
+	if len(log.Ranks) != 1 || len(log.Ranks[0].Figures) != 3 {
 		t.Errorf("%+v", log.Ranks)
 	}
 }

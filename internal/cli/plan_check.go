@@ -143,17 +143,17 @@ func (g *globals) observed(ctx context.Context, path string) (*logs.EngineLog, e
 	}
 	g.partial(s)
 	peak := highest(s)
-	sizes, lines := map[string]int64{}, map[string]int64{}
+	figures := map[string]logs.Stated{}
 	for name, of := range map[string][]purpose.Purpose{
 		logs.LogWeights: {purpose.Parameters}, logs.LogKV: {purpose.KVCache}, logs.LogActivation: {purpose.Activations, purpose.Temporaries},
 	} {
 		for _, p := range of {
 			if n := peak.By[p]; n > 0 {
-				sizes[name] += n
+				figures[name] = logs.Stated{Size: figures[name].Size + n}
 			}
 		}
 	}
-	return &logs.EngineLog{Setup: map[string]string{}, Ranks: []logs.Rank{{Sizes: sizes, Lines: lines}}}, nil
+	return &logs.EngineLog{Setup: map[string]string{}, Ranks: []logs.Rank{{Figures: figures}}}, nil
 }
 
 // noSnapshot is the log in a file that could not be read as a snapshot for some
