@@ -70,6 +70,7 @@ func TestFamilies(t *testing.T) {
 		{"onnxruntime/a.hpp(33): catastrophic error : out of memory [a.vcxproj]", "host-memory"},
 		{"ERROR: error code -9", "killed"},
 		{"ResourceExhaustedError: failed to allocate memory [Op:AddV2]", "tensorflow-tensor"},
+		{"cuda_driver.cc:764] failed to alloc 4194304 bytes unified memory; result: CUDA_ERROR_OUT_OF_MEMORY: out of memory", "tensorflow-driver request=4|driver"},
 		{"[F] RuntimeError: DML allocator out of memory!", "directml"},
 		{"tensorview/tensor.h 168\ncuda failed with error 2 out of memory. use CUDA_LAUNCH_BLOCKING=1 to get correct traceback.", "driver"},
 		{"bfc_arena.cc:330 Failed to allocate memory for requested buffer of size 4194304\n\n2021:07:08:01 more", "onnxruntime request=4"},

@@ -102,6 +102,7 @@ var familyTensorFlow = &family{
 		{kind: TensorFlowPool, text: "ran out of memory trying to allocate {request_bytes:size}"},
 		{kind: TensorFlowDriver, text: "failed to allocate {rounded:size} ({request_bytes:int} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY"},
 		{kind: TensorFlowDriver, text: "failed to allocate {rounded:size} ({request_bytes:int} bytes) from device: HIP"},
+		{kind: TensorFlowDriver, text: "failed to alloc {request_bytes:int} bytes unified memory; result: CUDA_ERROR_OUT_OF_MEMORY"},
 		{kind: TensorFlowTensor, text: "failed to allocate memory [Op:{operation:word}]"},
 		{kind: TensorFlowTensor, text: "Dst tensor is not initialized", weak: true},
 	},

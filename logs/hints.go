@@ -18,6 +18,7 @@ const (
 	HintTrainer // Hugging Face's Trainer, Accelerate, Lightning and others of that kind
 	HintWindows
 	HintWSL
+	HintUnix // paths of a system that is not Windows
 	HintJetson
 	HintIntegrated // a GPU that shares the host's memory
 	HintTensorFlow
@@ -52,6 +53,7 @@ var hints = []struct {
 	{HintTrainer, []string{"transformers/trainer", "accelerate/", "lightning", "trl/", "llamafactory", "axolotl", "megatron", "optimizer.step("}},
 	{HintWindows, []string{`:\users\`, `\site-packages\`, `:\program`, `\appdata\`, `\python_embeded\`, `\execution.py`, "windows11", "windows10", "winerror", `\alloc_cpu.cpp`, "defaultcpuallocator:notenoughmemory"}},
 	{HintWSL, []string{"wsl2", "/mnt/c/", "microsoft-standard", "dxgkrnl"}},
+	{HintUnix, []string{`file"/`, "/usr/", "/home/", "/root/", "/opt/"}},
 	{HintJetson, []string{"jetson", "tegra", "nvmap", "orinnano", "jetpack"}},
 	{HintIntegrated, []string{"strixhalo", "gfx1151", "gfx1103", "gfx1150", "ryzenai", "radeon780m", "radeon890m", "8060s", "radeongraphics"}},
 	{HintTensorFlow, []string{"tensorflow/core", "tensorflow/stream", "tensorflow.python", "tensorflow/python", "tensorflow/compiler", "importtensorflow"}},

@@ -118,6 +118,13 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	case a.lent():
 		say("more is allocated than the device has: the driver on Windows (and in WSL) lends host memory (shared GPU memory) until the system's commit limit is reached; the program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
 	case cause == causeFragmented:
+		if a.Wording == logs.Native && t.onWindows(a) {
+			where := "on Windows"
+			if t.Hints[logs.HintWindows] == 0 {
+				where += ", where this seems to have run: the message lists no process"
+			}
+			say("expandable_segments, the setting against it, is not available %s", where)
+		}
 		say("this is fragmentation; freed memory that waits for another stream, or serves only a private pool, counts as free here; a snapshot of that moment separates these")
 	case cause == causeRefused:
 		t.explainRefusal(say, a)

@@ -110,26 +110,38 @@ func oneBlock(a *account) []finding.Remedy {
 // release have.
 func (t *Statement) fragmentationRemedies(a *account) []finding.Remedy {
 	less := shortage.NeedLess()
-	split := finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128",
-		"keep large free blocks whole; better: PyTorch 2.1 or newer, and expandable_segments:True")
+	split := finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128", "keep large free blocks whole")
+	newer := finding.CodeChange("better, with PyTorch 2.1 or newer: expandable_segments:True, which lets free pieces serve requests of any size")
 	switch {
 	case a.Private != nil && *a.room()-*a.Private < *a.request:
 		return append([]finding.Remedy{finding.CodeChange("free memory in private pools serves only allocations in the same pool: capture fewer or smaller CUDA graphs, let those that never run at the same time share a pool (torch.cuda.graph_pool_handle()), and allocate less under torch.cuda.use_mem_pool")}, less...)
 	case a.Backend == "XPU":
 		return []finding.Remedy{finding.CodeChange("use few sizes: pad batches to a few lengths, or run the longest first; torch.xpu.empty_cache() between phases returns segments that are wholly free")}
 	case a.Backend == "HIP":
-		split.Text = "keep large free blocks whole; newer releases of PyTorch have expandable_segments:True on ROCm too"
-		return forBackend(a.Backend, append([]finding.Remedy{split}, less...))
+		newer.Text = "newer releases of PyTorch have expandable_segments:True on ROCm too"
+		return forBackend(a.Backend, append([]finding.Remedy{split, newer}, less...))
 	case a.Wording == logs.Old && a.Backend != "NPU" && t.Hints[logs.HintSplit] == 0 && a.Whole:
-		return append([]finding.Remedy{finding.CodeChange("this release of PyTorch has no setting against it (max_split_size_mb came with 1.10, expandable_segments with 2.1): use a newer one, or few sizes, such as batches padded to a few lengths; run an evaluation under torch.no_grad() and keep less of each step"), split}, less...)
+		return append([]finding.Remedy{finding.CodeChange("this release of PyTorch has no setting against it: use a newer one, or few sizes, such as batches padded to a few lengths; run an evaluation under torch.no_grad() and keep less of each step"), sinceTen(split), newer}, less...)
 	case a.Wording == logs.Old && a.Backend != "NPU":
-		return append([]finding.Remedy{split}, less...)
-	case t.Hints[logs.HintWindows] > 0:
-		split.Text = "keep large free blocks whole; expandable_segments is not available on Windows"
+		return append([]finding.Remedy{split, newer}, less...)
+	case t.onWindows(a):
 		return append([]finding.Remedy{split}, less...)
 	}
 	return forBackend(a.Backend, append([]finding.Remedy{finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
 		"let segments grow and shrink page by page, so that free pieces can serve requests of any size (since PyTorch 2.1)")}, less...))
+}
+
+// sinceTen is max_split_size_mb where the release does not have it yet.
+func sinceTen(split finding.Remedy) finding.Remedy {
+	split.Text += " (since PyTorch 1.10)"
+	return split
+}
+
+// onWindows reports whether the program ran on Windows: where the text shows it, or a whole
+// message of a release that lists the processes of the device elsewhere lists none.
+func (t *Statement) onWindows(a *account) bool {
+	return t.Hints[logs.HintWindows] > 0 || t.Hints[logs.HintUnix] == 0 &&
+		a.Wording == logs.Native && a.Backend == "CUDA" && a.complete() && a.InUse == nil && len(a.Processes) == 0
 }
 
 // refusalRemedies are the remedies if the driver refused although it states that there

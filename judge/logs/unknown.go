@@ -33,7 +33,7 @@ func (v *view) unknown() {
 func (v *view) hintOfDevice() bool {
 	for h := range v.text.Hints {
 		switch h {
-		case logs.HintWindows, logs.HintWSL, logs.HintEval, logs.HintContainer, logs.HintShutdown, logs.HintPinned:
+		case logs.HintWindows, logs.HintWSL, logs.HintUnix, logs.HintEval, logs.HintContainer, logs.HintShutdown, logs.HintPinned:
 		default:
 			return true
 		}
