@@ -338,7 +338,7 @@ CALL CUresult cuMemCreate(CUhandle *out, size_t size, const struct properties *p
 		code = CUDA_OUT_OF_MEMORY;
 	} else {
 		handles[i] = (struct handle){.fd = memfd_create("device", MFD_CLOEXEC), .device = p->location.id, .size = size};
-		if (handles[i].fd < 0 || ftruncate(handles[i].fd, (off_t)size))
+		if (handles[i].fd < 0 || ftruncate(handles[i].fd, (off_t)(size < FAKE_PIECE ? size : FAKE_PIECE)))
 			abort();
 		used[p->location.id] += size;
 		*out = (CUhandle)i;
@@ -383,8 +383,11 @@ CALL CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUhandle h, u
 		misuse("a mapping that cannot be");
 		code = INVALID;
 	} else {
-		if (mmap((void *)(uintptr_t)at, size, PROT_NONE, MAP_SHARED | MAP_FIXED, handles[h].fd, 0) == MAP_FAILED)
-			abort();
+		for (size_t n, done = 0; done < size; done += n) {
+			n = size - done < FAKE_PIECE ? size - done : FAKE_PIECE;
+			if (mmap((void *)(uintptr_t)(at + done), n, PROT_NONE, MAP_SHARED | MAP_FIXED, handles[h].fd, 0) == MAP_FAILED)
+				abort();
+		}
 		handles[h].mappings++;
 		mappings[n_mappings++] = (struct mapping){at, size, &handles[h], 0};
 	}

@@ -42,5 +42,8 @@ enum { FAKE_UNIT = 64 << 10, FAKE_DEVICES = 4 };
 #ifndef FAKE_MEMORY /* bytes of each device */
 #define FAKE_MEMORY (64L << 20)
 #endif
+#ifndef FAKE_PIECE /* bytes after which physical memory is the same again, so that much of it can be little */
+#define FAKE_PIECE FAKE_MEMORY
+#endif
 
 #endif
