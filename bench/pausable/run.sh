@@ -15,9 +15,11 @@ export FAKE_CUDA_COPY_LIMIT="${FAKE_CUDA_COPY_LIMIT:-64g}"
 mkdir "$RIG_OUT/lib" "$RIG_OUT/module"
 sed 's/libcuda\.so\.1/libcuda.so.0/' "$rig/trixie/opt/fakecuda/libcuda.so.1" >"$RIG_OUT/lib/libcuda.so.0"
 gcc -O2 -Wall -Wextra -shared -fPIC -Wl,-soname,libcuda.so.1 -Wl,--no-as-needed "$here/driver.c" \
-	"$RIG_OUT/lib/libcuda.so.0" -Wl,-rpath,'$ORIGIN' -o "$RIG_OUT/lib/libcuda.so.1"
-(cd "$here/../.." && CGO_ENABLED=0 go run ./cmd/strandline record --module "$RIG_OUT/module")
-cp "$(cd "$(dirname "$script")" && pwd)"/*.py "$RIG_OUT"
+	"$RIG_OUT/lib/libcuda.so.0" -Wl,-rpath,'$ORIGIN' -o "$RIG_OUT/lib/libcuda.so.1" -ldl
+[ -z "${FAKE_SHARED:-}" ] || gcc -DNVML -O2 -Wall -Wextra -shared -fPIC -Wl,-soname,libnvidia-ml.so.1 "$here/driver.c" -o "$RIG_OUT/lib/libnvidia-ml.so.1"
+(cd "$here/../.." && CGO_ENABLED=0 go build -o "$RIG_OUT/strandline" ./cmd/strandline)
+"$RIG_OUT/strandline" record --module "$RIG_OUT/module"
+cp "$here/nvidia-smi" "$(cd "$(dirname "$script")" && pwd)"/*.py "$RIG_OUT"
 cat >"$RIG_OUT/begin.py" <<'END'
 import os, sys
 
