@@ -119,12 +119,6 @@ func (c *Control) Next() (s Stats, err error) {
 	return s, err
 }
 
-// reclaim has the process give memory back.
-func (c *Control) reclaim() (r reclaim, err error) {
-	err = c.ask(map[string]any{"do": "reclaim"}, &r)
-	return r, err
-}
-
 func (c *Control) ask(request map[string]any, reply any) error {
 	line, err := json.Marshal(request)
 	if err != nil {

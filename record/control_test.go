@@ -87,7 +87,7 @@ func TestControl(t *testing.T) {
 			errs[0] = fmt.Errorf("status is %+v", s)
 		}
 		path, errs[1] = c.Snapshot("signal")
-		reclaimed, errs[2] = c.reclaim()
+		errs[2] = c.ask(map[string]any{"do": "reclaim"}, &reclaimed)
 		stats, errs[3] = c.Stats(50 * time.Millisecond)
 		next, errs[4] = c.Next()
 		_, errs[5] = c.Snapshot("done") // the program waits for it

@@ -34,7 +34,7 @@ func (n *NVIDIA) Read(ctx context.Context) ([]sample.Device, error) {
 		}
 		n.again = time.Now().Add(pause)
 	}
-	devices, err := SMI{}.Read(ctx)
+	devices, err := readSMI(ctx)
 	if errors.Is(err, nvsmi.ErrNone) {
 		return nil, errors.New("no driver of NVIDIA is here: neither its library libnvidia-ml.so.1 nor nvidia-smi")
 	}

@@ -9,24 +9,14 @@ import (
 	"strandline/host/sample"
 )
 
-// SMI is the [sample.DeviceSource] that runs nvidia-smi. It is slow: some tenths of a
-// second each time.
-type SMI struct{}
-
-// Name is that of the tool.
-func (SMI) Name() string { return "nvidia-smi" }
-
-// Read runs the tool.
-func (SMI) Read(ctx context.Context) ([]sample.Device, error) {
+// readSMI runs nvidia-smi, which takes some tenths of a second each time.
+func readSMI(ctx context.Context) ([]sample.Device, error) {
 	r, err := nvsmi.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return fromSMI(r), nil
 }
-
-// Close does nothing.
-func (SMI) Close() error { return nil }
 
 func fromSMI(r *nvsmi.Reading) []sample.Device {
 	out := []sample.Device{}

@@ -1,6 +1,6 @@
-// Package serving plans the memory of an inference engine (vLLM, SGLang,
-// llama.cpp, Ollama): weights, KV cache, activations, CUDA graphs and what is outside PyTorch, on the GPU that has
-// the least free memory. [Setup.Fit] is the entry point; kv.go counts what a token and a
+// Package serving plans the memory of an inference engine (vLLM, SGLang, llama.cpp,
+// Ollama): weights, KV cache, activations, CUDA graphs and what is outside PyTorch, on
+// the GPU that has the least free memory. [Setup.Fit] is the entry point; kv.go counts what a token and a
 // sequence take in the KV cache (cells, by stage), fit.go what is left for it (pool);
 // weights.go counts the weights, activation.go a forward pass. llama.cpp and Ollama are
 // counted in llama.go (KV cache: localCell, cached) and llama_fit.go.

@@ -9,10 +9,10 @@
 // with [Snapshot.Partial] set and no error: callers must look at it.
 // [Snapshot.Write] writes what PyTorch would have written.
 //
-// The bytes of a file become columns in three steps: package pickle (or
-// json.go, for JSON) drives the builder (build.go), which recognizes each record by its keys (recognize.go),
-// appends it to its columns (columns.go), and puts the snapshot together at the
-// end (assemble.go).
+// The bytes of a file become columns in three steps: package pickle (or json.go, for
+// JSON) drives the builder (build.go), which recognizes each record by its keys
+// (recognize.go), appends it to its columns (columns.go), and puts the snapshot
+// together at the end (assemble.go).
 //
 // All sizes are bytes, all times microseconds since the Unix epoch. Sizes and
 // addresses are as in the file, however absurd; [Snapshot.Sane] returns the
