@@ -123,7 +123,7 @@ var familyTensorRT = &family{
 		"requestedamountofgpumemory", "requestedamountofmemory", "errorcode2:outofmemory", "outofmemory(nofurtherinformation)", "outofmemory(requestedsize",
 		"[tensorrt-llm][error]", "executorcreationfailed", "couldnotfindanyimplementation", "cudaruntime(outofmemory)", "tensorrt_llm", "allocate:2(outofmemory)", "cudaruntimeerrorin",
 	},
-	harmless: lazyregexp.New(`(?i)(?:requested ?amount ?of ?(?:gpu ?)?memory|error ?code ?2: ?outofmemory).{0,400}?skipping ?tactic|skipping ?tactic.{0,120}`),
+	harmless: lazyregexp.New(`(?i)(?:requested ?amount ?of ?(?:gpu ?)?memory|error ?code ?2: ?outofmemory).{0,800}?skipping ?tactic|skipping ?tactic.{0,120}`),
 	wordings: []wording{
 		{kind: TensorRTLLM, text: "[TensorRT-LLM]{:any}CUDA runtime error in{:any}out of memory"},
 		{kind: TensorRTLLM, text: "CUDA runtime error in {:any}: out of memory"},

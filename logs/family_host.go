@@ -361,7 +361,7 @@ var familyProcess = &family{
 	weak:   true,
 	keys: []string{
 		"killed", "sigkill", "returncode=-9", "exitcode:-9", "exitcode-9", "exitcode=-9", "exitstatus137", "exitcode:137", "exitcode137", "code137", "code=137", "signal9", "signal:9",
-		"status137", "code(137", `code":137`, "returncode-9", "errorcode-9", "errorcode:-9", "returncode:-9",
+		"status137", "code(137", `code":137`, `code\":137`, "returncode-9", "errorcode-9", "errorcode:-9", "returncode:-9",
 		"excessivememoryusagecausing", "lowmemorykiller:",
 		"杀死", "processusarr", "getötet", // as shells say it in other languages
 	},
@@ -372,7 +372,7 @@ var familyProcess = &family{
 		{kind: ProcessKilled, line: `(?i)DataLoader (?:worker|process) ?\(pid.{0,40}\) (?:exited )?is killed by signal: ?Killed`},
 		{kind: ProcessKilled, line: `(?i)(?:return|exit|\berror) ?code(?: is)? ?[:=]? ?-9\b`},
 		{kind: ProcessKilled, line: `(?i)exit ?code ?: ?-9\b`},
-		{kind: ProcessKilled, line: `(?i)(?:exit(?:ed)?(?: with)?(?: non-zero)? (?:code|status)|status|code)[:=" (]+137\b`},
+		{kind: ProcessKilled, line: `(?i)(?:exit(?:ed)?(?: with)?(?: non-zero)? (?:code|status)|status|code)[:=" (\\]+137\b`},
 		{kind: ProcessKilled, line: `(?i)\bsignal[:= ]+(?:9|SIGKILL)\b`},
 		{kind: ProcessKilled, line: `(?i)\b(?:killed|died|terminated|interrupted|exited|sent)\b.{0,40}(?:SIGKILL|signal 9)`},
 		{kind: ProcessKilled, line: `SIGKILL\(-9\)|\(SIGKILL\)|Signals\.SIGKILL`},
@@ -405,4 +405,4 @@ var familyProcess = &family{
 
 // beforeKilled is what can be before the shell's word: times, the names of pods and of
 // streams, and the bar of a progress that does not end.
-const beforeKilled = `(?:(?:\[[^\[\]]{1,80}\]|\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?|\d\d:\d\d:\d\d[\d.,]*|[\w.-]{1,60} +\||std(?:out|err)(?: [FP])?|.{0,40}\d{1,3}%\|.*(?:it/s|s/it)[^\]]{0,40}\]):? *)`
+const beforeKilled = `(?:(?:` + syslogPrefix + `|\[[^\[\]]{1,80}\]|\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?|\d\d:\d\d:\d\d[\d.,]*|[\w.-]{1,60} +\||std(?:out|err)(?: [FP])?|.{0,40}\d{1,3}%\|.*(?:it/s|s/it)[^\]]{0,40}\]):? *)`

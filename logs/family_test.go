@@ -189,6 +189,8 @@ func TestFamilies(t *testing.T) {
 		{"python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0\n dump_stack+0x6d/0x8b\n mem_cgroup_out_of_memory+0xbb/0xd0", "cgroup-kill"},
 		{"[worker-0] terminated with exit code (137). Reason [Error]. Message: .", "killed"},
 		{`{"terminated": {"exitCode": 137, "reason": "Error"}}`, "killed"},
+		{`{"log":"\"terminated\": {\"exitCode\": 137}\n"}`, "killed"},
+		{"Jan  2 03:04:05 gpu-01 train[42]: step 5\nJan  2 03:04:05 gpu-01 train[42]: Killed", "killed"},
 		{"(raylet) memory_monitor.cc:7: Node memory usage above threshold, used: 9437184, total: 10485760, usage fraction: 0.9, threshold: 0.85", "ray capacity=10 fraction=0.85"},
 		{"mkl_malloc: failed to allocate memory", "unknown"},
 		{"ERROR: Out of GPU memory trying to allocate 2.000 MiB\nEffective GPU memory usage: 99.00% (7.000 MiB/8.000 MiB)\nMemory pool usage: 5.000 MiB (6.000 MiB reserved)", "driver request=2 capacity=8 reserved=6 active=5"},
@@ -416,6 +418,17 @@ func TestKillsInLogs(t *testing.T) {
 		text := prefixed(prefix, buffer+"\nllama_init: failed to allocate compute buffers")
 		if got := stated(t, text); !slices.Equal(got, []string{"llama.cpp-compute request=144"}) {
 			t.Errorf("%q: %s", prefix, got)
+		}
+	}
+}
+
+// TestNamesOfMachines reads errors in unknown wording behind the names of machines and
+// programs, which say nothing of the memory.
+func TestNamesOfMachines(t *testing.T) {
+	for _, prefix := range []string{"", "Jan  2 03:04:05 gpu-01 cuda-job[42]: "} {
+		got, err := Scan(strings.NewReader(prefix + "start\n" + prefix + "mkl_malloc: failed to allocate memory\n"))
+		if err != nil || len(got.Failures) != 1 || !got.Failures[0].Host || got.Failures[0].Source != SourceCPU {
+			t.Errorf("%q: %+v, %v", prefix, got.Failures, err)
 		}
 	}
 }

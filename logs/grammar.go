@@ -134,10 +134,13 @@ func statement(line string) []string {
 	return lines
 }
 
+var hosts = lazyregexp.New(`(?m)^` + syslogPrefix)
+
 // interpret reads an error in unknown wording: its line, those that follow, and all that is
 // around it. What follows may state the figures that the line does not.
 func (f *Failure) interpret(lines []string, around []byte) {
-	lines = append(statement(lines[0]), lines[1:]...)
+	lines = append(statement(logPrefix.ReplaceAllString(lines[0], "")), lines[1:]...)
+	around = hosts.ReplaceAll(around, nil) // the name of a machine says nothing of its memory
 	line := translated(lines[0])
 	f.state(line, true)
 	for _, next := range lines[1:] {
