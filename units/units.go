@@ -189,12 +189,17 @@ func plus(n int64) string {
 
 // Plural is a count of things in words: "1 file", "1,200 files", "2 processes", "3 batches".
 func Plural(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
 	ending := "s"
 	if strings.HasSuffix(one, "s") || strings.HasSuffix(one, "ch") {
 		ending = "es"
 	}
-	return Count(n) + " " + one + ending
+	return Counted(n, one, one+ending)
+}
+
+// Counted is a count with the words for one or for more: "1 retry", "1,200 retries".
+func Counted(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + more
 }

@@ -64,7 +64,7 @@ func reclaimText(s *replay.Search) string {
 	}
 	t := s.Best
 	text := fmt.Sprintf("With %s reserved memory stays under %s: it peaks at %s instead of %s, with %s of empty_cache.",
-		t.Name, line, units.Bytes(t.Peak), units.Bytes(s.Recorded), counts(int64(t.Calls), "call", "calls"))
+		t.Name, line, units.Bytes(t.Peak), units.Bytes(s.Recorded), units.Plural(int64(t.Calls), "call"))
 	return text + levelText(t)
 }
 

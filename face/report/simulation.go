@@ -322,10 +322,10 @@ func writeReplayed(w io.Writer, s Style, r *api.Replayed) {
 		if r.Reserved != nil {
 			line := fmt.Sprintf("  peak reserved %s, allocated %s", units.Bytes(*r.Reserved), units.Bytes(*r.Allocated))
 			if *r.Retries > 0 {
-				line += "; " + counts(*r.Retries, "retry", "retries")
+				line += "; " + units.Counted(*r.Retries, "retry", "retries")
 			}
 			if *r.OOMs > 0 {
-				line += "; " + counts(*r.OOMs, "out-of-memory error", "out-of-memory errors")
+				line += "; " + units.Plural(*r.OOMs, "out-of-memory error")
 				if c := r.Assumed.Room; c != nil {
 					line += " in " + units.Bytes(*c)
 				}
@@ -347,12 +347,4 @@ func writeReplayed(w io.Writer, s Style, r *api.Replayed) {
 	for _, n := range r.Assumed.Notes {
 		printWrapped(w, s, "  ", "assumed: "+n)
 	}
-}
-
-// counts prints a number and what it counts.
-func counts(n int64, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return units.Count(n) + " " + more
 }

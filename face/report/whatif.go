@@ -222,14 +222,7 @@ func (d *Simulation) curves(w io.Writer, on *api.Replayed) {
 		for i := range values {
 			values[i] = r.course[i*len(r.course)/len(values)].Stranded
 		}
-		t.row(short(r.name), curve(values, 0, most))
+		t.row(cut(r.name, longestName), curve(values, 0, most))
 	}
 	t.write(w, "    ")
-}
-
-func short(name string) string {
-	if utf8.RuneCountInString(name) <= longestName {
-		return name
-	}
-	return string([]rune(name)[:longestName-1]) + "…"
 }

@@ -243,11 +243,6 @@ func events(s *snapshot.Snapshot) (n int) {
 }
 
 func writeExport(w io.Writer, d api.Export) {
-	count := func(n int, one string) string {
-		if n == 1 {
-			return "1 " + one
-		}
-		return units.Count(int64(n)) + " " + one + "s"
-	}
+	count := func(n int, one string) string { return units.Plural(int64(n), one) }
 	fmt.Fprintf(w, "wrote %s: %s, %s, %s\n", report.Line(d.File), count(d.Events, "event"), count(d.Segments, "segment"), units.Bytes(d.Bytes))
 }

@@ -235,7 +235,7 @@ func (g *globals) take(ctx context.Context, path string, named bool, text textRe
 // noSnapshot is the error if none of the files is a snapshot.
 func noSnapshot(args []string, files int) error {
 	return fmt.Errorf("no snapshot in %s (%s looked at); torch.cuda.memory._dump_snapshot(path) writes one",
-		strings.Join(args[:min(len(args), mostNames)], ", "), filesWord(files))
+		strings.Join(args[:min(len(args), mostNames)], ", "), units.Plural(int64(files), "file"))
 }
 
 // mostNames is how many files a message names.
@@ -248,7 +248,7 @@ func otherFiles(paths []string) string {
 	if n := len(paths) - mostNames; n > 0 {
 		rest = fmt.Sprintf(" and %s more", units.Count(int64(n)))
 	}
-	what := filesWord(len(paths)) + " that are not snapshots: "
+	what := units.Plural(int64(len(paths)), "file") + " that are not snapshots: "
 	if len(paths) == 1 {
 		what = "1 file that is not a snapshot: "
 	}
@@ -262,11 +262,4 @@ func likeSnapshot(path string) bool {
 		name = strings.TrimSuffix(name, packed)
 	}
 	return slices.Contains([]string{".pickle", ".pkl", ".json"}, filepath.Ext(name))
-}
-
-func filesWord(n int) string {
-	if n == 1 {
-		return "1 file"
-	}
-	return units.Count(int64(n)) + " files"
 }

@@ -16,7 +16,6 @@ import (
 
 	"strandline/face/export"
 	"strandline/face/report"
-	"strandline/finding"
 	"strandline/internal/lazyregexp"
 	"strandline/internal/packed"
 	judgeprofiles "strandline/judge/profiles"
@@ -194,7 +193,7 @@ func (g *globals) judgeProfiles(files []*profiles.File, all []judgeprofiles.Seri
 		return err
 	}
 	switch {
-	case slices.ContainsFunc(answer.Findings, func(f finding.Finding) bool { return f.Severity == finding.Problem }):
+	case problems(answer.Findings):
 		return exit(exitProblem)
 	case partial:
 		return exit(exitPartial)

@@ -66,12 +66,8 @@ func recordedSummary(m *record.Manifest) string {
 			events += p.Dumps[n-1].Events
 		}
 	}
-	processes := "1 process"
-	if n := len(m.Processes); n != 1 {
-		processes = units.Count(int64(n)) + " processes"
-	}
 	return fmt.Sprintf("recorded %s, %s (%s) with %s in the newest",
-		processes, units.Plural(snapshots, "snapshot"), units.Bytes(bytes), units.Plural(events, "event"))
+		units.Plural(int64(len(m.Processes)), "process"), units.Plural(snapshots, "snapshot"), units.Bytes(bytes), units.Plural(events, "event"))
 }
 
 // recorded prints what was recorded, and judges it.

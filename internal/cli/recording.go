@@ -171,11 +171,7 @@ func (g *globals) viewRecording(ctx context.Context, o viewOptions, path string,
 }
 
 func writeStackExport(w io.Writer, d api.StackExport) {
-	stacks := "1 stack"
-	if d.Stacks != 1 {
-		stacks = units.Count(int64(d.Stacks)) + " stacks"
-	}
-	fmt.Fprintf(w, "wrote %s: %s, %s\n", report.Line(d.File), stacks, units.Bytes(d.Bytes))
+	fmt.Fprintf(w, "wrote %s: %s, %s\n", report.Line(d.File), units.Plural(int64(d.Stacks), "stack"), units.Bytes(d.Bytes))
 }
 
 // exportRecording writes the stacks of a recording in the formats that are of

@@ -95,10 +95,7 @@ func noFailureIn(path string, text *logs.Text, cause error) error {
 	if path == "-" {
 		path = "standard input"
 	}
-	lines := "1 line"
-	if text.Lines != 1 {
-		lines = units.Count(text.Lines) + " lines"
-	}
+	lines := units.Plural(text.Lines, "line")
 	switch {
 	case text.Remark != nil:
 		return fmt.Errorf("%s: line %s of this text mentions that memory ran out, but not in the words of a known error: %q; "+

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -215,12 +216,7 @@ func (g *globals) progressOf(screen *screen) func(now func() *report.Trace) {
 }
 
 func problems(some []finding.Finding) bool {
-	for _, f := range some {
-		if f.Severity == finding.Problem {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(some, func(f finding.Finding) bool { return f.Severity == finding.Problem })
 }
 
 // outputOfCommand keeps the standard output for the document where it is JSON.

@@ -66,14 +66,6 @@ func (x *Result) Untested(set *allocator.Settings) []string {
 	return slices.DeleteFunc(x.Version.Untested(set, pools), func(rule string) bool { return slices.Contains(own, rule) })
 }
 
-// counted is a number with what it counts.
-func counted(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return units.Count(int64(n)) + " " + more
-}
-
 // rereadings counts the places that are read differently from their first reading.
 func (as *assumptions) rereadings() (n int) {
 	for _, other := range as.other {
@@ -203,22 +195,22 @@ func (x *Result) Assumed() Assumed {
 		}
 	}
 	if segments > 0 {
-		note("%s of %s gone by the end of the history", counted(segments, "segment was", "segments were"), counted(len(gone), "private pool", "private pools"))
+		note("%s of %s gone by the end of the history", units.Counted(int64(segments), "segment was", "segments were"), units.Counted(int64(len(gone)), "private pool", "private pools"))
 	}
 	if !x.Complete() {
 		note("the state before the first event is undone from the final one")
 	}
 	if n := len(x.assumed.slack); n > 0 {
-		note("%s behind it that was too little to be split off, as what came after shows", counted(n, "block of that state keeps memory", "blocks of that state keep memory"))
+		note("%s behind it that was too little to be split off, as what came after shows", units.Counted(int64(n), "block of that state keeps memory", "blocks of that state keep memory"))
 	}
 	if n := len(x.assumed.ages); n > 0 {
-		note("how long %s had not served, as garbage collection shows it", counted(n, "free segment of that state", "free segments of that state"))
+		note("how long %s had not served, as garbage collection shows it", units.Counted(int64(n), "free segment of that state", "free segments of that state"))
 	}
 	if n := len(x.assumed.bases); n > 0 {
-		note("%s below what was mapped when the recording began", counted(n, "expandable segment begins", "expandable segments begin"))
+		note("%s below what was mapped when the recording began", units.Counted(int64(n), "expandable segment begins", "expandable segments begin"))
 	}
 	if n := x.assumed.rereadings(); n > 0 {
-		note("what released memory, or when a free was complete, is read at %s such that the history fits", counted(n, "place", "places"))
+		note("what released memory, or when a free was complete, is read at %s such that the history fits", units.Counted(int64(n), "place", "places"))
 	}
 	out.Notes = append(out.Notes, x.Version.Unverified(&x.Settings, len(x.assumed.pools) > 0)...)
 	if x.Snap.Settings == nil {
