@@ -5,7 +5,7 @@ package logs
 // To add one: family_*.go, this list (the specific first), a Source in failure.go, each
 // Kind in a table of judge/logs, an example in TestFamilies.
 var families = []*family{
-	familyVLLM, familySGLang, familyTGI, familyTensorRT, familyONNX,
+	familyVLLM, familySGLang, familyFlashInfer, familyTGI, familyTensorRT, familyONNX,
 	familyTensorFlow, familyXLA,
 	familyLlama, familyOllama, familyMLX,
 	familyKernel, familyKubernetes, familySlurm, familyRay, familyShared, familyHeap, familyAllocators, familyWindows,

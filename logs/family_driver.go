@@ -27,7 +27,7 @@ const (
 var familyDriver = &family{
 	source: SourceDriver,
 	keys: []string{
-		"cudaruntimeerror(2)", "_status_alloc_failed", "cudaerrormemoryallocation", "hiperroroutofmemory", "hiperror:outofmemory", "hiperrormemoryallocation",
+		"cudaruntimeerror(2)", "cudaruntimeerr(2)", "_status_alloc_failed", "cudaerrormemoryallocation", "hiperroroutofmemory", "hiperror:outofmemory", "hiperrormemoryallocation",
 		"errorcuda_error_out_of_memory", "cuda_error_out_of_memory", "witherroroutofmemory", "erroroutofmemoryatline", "cudaerror:outofmemory", "cuda_outofmemory",
 		"nvml_success==", "outofmemoryallocating", "cudaerror2:outofmemory", "cudaerror(2):outofmemory", "notenoughgpuvideomemory", "memoryongpu", "nvmapmemalloc",
 		"cuda:outofmemory", "cumemallocfailed", "cudasuccess(2vs.0)", "outofgpumemorytrying", "allocationfailedforsize",
@@ -65,6 +65,7 @@ var familyDriver = &family{
 		{kind: DriverVulkan, text: "VK_ERROR_OUT_OF_"},
 		{kind: DriverManaged, text: "Error out of memory at line {:int} in file"},
 		{kind: DriverMemory, text: "cuda runtime error (2)"},
+		{kind: DriverMemory, text: "cuda runtime err(2): out of memory"},
 		{kind: DriverMemory, text: "CUDA failed with error out of memory"},
 		{kind: DriverSaver, line: `\bCUresult error(?::| {1,2}result=) ?2\b.*memory_saver|memory_saver.*\bCUresult error(?::| {1,2}result=) ?2\b`},
 		{kind: DriverMemory, text: "CUDA failure 2: out of memory"}, // CNTK's

@@ -89,6 +89,20 @@ var familySGLang = &family{
 	},
 }
 
+// FlashInferWorkspace is a buffer of fixed size that FlashInfer shares out.
+const FlashInferWorkspace Kind = "flashinfer-workspace"
+
+// familyFlashInfer is FlashInfer's, which an engine gives a workspace when it starts:
+// include/flashinfer/allocator.h.
+var familyFlashInfer = &family{
+	source: SourceProcess,
+	keys:   []string{"inalignedallocator"},
+	wordings: []wording{
+		{kind: FlashInferWorkspace, text: "when allocating memory for {buffer:word} with size {request_bytes:int} and alignment {:int}, but only {available_bytes:int} bytes available in AlignedAllocator"},
+		{kind: FlashInferWorkspace, text: "Failed to allocate memory for {buffer:word} with size {request_bytes:int} and alignment {:int} in AlignedAllocator"},
+	},
+}
+
 // The kinds of text-generation-inference, of its trial of the largest batch.
 const (
 	TGIPrefill Kind = "tgi-prefill"

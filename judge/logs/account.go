@@ -262,6 +262,14 @@ func (a *account) oneTooLarge() bool {
 	return a.Backend == "XPU" && a.request != nil && *a.request >= 4<<30
 }
 
+// elsewhere reports whether cudaMallocAsync failed though most of the device is neither
+// allocated by PyTorch nor free: its pool serves requests from all that it keeps, so that the
+// rest is mostly not the pool's.
+func (a *account) elsewhere() bool {
+	return a.Wording == logs.Async && a.capacity != nil && a.active != nil && a.free != nil && a.request != nil &&
+		*a.free < *a.request && 2*(*a.capacity-*a.active-*a.free) > *a.capacity
+}
+
 // refusedWhole reports whether a message that never states what is free is of one allocation
 // larger than Intel's drivers grant, on a device of which PyTorch itself leaves room for it.
 func (a *account) refusedWhole() bool {
@@ -292,6 +300,8 @@ func (a *account) cause() string {
 		return causeTooBig
 	case a.capacity != nil && *a.request > *a.capacity-a.inUse():
 		return causeTooBig
+	case a.elsewhere():
+		return causeOutside
 	case a.Wording == logs.Async && a.free != nil && *a.free < *a.request:
 		return causeTooBig
 	case a.free != nil && *a.free >= *a.request+a.granules():
@@ -313,7 +323,7 @@ func (a *account) cause() string {
 // confidence is how certain the cause is.
 func (a *account) confidence() float64 {
 	const upperBound, pooled, half = 0.9, 0.7, 0.5
-	if a.refusedWhole() {
+	if a.refusedWhole() || a.elsewhere() {
 		return pooled
 	}
 	switch a.cause() {
@@ -367,6 +377,9 @@ func (a *account) why() string {
 		return fmt.Sprintf("failed although %s was free: %s at the driver and %s in segments, in pieces",
 			shortage.Amount(a.room()), shortage.Amount(a.free), units.Bytes(a.unused()))
 	case causeOutside:
+		if a.elsewhere() {
+			return fmt.Sprintf("failed, and %s of the device's %s was neither allocated by PyTorch nor free", units.Bytes(*a.capacity-*a.active-*a.free), shortage.Amount(a.capacity))
+		}
 		return fmt.Sprintf("would have fitted, but %s of the device's %s is held outside PyTorch", shortage.Amount(a.outside()), shortage.Amount(a.capacity))
 	case causeTooBig:
 		if a.lent() {

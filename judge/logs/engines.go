@@ -14,9 +14,10 @@ var engineKinds = map[logs.Kind]func(*view){
 	logs.VLLMFree: (*view).vllmFree, logs.VLLMLength: (*view).vllmLength, logs.VLLMCache: (*view).vllmCache, logs.VLLMWarmUp: (*view).vllmWarmUp,
 	logs.VLLMMapping: (*view).vllmMapping, logs.VLLMSwap: (*view).vllmSwap,
 	logs.SGLangWeights: (*view).sglangStart, logs.SGLangNothing: (*view).sglangStart, logs.SGLangPool: (*view).sglangPool, logs.SGLangSlots: (*view).sglangSlots, logs.SGLangUnbalanced: (*view).sglangUnbalanced,
-	logs.TGIPrefill:     (*view).tgi,
-	logs.TGITotal:       (*view).tgiTotal,
-	logs.TensorRTMemory: (*view).tensorRT, logs.TensorRTTactics: (*view).tensorRT, logs.TensorRTLLM: (*view).tensorRTLLM, logs.TensorRTStart: (*view).tensorRTLLM,
+	logs.FlashInferWorkspace: (*view).flashInfer,
+	logs.TGIPrefill:          (*view).tgi,
+	logs.TGITotal:            (*view).tgiTotal,
+	logs.TensorRTMemory:      (*view).tensorRT, logs.TensorRTTactics: (*view).tensorRT, logs.TensorRTLLM: (*view).tensorRTLLM, logs.TensorRTStart: (*view).tensorRTLLM,
 	logs.ONNXArena: (*view).onnx, logs.ONNXLimit: (*view).onnx,
 }
 
@@ -195,6 +196,32 @@ func (v *view) sglangUnbalanced() {
 	v.title("SGLang does not start: other processes hold memory of some of its GPUs")
 	v.others("look for the other processes on the devices, and end those that are stale")
 	v.set("--mem-fraction-static 0.7", "take less of each device")
+}
+
+// flashInfer is a workspace of FlashInfer's, whose size the engine sets.
+func (v *view) flashInfer() {
+	v.cause(causeLimit)
+	v.title("FlashInfer's workspace is too small: %s was requested of it; the device itself need not be full", v.size(logs.Request))
+	if v.has(logs.Request, logs.Available) {
+		v.title("FlashInfer's workspace is too small: %s was requested of it, and %s was left; the device itself need not be full", v.size(logs.Request), v.size(logs.Available))
+	}
+	v.say("the engine allocates it once, when it starts: a share of the device that is smaller or larger changes nothing")
+	size := int64(1) << 30
+	for n, _ := v.f.Figure(logs.Request); size < 2*n && size < 1<<40; {
+		size *= 2
+	}
+	switch {
+	case v.hint(logs.HintSGLang):
+		v.figures.Source = string(logs.SourceSGLang)
+		v.set(fmt.Sprintf("SGLANG_FLASHINFER_WORKSPACE_SIZE=%d", size), "a larger workspace, in bytes per GPU (FLASHINFER_WORKSPACE_SIZE in older releases)")
+		v.set("--attention-backend triton", "or another backend for attention; a smaller --chunked-prefill-size and --max-running-requests need less of it")
+	case v.hint(logs.HintVLLM):
+		v.figures.Source = string(logs.SourceVLLM)
+		v.set(fmt.Sprintf("VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE=%d", size), "a larger workspace, in bytes per GPU")
+		v.set("--max-num-batched-tokens 4096", "or smaller batches, which need less of it")
+	default:
+		v.do("a larger workspace buffer, which the program passes to FlashInfer's wrappers, or fewer tokens in a batch")
+	}
 }
 
 // tgi is text-generation-inference's trial run of the largest prefill.
