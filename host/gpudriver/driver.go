@@ -296,7 +296,7 @@ func (d *Driver) release(h *handle, e *event.Event) {
 	if h.refs == 0 {
 		d.ledgers[h.memory].Remove(e.PID, h.addr, h.addr+h.len, e.Time)
 		if m := d.moving[e.PID]; m != nil && m.do == recording.Pause {
-			m.ended = max(m.ended, e.Time)
+			m.last(d, e.Time)
 		}
 	}
 }

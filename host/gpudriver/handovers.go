@@ -24,6 +24,8 @@ type moves struct {
 	do           recording.Act
 	began, ended uint64
 	places       map[uint64]place // as they were then
+	// What was held of devices before and after, by cause.
+	before, after []int64
 }
 
 // The bounds of a hand-over: how long after one call the next still is of it, as the
@@ -94,11 +96,42 @@ func (d *Driver) move(e *event.Event, do recording.Act, addr uint64, p *place) {
 		m = &moves{pid: e.PID, do: do, began: e.Time, places: map[uint64]place{}}
 		if do == recording.Resume {
 			m.began = min(e.Time, p.to.since)
+		} else {
+			m.before = d.live()
 		}
 		d.moving[e.PID] = m
 	}
-	m.ended = max(m.ended, e.Time)
 	m.places[addr] = *p
+	m.last(d, e.Time)
+}
+
+// last notes the last call of a hand-over so far.
+func (m *moves) last(d *Driver, at uint64) {
+	m.ended, m.after = max(m.ended, at), d.live()
+}
+
+// live is what is held of devices, by cause.
+func (d *Driver) live() []int64 {
+	causes := d.ledgers[event.Device].Causes
+	out := make([]int64, len(causes))
+	for i := range causes {
+		out[i] = causes[i].Live
+	}
+	return out
+}
+
+// byOwner sums up what is held by cause.
+func byOwner(live []int64, owners []string) (out []recording.GPUOwner) {
+	sums := map[string]int64{}
+	for i, n := range live {
+		sums[owners[i]] += n
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		if n := sums[name]; n != 0 {
+			out = append(out, recording.GPUOwner{Owner: name, Memory: event.Device.String(), LiveBytes: n})
+		}
+	}
+	return out
 }
 
 // moved ends a hand-over.
@@ -122,8 +155,12 @@ func (d *Driver) settle(now uint64) {
 // PyTorch's expandable segments give back and take again is not handed over, nor is what
 // still has a handle.
 func (d *Driver) HandOvers() (out []recording.HandOver) {
+	if len(d.handOvers) == 0 {
+		return nil
+	}
+	owners := d.ownersOf(d.ledgers[event.Device])
 	for _, m := range d.handOvers {
-		h := recording.HandOver{PID: int(m.pid), Do: m.do, Began: d.since(m.began), Ended: d.since(m.ended)}
+		h := recording.HandOver{PID: int(m.pid), Do: m.do, Began: d.since(m.began), Ended: d.since(m.ended), Before: byOwner(m.before, owners), After: byOwner(m.after, owners)}
 		for _, addr := range slices.Sorted(maps.Keys(m.places)) {
 			p := m.places[addr]
 			if m.do == recording.Pause && p.to.refs > 0 {

@@ -33,6 +33,7 @@ func TestHandOvers(t *testing.T) {
 	calls(t, d,
 		handedCall{1, "cuMemCreate", 7, 4 * mib, 0}, handedCall{2, "cuMemMap", 100 * mib, 4 * mib, 7},
 		handedCall{3, "cuMemCreate", 8, 2 * mib, 0}, handedCall{4, "cuMemMap", 200 * mib, 2 * mib, 8},
+		handedCall{4, "cuMemAlloc_v2", 500 * mib, mib, 0},
 		handedCall{5, "cuMemCreate", 9, 2 * mib, 0}, handedCall{6, "cuMemMap", 300 * mib, 2 * mib, 9},
 		// Two are paused, and the third is freed.
 		handedCall{10, "cuMemUnmap", 100 * mib, 4 * mib, 0}, handedCall{11, "cuMemRelease", 7, 0, 0},
@@ -63,6 +64,16 @@ func TestHandOvers(t *testing.T) {
 		if !same {
 			t.Errorf("%d: %+v, want %+v", i, g, w)
 		}
+	}
+	// What is held then is noted: 9 MiB, of which 1 MiB is not handed over.
+	held := func(owners []recording.GPUOwner) (n int64) {
+		for _, o := range owners {
+			n += o.LiveBytes
+		}
+		return n
+	}
+	if first := &got[0]; held(first.Before) != 9*mib || held(first.After) != mib || got[1].Before != nil || held(got[1].After) != 5*mib {
+		t.Errorf("%+v", got)
 	}
 	if again := d.HandOvers(); len(again) != 0 {
 		t.Errorf("they are returned twice: %+v", again)

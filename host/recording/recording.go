@@ -228,6 +228,10 @@ type HandOver struct {
 	Ended  float64 `json:"ended_seconds"`
 	Owner  string  `json:"owner"` // whose calls took the memory; "" if that is not known
 	Blocks []Block `json:"blocks"`
+	// What all processes held by their calls before the first one of a pause, and after the
+	// last one; a resume has none before, as handles are made for other reasons too.
+	Before []GPUOwner `json:"before,omitempty"`
+	After  []GPUOwner `json:"after,omitempty"`
 }
 
 // An Act is what is done in a [HandOver].

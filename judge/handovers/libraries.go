@@ -52,8 +52,15 @@ func (c *Check) hear(log *history.Log, trace *recording.Run) error {
 	return nil
 }
 
-// newLibraries sums up the samples of a trace, each of which has only what changed.
-func newLibraries(trace *recording.Run) (l libraries) {
+// newLibraries takes in the samples of a trace, and what was noted at its hand-overs.
+func newLibraries(trace *recording.Run) libraries {
+	l := sampled(trace)
+	l.note(trace)
+	return l
+}
+
+// sampled sums up the samples of a trace, each of which has only what changed.
+func sampled(trace *recording.Run) (l libraries) {
 	type key struct{ owner, memory string }
 	held := map[key]recording.GPUOwner{}
 	any := false
@@ -71,10 +78,42 @@ func newLibraries(trace *recording.Run) (l libraries) {
 		for _, o := range held {
 			all = append(all, o)
 		}
-		l.times = append(l.times, time.UnixMicro(trace.BeganUS).Add(time.Duration(s.Seconds*float64(time.Second))))
+		l.times = append(l.times, after(trace, s.Seconds))
 		l.held = append(l.held, all)
 	}
 	return l
+}
+
+// note adds what was noted at the hand-overs of a trace. Of other memory than devices' it
+// has nothing.
+func (l *libraries) note(trace *recording.Run) {
+	type look struct {
+		at   time.Time
+		held []recording.GPUOwner
+	}
+	var all []look
+	for i, at := range l.times {
+		all = append(all, look{at, l.held[i]})
+	}
+	for i := range trace.HandOvers {
+		h := &trace.HandOvers[i]
+		if h.Before != nil {
+			all = append(all, look{after(trace, h.Began), slices.Clone(h.Before)})
+		}
+		if h.Before != nil || h.After != nil {
+			all = append(all, look{after(trace, h.Ended), slices.Clone(h.After)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b look) int { return a.at.Compare(b.at) })
+	l.times, l.held = nil, nil
+	for _, one := range all {
+		l.times, l.held = append(l.times, one.at), append(l.held, one.held)
+	}
+}
+
+// after is a time of a trace, given in seconds since it began.
+func after(trace *recording.Run, seconds float64) time.Time {
+	return time.UnixMicro(trace.BeganUS).Add(time.Duration(seconds * float64(time.Second)))
 }
 
 // at returns what libraries had at about some time, the most first, nil if it was not

@@ -103,6 +103,41 @@ func TestTracedLibraries(t *testing.T) {
 	}
 }
 
+// TestTracedExactly takes what was held at the hand-overs themselves, where samples are of
+// other phases: what the trainer frees before it ends is of its phase alone.
+func TestTracedExactly(t *testing.T) {
+	run := recorded(t)
+	owner := run.HandOvers[0].Owner
+	tr := tracing{groups: groupsOf(run.HandOvers), done: run.HandOvers}
+	tr.courses()
+	for i := range run.HandOvers {
+		h := &run.HandOvers[i]
+		kept := recording.GPUOwner{Owner: "PyTorch's allocator", Memory: "device", LiveBytes: int64(i+1) * 2 * mib}
+		h.After = []recording.GPUOwner{kept, {Owner: owner, Memory: "device", LiveBytes: total(tr.held[i+1])}}
+		if kept.LiveBytes -= 2 * mib; h.Do == recording.Pause {
+			h.Before = []recording.GPUOwner{kept, {Owner: owner, Memory: "device", LiveBytes: total(tr.held[i])}}
+		}
+	}
+	for i := range run.Samples { // all of them see the trainer's activations
+		run.Samples[i].GPU = nil
+	}
+	run.Samples[0].GPU = []recording.GPUOwner{{Owner: "PyTorch's allocator", Memory: "device", LiveBytes: 900 * mib, LiveCount: 1}}
+	run.Samples = run.Samples[:1]
+	checks, err := Traced(phases(t), run, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := checks[0]
+	if len(c.Findings) != 1 || !c.Failed(false) || !strings.HasSuffix(c.Findings[0].Detail[0], "PyTorch's allocator's") {
+		t.Errorf("%+v", c.Findings)
+	}
+	for i := range c.Phases {
+		if used := c.Phases[i].Measured.Used; used[1] >= 900*mib || used[1] == used[0] {
+			t.Errorf("%s used %v", c.Phases[i].Name, used)
+		}
+	}
+}
+
 // TestTracedLong compares the last hand-overs of many, in which a group is away at first.
 func TestTracedLong(t *testing.T) {
 	run := recorded(t)
