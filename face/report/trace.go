@@ -123,7 +123,7 @@ func (d *Trace) notes() (out []string) {
 		out = append(out, fmt.Sprintf("%s were lost", count(int(d.StackDrops), "stack")))
 	}
 	if l := d.Ledger; l.Missing+l.Extra > 0 {
-		out = append(out, fmt.Sprintf("by the kernel's list, %s was mapped unseen and %s was gone; the sums are corrected", units.Bytes(l.Missing), units.Bytes(l.Extra)))
+		out = append(out, fmt.Sprintf("the kernel's list shows that %s was mapped and %s unmapped by calls that were not seen; the sums are corrected", units.Bytes(l.Missing), units.Bytes(l.Extra)))
 	}
 	return out
 }

@@ -25,9 +25,9 @@ func (c *Check) judge(times map[string][]span) {
 				most = &m.last
 			}
 		}
-		c.kept(most.Cache, "that no tensor uses are in PyTorch's cache as memory is taken again",
+		c.kept(most.Cache, "are in PyTorch's cache, unused by any tensor, when memory is taken again",
 			finding.CodeChange("before the resume: `torch.cuda.empty_cache()`"))
-		c.kept(b.Least.Pools, "of CUDA graphs or pools of the program's own are in no region, and stay",
+		c.kept(b.Least.Pools, "are in pools of CUDA graphs or of the program, in no region, and are not released",
 			finding.CodeChange("capture graphs within `torch_memory_saver.cuda_graph(…, tag=…)`, with the library preloaded; SGLang: `SGLANG_MEMORY_SAVER_CUDA_GRAPH=true`"))
 	}
 	slices.SortStableFunc(c.Findings, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
@@ -70,7 +70,7 @@ func (c *Check) growth(times map[string][]span) {
 	grown := last.taken() - first.taken()
 	var owners []string
 	for _, o := range ownersOf(first, last) {
-		owners = append(owners, fmt.Sprintf("%s of it are %s", units.Bytes(o.bytes), o.name))
+		owners = append(owners, fmt.Sprintf("%s of it: %s", units.Bytes(o.bytes), o.name))
 	}
 	basis := "the driver's count at the same place of each cycle, less PyTorch's cache where that was noted"
 	if c.ByCalls {

@@ -41,7 +41,7 @@ func TestLibraries(t *testing.T) {
 	}
 	named := false
 	for _, f := range c.Findings {
-		named = named || slices.ContainsFunc(f.Detail, func(s string) bool { return strings.HasSuffix(s, "are NCCL's") })
+		named = named || slices.ContainsFunc(f.Detail, func(s string) bool { return strings.HasSuffix(s, ": NCCL's") })
 	}
 	if !named {
 		t.Errorf("%+v", c.Findings)

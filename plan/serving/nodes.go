@@ -70,7 +70,7 @@ func (s Setup) nodeNotes() (out []string) {
 		}
 		out = append(out, text)
 	} else if p.PP > 1 {
-		out = append(out, fmt.Sprintf("the %d nodes hand over from stage to stage alone (%s, --node-link); TP %d stays inside a node", p.Nodes(), link, p.TP))
+		out = append(out, fmt.Sprintf("only the hand-over from stage to stage crosses the %d nodes (%s, --node-link); TP %d stays inside a node", p.Nodes(), link, p.TP))
 	}
 	if n := p.Across(p.EP); p.EP > 1 && n > 1 {
 		out = append(out, fmt.Sprintf("EP %d lies on %d nodes: tokens go to their experts and back over the network, which the times leave out", p.EP, n))

@@ -19,7 +19,7 @@ func TestNodes(t *testing.T) {
 	if !strings.Contains(notes, "TP 16 lies on 2 nodes") || !strings.Contains(notes, "TP 8 with PP 2") {
 		t.Errorf("TP across nodes: %s", notes)
 	}
-	if got := strings.Join(staged.Notes, "\n"); !strings.Contains(got, "hand over") || strings.Contains(got, "lies on") {
+	if got := strings.Join(staged.Notes, "\n"); !strings.Contains(got, "crosses the 2 nodes") || strings.Contains(got, "lies on") {
 		t.Errorf("stages on two nodes: %s", got)
 	}
 	if got := strings.Join(one.Notes, "\n"); strings.Contains(got, "nodes") {

@@ -1,5 +1,5 @@
 // A few lines in place of a framework: the page has one picture, drawn by
-// hand, and tables of at most some hundred rows that are rebuilt.
+// hand, and tables of a few hundred rows at most that are rebuilt.
 
 type Attrs = Record<string, string | number | boolean | undefined | EventListener>;
 type Child = Node | string | null | undefined | false | Child[];
