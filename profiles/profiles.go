@@ -26,7 +26,7 @@ type File struct {
 	Failed      []Call
 	Checkpoints []Checkpoint
 	Spans       []Span // of Checkpoints, by device
-	Host        *Host  // of a text of /proc and its kin
+	Host        *Host  // of a text of /proc or the like
 	// Columns are levels over time, of a table.
 	Columns []Column
 	// Earlier is what a text states several times, oldest first, before Host.

@@ -32,7 +32,7 @@ const near = time.Minute
 
 // Others are the other processes that held memory of the device when memory ran out in
 // process p, the one of the most first: those of the recording by what their allocator
-// had reserved in their snapshot before (else in the first after), and all by what the
+// had reserved in their snapshot before (otherwise in the first after), and all by what the
 // driver reported.
 func (m *Manifest) Others(p *Process, o OOM) (out []Holder) {
 	uuid := p.uuid(o.Device)

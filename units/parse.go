@@ -9,7 +9,7 @@ import (
 )
 
 // factors are the units that people type, in lower case. A letter alone is
-// binary, as is Ki; KB and its kin are powers of 1000.
+// binary, as is Ki; KB and the like are powers of 1000.
 var factors = map[string]int64{
 	"b": 1, "byte": 1, "bytes": 1,
 	"k": 1 << 10, "ki": 1 << 10, "kib": 1 << 10, "kb": 1e3,

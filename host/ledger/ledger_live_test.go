@@ -161,7 +161,7 @@ func traced(t *testing.T, role string) (*Trace, *exec.Cmd, *bufio.Reader, func()
 }
 
 // TestLedgerOfRealProcess traces threads that map at random. Once they hold
-// still the ledger agrees with the kernel to the page, and had nothing to mend.
+// still the ledger agrees with the kernel to the page, and had nothing to correct.
 func TestLedgerOfRealProcess(t *testing.T) {
 	tr, cmd, printed, next := traced(t, "random")
 	const enough, patience = 1000, 2 * time.Minute

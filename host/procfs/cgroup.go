@@ -46,7 +46,7 @@ func (p Process) Cgroup() (*Cgroup, error) {
 }
 
 // FindCgroup finds the files of a process's control group by the text of /proc/PID/cgroup.
-// They are in a mount of this process, otherwise, where it is in a container that shows the
+// They are in a mount of this process or, where it is in a container that shows the
 // processes of the machine, in one of the first of those. Root is where processes are shown.
 func FindCgroup(root string, pid int, groups string) (*Cgroup, bool) {
 	for _, whose := range []string{"self", "1"} {
@@ -247,7 +247,7 @@ func (g *Cgroup) Memory() (*GroupMemory, error) {
 }
 
 // Kills returns how many processes of the group, and of those below it, the kernel has
-// killed for want of memory; nil if it does not count them (before Linux 4.13).
+// killed for lack of memory; nil if it does not count them (before Linux 4.13).
 func (g *Cgroup) Kills() *uint64 {
 	name := "memory.oom_control"
 	if g.v2 {

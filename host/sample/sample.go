@@ -200,7 +200,7 @@ type Group struct {
 	// that it drops first.
 	Used  *int64 `json:"used_bytes"`
 	Limit *int64 `json:"limit_bytes"` // nil if there is none
-	// Kills is how many of its processes the kernel has killed for want of memory since
+	// Kills is how many of its processes the kernel has killed for lack of memory since
 	// the group was made; nil if that is not known.
 	Kills *int64 `json:"oom_kills,omitempty"`
 	// Note states why it is not known whether there is a limit.

@@ -238,7 +238,7 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 	return out, check.Machine(r), nil
 }
 
-// gone mends the advice to look into a recording that is not kept.
+// gone changes the advice to look into a recording that is not kept.
 func gone(findings []finding.Finding, dir string) {
 	for i := range findings {
 		for k := range findings[i].Remedies {

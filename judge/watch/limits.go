@@ -56,7 +56,7 @@ type killing struct {
 	at    float64 // when the last was seen, seconds; negative if none was
 }
 
-// countKills reports processes that the kernel has killed for want of memory since the
+// countKills reports processes that the kernel has killed for lack of memory since the
 // sample before; live are those that are there.
 func (w *Watch) countKills(groups []sample.Group, live map[sample.ID]bool) {
 	for i := range groups {

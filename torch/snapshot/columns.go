@@ -20,7 +20,7 @@ type records struct {
 	timeFrom    int // the first event with a time
 }
 
-// pendingExtra and its kin keep values until the whole file is read: a
+// pendingExtra and the like keep values until the whole file is read: a
 // container may be filled later than it is used.
 type pendingExtra struct {
 	index int
