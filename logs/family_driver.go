@@ -161,6 +161,9 @@ var familyTorch = &family{
 	weak:   true,
 	keys:   []string{"allocationondevice", "outofmemoryerror", "outofmemory.triedtoallocate", "gotanoom", "cudaoutofthememory", "ranoutofmemoryonyourgpu", "cudaoutofmemory", "hipoutofmemory", "xpuoutofmemory", "npuoutofmemory", "mpsbackendoutofmemory"},
 	wordings: []wording{
+		// As search engines and chats write it, in lower case, in which [scanner] does not find it.
+		{kind: TorchShort, text: "cuda out of memory. tried to allocate {request_bytes:size} (gpu {device:int}; {capacity_bytes:size} total capacity; {active_bytes:size} already allocated; {device_free_bytes:size} free; {reserved_bytes:size} reserved"},
+		{kind: TorchShort, line: `\bcuda out of memory\. tried to allocate`},
 		{kind: TorchShort, line: `(?i)\bAllocation on device(?: \d+)?\s*(?:$|This error means|\()`},
 		{kind: TorchShort, line: `\bAllocation on device\b`},
 		{kind: TorchShort, line: `(?i)\b(?:torch\.(?:cuda\.|xpu\.|npu\.)?)OutOfMemoryError\b`},
@@ -172,7 +175,10 @@ var familyTorch = &family{
 		{kind: TorchShort, line: `\b(?:CUDA|HIP|XPU|NPU|MPS backend) out of memory\. Tried to`},
 		{kind: TorchShort, line: `^\W*(?:CUDA|HIP|XPU|NPU) out of memory\b`},
 	},
-	read: func(_ *excerpt, f *Failure) bool {
+	read: func(e *excerpt, f *Failure) bool {
+		if f.Figures[Capacity] > 0 && !bytes.Contains(e.raw, []byte("cuda out of memory. tried")) {
+			clear(f.Figures) // [scanner] reads the message itself
+		}
 		return !listed(f.Quote) && !exceptIn.MatchString(f.Quote) && !strings.Contains(f.Quote, "occurred when warming up") // vLLM's own
 	},
 }

@@ -391,6 +391,7 @@ var familyProcess = &family{
 	facts: []string{
 		"CPU Virtual Memory: used = {used:size}, percent = {percent:num}%",
 		"CPU memory usage: {rss_bytes:size}", "CPU memory usage {rss_bytes:size}", "CPU memory usage = {rss_bytes:size}", "CPU memory used: {rss_bytes:size}", "CPU mem usage: {rss_bytes:size}",
+		"CPU memory usage (MB): {rss_bytes:mib}", "CPU memory usage (GB): {rss_bytes:gib}",
 		"RAM usage: {rss_bytes:size}", "host memory usage: {rss_bytes:size}", "process memory usage: {rss_bytes:size}",
 		"Memory Size: {limit_bytes:mib} Max Memory Used: {usage:mib}",
 	},

@@ -41,7 +41,7 @@ var hints = []struct {
 	hint  Hint
 	words []string
 }{
-	{HintVLLM, []string{"vllm", "(enginecore", "npurayworkerwrapper"}},
+	{HintVLLM, []string{"vllm", "(enginecore", "occurredwhenwarmingup", "npurayworkerwrapper"}},
 	{HintSGLang, []string{"sglang", "sgl-workspace", "mem-fraction-static", "mem_fraction_static"}},
 	{HintTGI, []string{"text_generation_launcher", "text_generation_server", "text-generation-inference", "text_generation.errors", "text_generation/client", "router/src/main.rs", "unabletowarmupmodel"}},
 	{HintTensorRT, []string{"tensorrt", "[trt]"}},

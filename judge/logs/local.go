@@ -408,6 +408,14 @@ func (v *view) torchShort() {
 	if v.has(logs.Request) {
 		v.title("memory ran out for PyTorch: %s was requested; the text does not contain the other figures of its message", v.size(logs.Request))
 	}
+	if v.has(logs.Request, logs.Capacity, logs.Free, logs.Reserved, logs.Active) {
+		v.title("memory ran out: %s was requested, with %s of the device's %s allocated and %s free", v.size(logs.Request), v.size(logs.Active), v.size(logs.Capacity), v.size(logs.Free))
+		room := v.f.Figures[logs.Free] + v.f.Figures[logs.Reserved] - v.f.Figures[logs.Active]
+		const material = 0.05 // of the device
+		if pieces := v.f.Figures[logs.Reserved] - v.f.Figures[logs.Active]; v.f.Figures[logs.Request] > room || pieces < material*v.f.Figures[logs.Capacity] {
+			v.cause(causeTooBig)
+		}
+	}
 	v.engineOptions()
 	if v.hint(logs.HintComfyUI) || strings.Contains(v.f.Quote, "Allocation on device") {
 		if !v.hint(logs.HintComfyUI) {
