@@ -47,6 +47,14 @@ type Clock struct {
 	form *form // of the first time; others are left out
 	last float64
 	add  float64 // for periods that have passed
+
+	written writing // of the last time
+}
+
+// A writing is a time in a line with what is around it: a byte before and two behind.
+type writing struct {
+	before, text, behind string
+	seconds              float64
 }
 
 // Read returns the time in a line, in seconds from a moment that is the same for all of
@@ -54,10 +62,10 @@ type Clock struct {
 // or the date, one far below the last is of the next year or day.
 func (c *Clock) Read(line string) (seconds float64, ok bool) {
 	if c.form != nil {
-		seconds, ok = c.form.read(line)
+		seconds, ok = c.form.read(line, &c.written)
 	} else {
 		for i := range forms {
-			if seconds, ok = forms[i].read(line); ok {
+			if seconds, ok = forms[i].read(line, &c.written); ok {
 				c.form, c.last = &forms[i], seconds
 				break
 			}
@@ -88,12 +96,64 @@ func (c *Clock) Alone(line string) (seconds float64, ok bool) {
 	return c.Read(line)
 }
 
-func (f *form) read(line string) (seconds float64, ok bool) {
-	m := f.at.FindStringSubmatch(line)
-	if m == nil {
-		return 0, false
+// read reads the first time in a line. Most lines write it as the last one did.
+func (f *form) read(line string, last *writing) (seconds float64, ok bool) {
+	text, ok := last.alike(line)
+	if ok && text == last.text {
+		return last.seconds, true
 	}
-	text := m[1]
+	if !ok {
+		if text, ok = f.find(line); !ok {
+			return 0, false
+		}
+	}
+	if seconds, ok = f.parse(text); ok && f.layouts != nil {
+		*last = writtenAt(line, strings.Index(line, text), len(text))
+		last.seconds = seconds
+	}
+	return seconds, ok
+}
+
+func writtenAt(line string, at, n int) writing {
+	end := at + n
+	return writing{before: line[max(0, at-1):at], text: line[at:end], behind: line[end:min(len(line), end+2)]}
+}
+
+// alike returns the time at the first colon between digits if it is written as w is, with
+// the same around it: then it is the one that would be found.
+func (w *writing) alike(line string) (string, bool) {
+	at := clockColon(line, 0)
+	from := at - strings.IndexByte(w.text, ':')
+	if w.text == "" || at < 0 || from < 0 || from+len(w.text) > len(line) {
+		return "", false
+	}
+	found := writtenAt(line, from, len(w.text))
+	if found.before != w.before || found.behind != w.behind || strings.ContainsAny(w.behind, "+-.,") {
+		return "", false
+	}
+	for i := range len(w.text) {
+		if a, b := found.text[i], w.text[i]; a != b && !(digit(a) && digit(b)) {
+			return "", false
+		}
+	}
+	return found.text, true
+}
+
+// clockColon is the index of the next colon between two digits each, -1 if there is none.
+func clockColon(line string, at int) int {
+	for ; ; at++ {
+		next := strings.IndexByte(line[at:], ':')
+		if next < 0 {
+			return -1
+		}
+		if at += next; at >= 2 && at+2 < len(line) && digit(line[at-2]) && digit(line[at-1]) && digit(line[at+1]) && digit(line[at+2]) {
+			return at
+		}
+	}
+}
+
+// parse reads a time that was found.
+func (f *form) parse(text string) (seconds float64, ok bool) {
 	if f.layouts == nil {
 		x, err := strconv.ParseFloat(text, 64)
 		if x > 1e11 { // milliseconds
@@ -110,12 +170,45 @@ func (f *form) read(line string) (seconds float64, ok bool) {
 	return 0, false
 }
 
+// find returns the first time in a line. But for seconds since 1970 it looks only around
+// colons between two digits each, which all times have first after the hour.
+func (f *form) find(line string) (text string, ok bool) {
+	const (
+		around = 40 // bytes: more than any time has before that colon, or behind it
+		zone   = 24 // more than parts of a second and a zone have
+	)
+	if f.layouts == nil {
+		return first(f.at.FindStringSubmatch(line))
+	}
+	for at := clockColon(line, 0); at >= 0; at = clockColon(line, at+1) {
+		from, to := max(0, at-around), min(len(line), at+around)
+		text, ok = first(f.at.FindStringSubmatch(line[from:to]))
+		if ok && to < len(line) && strings.Index(line[from:to], text)+len(text) > to-from-zone { // it may be cut
+			text, ok = first(f.at.FindStringSubmatch(line))
+		}
+		if ok {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// first is the first group of a match.
+func first(m []string) (string, bool) {
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
 // plain is a time as the layouts have it: with single blanks, dashes in the date and a
 // point before parts of a second.
 func plain(text string) string {
 	b := []byte(text)
 	for i, c := range b {
-		digit := func(k int) bool { return k >= 0 && k < len(b) && '0' <= b[k] && b[k] <= '9' }
+		digit := func(k int) bool { return k >= 0 && k < len(b) && digit(b[k]) }
 		switch {
 		case c == '/':
 			b[i] = '-'

@@ -1,7 +1,9 @@
 package moment
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -73,5 +75,48 @@ func TestAlone(t *testing.T) {
 		if _, ok := c.Alone(line); ok != want {
 			t.Errorf("%q: %v", line, ok)
 		}
+	}
+}
+
+// TestFoundAsTheExpressionFinds reads lines of all kinds in any order, and holds each time
+// against the one that its expression finds in the whole line.
+func TestFoundAsTheExpressionFinds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	digits := func(n int) (s string) {
+		for range n {
+			s += string(rune('0' + r.IntN(10)))
+		}
+		return s
+	}
+	clock := func() string {
+		return fmt.Sprintf("%02d:%02d:%02d", r.IntN(24), r.IntN(60), r.IntN(60)) + pick("", "", "."+digits(1+r.IntN(3)), ","+digits(3))
+	}
+	var lines []string
+	for range 20_000 {
+		lines = append(lines, pick("", "INFO ", "[", "(pid="+digits(4)+") ", "engine.py:"+digits(3)+"] ", "1:2 ", "12:34 ", digits(2)+":"+digits(2)+"x ", "é ")+
+			pick("2026-11-0"+digits(1)+pick(" ", "T"), "11-0"+digits(1)+" ", "Nov  "+digits(1)+" ", "", "9")+clock()+
+			pick("", "Z", "+01:00", " [loggers.py:11]", "] step", ":"+digits(2), " 2026-11-01 "+clock()))
+	}
+	for i := range forms {
+		if forms[i].layouts == nil {
+			continue
+		}
+		var last writing
+		found := 0
+		for _, line := range lines {
+			text, ok := first(forms[i].at.FindStringSubmatch(line))
+			var want float64
+			if ok {
+				want, ok = forms[i].parse(text)
+			}
+			if got, read := forms[i].read(line, &last); read != ok || got != want {
+				t.Fatalf("form %d: %q is read as %f, %v, want %f, %v", i, line, got, read, want, ok)
+			}
+			if ok {
+				found++
+			}
+		}
+		t.Logf("form %d: %d times", i, found)
 	}
 }
