@@ -237,7 +237,7 @@ func (p handOverProcess) behind() (out []string) {
 	if len(b.Active) > 0 {
 		when = "while only " + strings.Join(b.Active, ", ") + " is active"
 	}
-	out = append(out, fmt.Sprintf("%s are used %s", units.Bytes(b.Split.Used), Line(when)))
+	out = append(out, fmt.Sprintf("%s is used %s", units.Bytes(b.Split.Used), Line(when)))
 	add := func(n int64, what string) {
 		if n > 0 {
 			out = append(out, fmt.Sprintf("  %10s  %s", units.Bytes(n), what))

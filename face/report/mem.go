@@ -47,10 +47,10 @@ func (d *Mem) Text(w io.Writer, s Style) {
 		d.device(w, s, &d.Devices[i])
 	}
 	if d.Doing != nil {
-		fmt.Fprintf(w, "a %s is under way: %s of %s are copied\n", d.Doing.Do, units.Bytes(d.Doing.Done), units.Bytes(d.Doing.Total))
+		fmt.Fprintf(w, "a %s is under way: %s of %s is copied\n", d.Doing.Do, units.Bytes(d.Doing.Done), units.Bytes(d.Doing.Total))
 	}
 	if d.Kept > 0 {
-		fmt.Fprintf(w, "%s of pinned host memory are kept for the next pause\n", units.Bytes(d.Kept))
+		fmt.Fprintf(w, "%s of pinned host memory is kept for the next pause\n", units.Bytes(d.Kept))
 	}
 	if d.NotFreed > 0 {
 		printWrapped(w, s, "", fmt.Sprintf("%s that the program freed are still held: the driver refused to release them", units.Bytes(d.NotFreed)))
@@ -142,15 +142,15 @@ func stepText(step *api.MemStep) string {
 		if d.Free >= 0 {
 			text += fmt.Sprintf(", %s stay free", units.Bytes(d.Free))
 		} else {
-			text += fmt.Sprintf(", %s are missing", units.Bytes(-d.Free))
+			text += fmt.Sprintf(", %s is missing", units.Bytes(-d.Free))
 		}
 		parts = append(parts, text)
 	}
 	if step.Saved > 0 {
-		parts = append(parts, units.Bytes(step.Saved)+" are copied to backups")
+		parts = append(parts, units.Bytes(step.Saved)+" is copied to backups")
 	}
 	if step.Restored > 0 {
-		parts = append(parts, units.Bytes(step.Restored)+" are copied back")
+		parts = append(parts, units.Bytes(step.Restored)+" is copied back")
 	}
 	return ": " + strings.Join(parts, "; ")
 }

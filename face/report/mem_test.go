@@ -36,8 +36,8 @@ device 0: 20 GiB of 80 GiB free
   30 GiB  42  this process, 2 GiB of it unused in PyTorch's cache (torch.cuda.empty_cache)
        ?  43  python train.py� (has pausable memory: strandline mem status)
   in no region: 1 GiB in PyTorch's cache, 96 MiB in pools of CUDA graphs or the program's own
-a pause is under way: 7 GiB of 14 GiB are copied
-1 GiB of pinned host memory are kept for the next pause
+a pause is under way: 7 GiB of 14 GiB is copied
+1 GiB of pinned host memory is kept for the next pause
 2 MiB that the program freed are still held: the driver refused to release them
 `},
 		{"pause", api.Mem{PID: 42, Do: state.Pause, Seconds: &seconds, Tags: tags[:1], Devices: []api.MemDevice{{Device: state.Device{Free: 20 * gib, Total: 80 * gib}, Released: new(int64(14 * gib))}}}, `paused memory of process 42 in 1.5 s
@@ -62,7 +62,7 @@ device 0: 5 B of 80 GiB free
 			{Do: state.Resume, Fits: true},
 		}}, `process 42
 1  pause kv�cache: fits: device 0 gets back 40 GiB, 60 GiB stay free
-2  resume all: does not fit: device 0 takes 54 GiB, 1 GiB are missing; 14 GiB are copied back
+2  resume all: does not fit: device 0 takes 54 GiB, 1 GiB is missing; 14 GiB is copied back
 3  resume all: fits, and changes nothing
 the most is used after step 1: 20 GiB of device 0, by all processes
 

@@ -54,7 +54,7 @@ func reclaimText(s *replay.Search) string {
 	case !s.Needed():
 		return fmt.Sprintf("No reclaim is needed: the run peaks at %s reserved, under the line of %s.", units.Bytes(s.Recorded), line)
 	case s.Best == nil && s.InUse > s.Line:
-		return fmt.Sprintf("No reclaim keeps it under %s: %s are active at once. Use less, or record where the peak comes from: strandline diagnose.", line, units.Bytes(s.InUse))
+		return fmt.Sprintf("No reclaim keeps it under %s: %s is active at once. Use less, or record where the peak comes from: strandline diagnose.", line, units.Bytes(s.InUse))
 	case s.Best == nil && len(s.Tried) == 0:
 		return fmt.Sprintf("No policy can be tried: no step ends in the history before its peak of %s.", units.Bytes(s.Recorded))
 	case s.Best == nil:

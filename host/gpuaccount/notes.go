@@ -36,10 +36,10 @@ func (g *group) note(d *recording.GPUDevice, s *recording.GPUState, own, others 
 		note(d, "the parts are %s more than the driver counts: the snapshot is of another moment or another process, or memory is counted that several processes share", units.Bytes(d.Beyond))
 	}
 	if d.Absent > 0 {
-		note(d, "%s of PyTorch's allocator are in no segment of the snapshot: taken after it was written, or given back before", units.Bytes(d.Absent))
+		note(d, "%s of PyTorch's allocator is in no segment of the snapshot: taken after it was written, or given back before", units.Bytes(d.Absent))
 	}
 	if s.Managed > 0 {
-		note(d, "%s of managed memory are in no part: they move between the device and the host", units.Bytes(s.Managed))
+		note(d, "%s of managed memory is in no part: it moves between the device and the host", units.Bytes(s.Managed))
 	}
 	if s.Foreign > 0 {
 		note(d, "memory of other processes is open by %s; the driver can count it for both", units.Plural(int64(s.Foreign), "handle"))

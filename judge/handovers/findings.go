@@ -25,9 +25,9 @@ func (c *Check) judge(times map[string][]span) {
 				most = &m.last
 			}
 		}
-		c.kept(most.Cache, "are in PyTorch's cache, unused by any tensor, when memory is taken again",
+		c.kept(most.Cache, "is in PyTorch's cache, unused by any tensor, when memory is taken again",
 			finding.CodeChange("before the resume: `torch.cuda.empty_cache()`"))
-		c.kept(b.Least.Pools, "are in pools of CUDA graphs or of the program, in no region, and are not released",
+		c.kept(b.Least.Pools, "is in pools of CUDA graphs or of the program, in no region, and is not released",
 			finding.CodeChange("capture graphs within `torch_memory_saver.cuda_graph(…, tag=…)`, with the library preloaded; SGLang: `SGLANG_MEMORY_SAVER_CUDA_GRAPH=true`"))
 	}
 	slices.SortStableFunc(c.Findings, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })

@@ -101,8 +101,8 @@ func TestUntidy(t *testing.T) {
 	}
 	want := []string{
 		"each cycle leaves more on device 0: 144 MiB in 6 cycles",
-		"218 MiB of device 0 are in PyTorch's cache, unused by any tensor, when memory is taken again",
-		"96 MiB of device 0 are in pools of CUDA graphs or of the program, in no region, and are not released",
+		"218 MiB of device 0 is in PyTorch's cache, unused by any tensor, when memory is taken again",
+		"96 MiB of device 0 is in pools of CUDA graphs or of the program, in no region, and is not released",
 	}
 	if !slices.Equal(titles, want) || c.Findings[0].Kind != finding.Leak || !strings.Contains(c.Findings[0].Detail[0], "144 MiB of it: tensors in no region") {
 		t.Errorf("%q %q", titles, c.Findings[0].Detail)

@@ -109,7 +109,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 			{o.Expandable, "expandable segments", finding.Remedy{}}, // which have a finding
 		} {
 			if part.bytes > 0 {
-				f.Detail = append(f.Detail, fmt.Sprintf("%s are %s", units.Bytes(part.bytes), part.name))
+				f.Detail = append(f.Detail, fmt.Sprintf("%s: %s", units.Bytes(part.bytes), part.name))
 			}
 			if part.bytes >= few && part.remedy.Text != "" {
 				f.Severity = finding.Warning
@@ -121,7 +121,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 		own := max(*seen.Reserved-e.PausedBytes-e.HeldBytes, 0)
 		e.PyTorchBytes, rest = &own, max(rest-own, 0)
 		if own > 0 {
-			text := fmt.Sprintf("%s are segments of PyTorch's allocator outside of regions", units.Bytes(own))
+			text := fmt.Sprintf("%s is in segments of PyTorch's allocator outside of regions", units.Bytes(own))
 			if own >= few {
 				f.Severity = finding.Warning
 				f.Remedies = append(f.Remedies,
@@ -133,7 +133,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 	}
 	e.OtherBytes = rest
 	if rest > 0 {
-		f.Detail = append(f.Detail, units.Bytes(rest)+" are the CUDA context, kernels, and what libraries such as NCCL and cuBLAS took from the driver")
+		f.Detail = append(f.Detail, units.Bytes(rest)+": the CUDA context, kernels, and what libraries such as NCCL and cuBLAS took from the driver")
 		if rest > usual && seen.Reserved != nil {
 			f.Severity = finding.Warning
 			f.Remedies = append(f.Remedies, finding.CodeChange("find what allocates it: `strandline trace --gpu`; NCCL's buffers go with its process groups (`torch.distributed.destroy_process_group`)"))
@@ -152,7 +152,7 @@ func (p *Process) short(d *state.Device) (f finding.Finding, ok bool) {
 	e := &finding.ResumeEvidence{AvailableBytes: free, NeededBytes: away}
 	f = finding.Finding{
 		Kind: finding.ResumeShort, Severity: finding.Info, Confidence: 1, Device: &d.Index, Process: p.Name, Bytes: finding.Int(away - free), Evidence: e,
-		Title:  fmt.Sprintf("what is paused of %s does not fit on device %d now: %s are needed and %s free", p.Name, d.Index, units.Bytes(away), units.Bytes(free)),
+		Title:  fmt.Sprintf("what is paused of %s does not fit on device %d now: %s is needed and %s is free", p.Name, d.Index, units.Bytes(away), units.Bytes(free)),
 		Detail: []string{"a resume of all is refused until others give memory back; tags that fit can be resumed one by one"},
 		Basis:  "the driver's count of free memory",
 	}

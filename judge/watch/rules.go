@@ -245,7 +245,7 @@ func (w *Watch) left(p *sample.Process, device int) (least *room) {
 	if device >= 0 {
 		for i := range w.last.Devices {
 			if d := &w.last.Devices[i]; d.Index == device && d.Free != nil && d.Total != nil {
-				return &room{*d.Free, fmt.Sprintf("the end of %s's %s, of which %s are free,", d.Label(), units.Bytes(*d.Total), units.Bytes(*d.Free))}
+				return &room{*d.Free, fmt.Sprintf("the end of %s's %s, of which %s is free,", d.Label(), units.Bytes(*d.Total), units.Bytes(*d.Free))}
 			}
 		}
 		if !w.unified(device) {
@@ -260,11 +260,11 @@ func (w *Watch) left(p *sample.Process, device int) (least *room) {
 	ray := func(used, limit int64, whose string) {
 		if p.RayKills != nil {
 			kills := int64(*p.RayKills * float64(limit))
-			nearer(kills-used, "%s of %s %s, from which Ray kills its workers and of which %s are left,", units.Percent(*p.RayKills), whose, units.Bytes(limit))
+			nearer(kills-used, "%s of %s %s, from which Ray kills its workers and of which %s is left,", units.Percent(*p.RayKills), whose, units.Bytes(limit))
 		}
 	}
 	if m := w.last.Machine; m != nil {
-		least = &room{m.Available, fmt.Sprintf("the end of the machine's %s, of which %s are available,", units.Bytes(m.Total), units.Bytes(m.Available))}
+		least = &room{m.Available, fmt.Sprintf("the end of the machine's %s, of which %s is available,", units.Bytes(m.Total), units.Bytes(m.Available))}
 		ray(m.Total-m.Available, m.Total, "the machine's")
 	}
 	for i := range w.last.Groups {
@@ -272,7 +272,7 @@ func (w *Watch) left(p *sample.Process, device int) (least *room) {
 		if g.Name != p.Group || g.Used == nil || g.Limit == nil {
 			continue
 		}
-		nearer(*g.Limit-*g.Used, "the limit of its control group, %s, of which %s are left,", units.Bytes(*g.Limit))
+		nearer(*g.Limit-*g.Used, "the limit of its control group, %s, of which %s is left,", units.Bytes(*g.Limit))
 		ray(*g.Used, *g.Limit, "its control group's")
 	}
 	return least

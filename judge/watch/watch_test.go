@@ -154,8 +154,8 @@ func TestLimitNotKnown(t *testing.T) {
 func TestRayKills(t *testing.T) {
 	m, share := made{anonymous: line(900, 2), file: constant(100), shared: constant(10)}, 0.5
 	for _, c := range []struct{ limit, want string }{
-		{"group", "50% of its control group's 7.81 GiB, from which Ray kills its workers and of which 1.95 GiB are left,"},
-		{"machine", "50% of the machine's 64 GiB, from which Ray kills its workers and of which 0 B are left,"},
+		{"group", "50% of its control group's 7.81 GiB, from which Ray kills its workers and of which 1.95 GiB is left,"},
+		{"machine", "50% of the machine's 64 GiB, from which Ray kills its workers and of which 0 B is left,"},
 	} {
 		w := New()
 		for n := range 60 {
