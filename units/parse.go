@@ -3,6 +3,7 @@ package units
 import (
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"strandline/internal/lazyregexp"
@@ -38,15 +39,14 @@ func ParseBytes(text string) (int64, error) {
 	case len(s) > longest:
 		return bad("is too long")
 	}
-	parts := size.FindStringSubmatch(s)
-	if parts == nil {
+	whole, fraction, unit, ok := split(s)
+	if !ok {
 		return bad("is not a number with a unit; write a number of bytes or, for example, 80GiB")
 	}
-	whole, fraction, unit := strings.ReplaceAll(parts[1], ",", ""), parts[2], parts[3]
 	if unit == "" && fraction != "" {
 		return bad("has no unit; write, for example, " + whole + fraction + "GiB")
 	}
-	factor, ok := int64(1), true
+	factor := int64(1)
 	if unit != "" {
 		if factor, ok = factors[strings.ToLower(unit)]; !ok {
 			return bad(fmt.Sprintf("%s is not a unit; the units are B, KiB, MiB, GiB, TiB and KB, MB, GB, TB", unit))
@@ -59,17 +59,66 @@ func ParseBytes(text string) (int64, error) {
 	return n, nil
 }
 
+// split divides a size into a number without separators, its fraction with the point, and
+// its unit.
+func split(s string) (whole, fraction, unit string, ok bool) {
+	n := digits(s)
+	if n > 0 && n < len(s) && s[n] == ',' {
+		parts := size.FindStringSubmatch(s)
+		if parts == nil {
+			return "", "", "", false
+		}
+		return strings.ReplaceAll(parts[1], ",", ""), parts[2], parts[3], true
+	}
+	end := n
+	if n < len(s) && s[n] == '.' {
+		if d := digits(s[n+1:]); d > 0 {
+			end += 1 + d
+		}
+	}
+	unit = strings.TrimLeft(s[end:], " \t\n\f\r")
+	for i := range len(unit) {
+		if c := unit[i] | 0x20; c < 'a' || c > 'z' {
+			return "", "", "", false
+		}
+	}
+	return s[:n], s[n:end], unit, n > 0
+}
+
+// digits is how many digits a text begins with.
+func digits(s string) (n int) {
+	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+		n++
+	}
+	return n
+}
+
 // product is the nearest whole number to a decimal times factor, and whether
 // it is at most 2^62: half of what an int64 holds, so that two sizes can be
 // added.
 func product(decimal string, factor int64) (int64, bool) {
+	const most, places = 1 << 62, 18
+	whole, fraction, _ := strings.Cut(decimal, ".")
+	scale := int64(1)
+	for range min(len(fraction), places) {
+		scale *= 10
+	}
+	if n, err := strconv.ParseInt(whole+fraction, 10, 64); err == nil && len(fraction) <= places && n <= (most-scale)/factor {
+		return (n*factor + scale/2) / scale, true
+	}
+	return productOf(decimal, factor)
+}
+
+// productOf is [product] for numbers of any length.
+func productOf(decimal string, factor int64) (int64, bool) {
+	const most = 1 << 62
 	x, ok := new(big.Rat).SetString(decimal)
 	if !ok {
 		return 0, false
 	}
 	x.Mul(x, new(big.Rat).SetInt64(factor)).Add(x, big.NewRat(1, 2))
 	n := new(big.Int).Quo(x.Num(), x.Denom())
-	return n.Int64(), n.Cmp(big.NewInt(1<<62)) <= 0
+	return n.Int64(), n.Cmp(big.NewInt(most)) <= 0
 }
 
 // Clip shortens a text that an error quotes to most bytes.
