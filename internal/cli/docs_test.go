@@ -155,25 +155,40 @@ var (
 	invocation  = regexp.MustCompile(`(?:^|[;(|&] *|sudo |\$ )strandline ([a-z][^;|#$]*)`)
 )
 
-// TestCommandLines looks for the commands and flags that pages show.
-func TestCommandLines(t *testing.T) {
-	t.Chdir("../..")
-	seen := 0
+// commandLines are those that pages and help texts show, by the page or the command.
+func commandLines(t *testing.T) map[string][]string {
+	all := map[string][]string{}
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var lines []string
 		for _, block := range shellBlock.FindAllString(string(text), -1) {
-			for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
-				lines = append(lines, strings.TrimSpace(line))
-			}
+			all[page] = append(all[page], strings.Split(strings.ReplaceAll(block, "\\\n", " "), "\n")...)
 		}
 		for _, m := range shellInline.FindAllStringSubmatch(string(text), -1) {
-			lines = append(lines, m[1])
+			all[page] = append(all[page], m[1])
 		}
+	}
+	commands := newRoot(&globals{env: &Env{}}).Commands()
+	for len(commands) > 0 {
+		c := commands[0]
+		all[c.CommandPath()] = strings.Split(c.Example, "\n")
+		for _, m := range shellInline.FindAllStringSubmatch(c.Long, -1) {
+			all[c.CommandPath()] = append(all[c.CommandPath()], m[1])
+		}
+		commands = append(commands[1:], c.Commands()...)
+	}
+	return all
+}
+
+// TestCommandLines looks for the commands and flags that pages and help texts show.
+func TestCommandLines(t *testing.T) {
+	t.Chdir("../..")
+	seen := 0
+	for page, lines := range commandLines(t) {
 		for _, line := range lines {
+			line = strings.TrimSpace(line)
 			for _, m := range invocation.FindAllStringSubmatch(quoted.ReplaceAllString(line, "TEXT"), -1) {
 				seen++
 				words := strings.Fields(m[1])
@@ -195,8 +210,8 @@ func TestCommandLines(t *testing.T) {
 			}
 		}
 	}
-	if seen < 290 {
-		t.Errorf("the documentation shows %d command lines", seen)
+	if seen < 420 {
+		t.Errorf("%d command lines are shown", seen)
 	}
 }
 
