@@ -204,7 +204,7 @@ func (m *Measured) ofLines() gate.Series {
 // allocations, given the times at which all were. What was added meanwhile is known from
 // the levels before and after; the line between them stands for how. Without it, a leak
 // that was traced for much of a run would be left with what looks like a step. Levels
-// without such neighbours are left out.
+// without such neighbors are left out.
 func (m *Measured) bridge(s *gate.Series, times []time.Time) {
 	var at, bytes []float64
 	last := -1 // that was not traced
