@@ -128,8 +128,11 @@ func Main(env *Env) int {
 	if slices.Contains(env.args, "--json") { // also where reading the flags failed before it
 		g.json = true
 	}
-	if text := err.Error(); strings.HasPrefix(text, "unknown command") && !strings.Contains(text, "Did you mean") {
+	switch text := err.Error(); {
+	case strings.HasPrefix(text, "unknown command") && !strings.Contains(text, "Did you mean"):
 		err = fmt.Errorf("%w; `strandline --help` lists the commands", err)
+	case strings.HasPrefix(text, "required flag"): // as cobra says it, with the name in quotes
+		err = fmt.Errorf("--%s is missing", strings.Split(text, `"`)[1])
 	}
 	g.fail(err)
 	return exitUsage
@@ -232,6 +235,14 @@ check, soak, trace and record have more, which their help states.`,
 			c.Short = "Explain a command"
 			c.Long = "Explain a command, with its flags and examples.\n\n" + exitStatus
 			c.Example = "  strandline help diagnose"
+			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
+				about, _, err := root.Find(args)
+				if err != nil {
+					return err
+				}
+				about.InitDefaultHelpFlag()
+				return about.Help()
+			}
 		}
 	}
 	return root

@@ -49,7 +49,7 @@ from within a container on this machine.`,
   strandline mem resume --pid 4242`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return fmt.Errorf("what is to be done? `strandline mem status`, `pause`, `resume` or `plan`; see `%s --help`", c.CommandPath())
+			return fmt.Errorf("no command given: `strandline mem status`, `pause`, `resume` or `plan`; see `%s --help`", c.CommandPath())
 		},
 	}
 	c.AddCommand(

@@ -73,7 +73,7 @@ func (o *Options) add(f *Flags) {
 // read finds the model and the GPU.
 func (o *Options) read(find Models) (*model.Model, *plan.GPU, error) {
 	if o.Model == "" {
-		return nil, nil, errors.New("no --model given")
+		return nil, nil, errors.New("no --model given; `strandline plan models` lists the built-in ones")
 	}
 	m, err := find(o.Model, o.Quant)
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *Options) Device() (*plan.GPU, error) {
 	}
 	if o.GPU == "" {
 		if size == 0 {
-			return nil, errors.New("neither --gpu nor --capacity given")
+			return nil, errors.New("neither --gpu nor --capacity given; `strandline plan gpus` lists the known GPUs")
 		}
 		return &plan.GPU{Name: "GPU", Total: size, Board: size, Source: "given"}, nil
 	}
