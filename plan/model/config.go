@@ -225,6 +225,9 @@ func (b *builder) readFormat(quantName string) {
 	case b.q.on && sameFamily(b.q, named):
 	default:
 		named.ignored = patterns{}
+		if named.base.Name == "mxfp4" && b.experts() == 0 {
+			named.only = nil
+		}
 		if named.base.Name == "fp8" && b.family.endsWhole && len(named.only) > 0 {
 			named.ignoreEnds = true
 		}

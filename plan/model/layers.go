@@ -447,11 +447,18 @@ func (b *builder) predictorKind(layer int) layerKind {
 	return k
 }
 
+// withoutPredictors reports whether the files were written by a tool that leaves out the
+// predictors that the config still names: MLX's converter, and transformers where it
+// writes the language model of Qwen3.5 alone.
+func (b *builder) withoutPredictors() bool {
+	return b.q.mlx || mlxName(b.m.Name) || oneOf(b.m.Type, "qwen3_5_text", "qwen3_5_moe_text")
+}
+
 // predictors adds the layers of multi-token prediction that files hold.
 func (b *builder) predictors(layers int) {
 	t := b.text
 	n := t.whole(b.family.predicts, 0, maxLayers, "num_nextn_predict_layers", "mtp_num_hidden_layers")
-	if b.family.notPredicting {
+	if b.family.notPredicting || b.withoutPredictors() {
 		n = 0
 	}
 	b.m.PredictorLayers = n

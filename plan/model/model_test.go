@@ -294,3 +294,24 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestWithoutPredictors leaves out predictors that the config names and the tool that
+// wrote the files does not keep.
+func TestWithoutPredictors(t *testing.T) {
+	const text = `"hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4,"head_dim":16,"intermediate_size":128,"vocab_size":1024,"dtype":"bfloat16","mtp_num_hidden_layers":1,` +
+		`"full_attention_interval":4,"linear_num_key_heads":2,"linear_num_value_heads":4,"linear_key_head_dim":16,"linear_value_head_dim":16,"linear_conv_kernel_dim":4`
+	for _, c := range []struct {
+		name, config string
+		want         int64
+	}{
+		{"a/B", `{"model_type":"qwen3_5","text_config":{"model_type":"qwen3_5_text",` + text + `}}`, 1},
+		{"a/B-mlx-bf16", `{"model_type":"qwen3_5","text_config":{"model_type":"qwen3_5_text",` + text + `}}`, 0},
+		{"a/B", `{"model_type":"qwen3_5","quantization":{"bits":8,"group_size":64},"text_config":{"model_type":"qwen3_5_text",` + text + `}}`, 0},
+		{"a/B", `{"model_type":"qwen3_5_text",` + text + `}`, 0},
+	} {
+		m, err := Parse(c.name, []byte(c.config), "")
+		if err != nil || m.PredictorLayers != c.want || (len(m.Predictors) > 0) != (c.want > 0) {
+			t.Errorf("%s, %s: %v, %d predictors, want %d", c.name, c.config, err, m.PredictorLayers, c.want)
+		}
+	}
+}

@@ -10,7 +10,15 @@ import (
 
 // quantWord is a word of a model's name that states the format of the weights,
 // with what follows it.
-var quantWord = lazyregexp.New(`(?i)^(.+?)[-_.]((?:quantized\.)?(?:fp8|w8a8|w4a16|w8a16|int8|int4|awq|gptq|nvfp4|mxfp4|mxfp8|fp4|bnb|nf4|[248]bit)(?:[-_.].*)?)$`)
+var quantWord = lazyregexp.New(`(?i)^(.+?)[-_.]((?:quantized\.)?(?:fp8|w\d+a(?:\d+|fp8)|int8|int4|awq|gptq|nvfp4(?:a16)?|mxfp4|mxfp8|fp4|bnb|nf4|autoround|hqq|aqlm|eetq|exl[23]|gguf|i?q\d_[0-9a-z_]+|marlin|torchao|quip|dwq|[2-8]-?bits?)(?:[-_.].*)?)$`)
+
+// bitsWord is such a word that states no more than a number of bits.
+var bitsWord = lazyregexp.New(`^[2-8]-?bits?\b`)
+
+// mlxWord is the part of a name that says that Apple's MLX wrote the files.
+var mlxWord = lazyregexp.New(`(?i)(?:^|[-_./])mlx(?:[-_./]|$)`)
+
+func mlxName(name string) bool { return mlxWord.MatchString(name) }
 
 // quantOfName divides a model's name into that of the model and the words for
 // its format, which may be empty.
@@ -23,7 +31,15 @@ func quantOfName(name string) (bare, words string) {
 	for _, maker := range []string{"-unsloth", "-mlx"} {
 		bare = strings.TrimSuffix(bare, maker)
 	}
-	return bare, strings.ToLower(m[2])
+	return bare, ofMLX(strings.ToLower(m[2]), name)
+}
+
+// ofMLX is a word such as "4bit" with MLX before it, if the name of the model has it.
+func ofMLX(word, name string) string {
+	if bitsWord.MatchString(word) && mlxName(name) {
+		return "mlx-" + word
+	}
+	return word
 }
 
 // KnownQuant reports whether a name of a format is known, as --quant takes it.
@@ -51,6 +67,7 @@ func (b *builder) nameQuant() string {
 		return ""
 	}
 	_, words := quantOfName(plain(FolderName(b.m.Name)))
+	words = ofMLX(words, b.m.Name)
 	switch {
 	case words == "":
 		return ""

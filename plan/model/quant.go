@@ -22,6 +22,7 @@ type quant struct {
 	ignoreEnds bool              // the first and the last layer are left as they are
 	head       bool              // lm_head is quantized, too
 	embedding  bool              // and so is the embedding
+	mlx        bool              // MLX wrote the files
 	cache      string            // the format of keys and values, where one is stated
 }
 
@@ -192,6 +193,15 @@ func (q *quant) format(module string, t *Tensor, full Format) Format {
 	return q.base
 }
 
+// bitsOf is the number of bits that a word such as "mlx-4bit" states, 0 if it states none.
+func bitsOf(name string) float64 {
+	i := strings.IndexAny(name, "2345678")
+	if i < 0 || !strings.HasPrefix(strings.TrimPrefix(name[i+1:], "-"), "bit") {
+		return 0
+	}
+	return float64(name[i] - '0')
+}
+
 // orFull returns f, or full if f means no quantization.
 func orFull(f, full Format) Format {
 	if f.Bits == 0 {
@@ -207,6 +217,14 @@ func quantNamed(name string) (q quant, ok bool) {
 	q.on = true
 	has := func(s string) bool { return strings.Contains(strings.ToLower(name), s) }
 	switch {
+	case has("mlx"):
+		bits := bitsOf(name)
+		q.base, q.head, q.embedding, q.mlx = affine("mlx", bits, 64), true, true, true
+		if bits == 0 {
+			return quant{}, false
+		}
+	case has("w4a8"), has("w4afp8"):
+		q.base = packed(4, 128)
 	case has("fbgemm"):
 		q.base = channel8("fp8")
 		q.only = []Role{MLP, Expert}
@@ -232,6 +250,13 @@ func quantNamed(name string) (q quant, ok bool) {
 		q.base = gptq(4, 128, true)
 	case has("awq"):
 		q.base = awq(4, 128)
+	case has("autoround"), has("auto-round"):
+		q.base = gptq(4, 128, false)
+	case has("hqq"):
+		q.base = affine("hqq", 4, 64)
+	case has("eetq"), has("w8a16"):
+		q.base = channel8("int8")
+		q.base.scaleBytes = 2
 	case ggufMixtures[strings.ToLower(name)] > 0:
 		q.base = Format{Name: "gguf-" + strings.ToUpper(name), Bits: ggufMixtures[strings.ToLower(name)]}
 		q.head, q.embedding = true, true

@@ -182,7 +182,7 @@ func (q *quant) readTorchAO(f fields) {
 // Modules that differ are listed beside the common bits, by name.
 func (q *quant) readMLX(f fields) {
 	bits, size := bitsAndGroup(f, 4, 64)
-	q.base, q.head, q.embedding = affine("mlx", bits, size), true, true
+	q.base, q.head, q.embedding, q.mlx = affine("mlx", bits, size), true, true, true
 	switch f.text("mode") {
 	case "mxfp4":
 		q.base = mxfp4()
