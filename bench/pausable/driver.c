@@ -3,7 +3,7 @@
  * copies happen at once, and waiting for a context. It takes the place of libcuda.so.1, and
  * that library is the next one.
  *
- * Where FAKE_SHARED names a file, the devices are those of all processes that name it: what
+ * With FAKE_PINNED no memory can be pinned. Where FAKE_SHARED names a file, the devices are those of all processes that name it: what
  * one has the others have not. With NVML defined, this is the library that lists the
  * processes; nvidia-smi beside this reads the file, too.
  */
@@ -125,6 +125,7 @@ int cuMemGetInfo_v2(size_t *available, size_t *total)
 }
 
 int cuDeviceGetPCIBusId(char *to, int size, int device) { return snprintf(to, (size_t)size, "0000:%02x:00.0", device + 1) >= size; }
+int cuMemHostAlloc(void **at, size_t n, unsigned flags) { return getenv("FAKE_PINNED") ? OUT_OF_MEMORY : NEXT(cuMemHostAlloc)(at, n, flags); }
 int cuCtxSynchronize(void) { return 0; }
 int cuStreamCreate(void **stream, unsigned flags)
 {

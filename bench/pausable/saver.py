@@ -220,6 +220,70 @@ def engine():
     assert used(torch) == before and kept(torch, weights, 3) and cache.is_cuda
 
 
+def served(pipe):
+    """Is the process of SGLang in which verl, through its engine, releases and resumes by lists of tags."""
+    torch, tms = setup()
+    assert tms.enabled and tms.hook_mode == "preload"
+    with tms.region(tag="weights", enable_cpu_backup=False):
+        weights = full(torch, 1, 16)
+    with tms.region(tag="kv_cache", enable_cpu_backup=False):
+        cache = full(torch, 2, 32)
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with tms.cuda_graph(tag="cuda_graph", cuda_graph=graph, pool=torch.cuda.graph_pool_handle(), stream=stream):
+        out = torch.empty(4 * MB, dtype=torch.uint8, device="cuda")
+    at, all_ = [t.data_ptr() for t in (weights, cache, out)], used(torch)
+    pipe.send("ready")
+    while True:
+        word, *more = pipe.recv()
+        if word == "end":
+            return
+        if word in ("pause", "resume"):
+            for tag in more[0]:
+                getattr(tms, word)(tag=tag)
+            torch.cuda.synchronize()
+        elif word == "update":
+            weights.copy_(torch.full((16 * MB,), more[0], dtype=torch.uint8))
+        elif word == "check":
+            assert at == [t.data_ptr() for t in (weights, cache, out)] and kept(torch, weights, more[0]) and used(torch) == all_
+        pipe.send(used(torch) / MB)
+
+
+def colocated():
+    """Is what verl does in a step, with its engine in a process of its own: weights come back first and are rewritten,
+    the KV cache last; requests are sent again where the answer is late. The trainer uses expandable segments in between."""
+    import multiprocessing
+
+    import torch
+    from torch_memory_saver import configure_subprocess
+
+    here, there = multiprocessing.Pipe()
+    with configure_subprocess():
+        engine = multiprocessing.get_context("spawn").Process(target=served, args=(there,))
+        engine.start()
+
+    def do(*words):
+        here.send(words)
+        assert here.poll(60), words
+        return here.recv()
+
+    assert here.poll(60) and here.recv() == "ready"
+    for step in range(3, 6):
+        paused = do("pause", ["kv_cache", "weights", "cuda_graph"])
+        torch.cuda.memory._set_allocator_settings("expandable_segments:True")
+        activations = full(torch, step, 64)
+        del activations
+        torch.cuda.empty_cache()
+        torch.cuda.memory._set_allocator_settings("expandable_segments:False")
+        assert do("resume", ["weights"]) == do("resume", ["weights"]) >= paused + 16
+        do("update", step)
+        do("resume", ["kv_cache", "cuda_graph"])
+        do("resume", ["kv_cache", "weights", "cuda_graph"])
+        do("check", step)
+    here.send(("end",))
+    engine.join(60)
+    assert engine.exitcode == 0, engine.exitcode
+
+
 def trainer():
     """Is what slime does: all is in a region; what DeepEP takes from CUDA is not; weights are read where they are."""
     import ctypes
@@ -287,6 +351,7 @@ CASES = [  # with the environment, and whether the library is preloaded: None fo
     (started, {**ON, "TMS_INIT_ENABLE_CPU_BACKUP": "1", "TMS_INIT_CPU_BACKUP_BACKEND": "mmap", "WANT": "pageable"}, True),
     (started, {**ON, "TMS_INIT_ENABLE_DISK_BACKUP": "1", "TMS_DISK_BACKUP_DIR": "/tmp", "WANT": "file"}, True),
     (engine, {}, None),
+    (colocated, {}, False),
     (trainer, {**ON, "TMS_INIT_ENABLE_CPU_BACKUP": "1"}, True),
     (backend, {"TMS_INIT_CPU_BACKUP_BACKEND": "mmap"}, None),
     (refused, {"TMS_INIT_ENABLE": "maybe", "WANT": "neither"}, None),

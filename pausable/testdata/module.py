@@ -35,6 +35,7 @@ torch.cuda = types.SimpleNamespace(
     get_allocator_backend=lambda: settings.get("backend", "native"),
     MemPool=Pool,
     use_mem_pool=use_mem_pool,
+    OutOfMemoryError=type("OutOfMemoryError", (RuntimeError,), {}),
     memory=types.SimpleNamespace(CUDAPluggableAllocator=lambda *a: types.SimpleNamespace(allocator=lambda: None)),
 )
 sys.modules["torch"] = torch
@@ -168,6 +169,20 @@ def same():
         assert name == "none" or ctypes.string_at(at, SIZE) == text, name
 
 
+# PyTorch says of any allocation that failed that there is not enough memory.
+def lacking(device, says="CUDA out of memory. 80 GiB is free", kind=torch.cuda.OutOfMemoryError):
+    with tms.region("none"):
+        assert not lib.pausable_malloc(SIZE if device else 2 * MEMORY, device, None)
+        raise kind(says)
+
+
+assert type(fails(lambda: lacking(99), Failure, "there is no device 99").__cause__) is torch.cuda.OutOfMemoryError
+fails(lambda: lacking(99, "CUDA error: invalid argument", RuntimeError), Failure, "there is no device 99")
+for says, kind in (("of the program", RuntimeError), ("CUDA error", ValueError)):
+    assert type(fails(lambda: lacking(99, says, kind), kind, says)) is kind
+notes = getattr(fails(lambda: lacking(0), torch.cuda.OutOfMemoryError, "80 GiB is free"), "__notes__", None)
+assert notes is None and sys.version_info < (3, 11) or "cuMemCreate on device 0" in notes[0], notes
+
 device = tms.status()["devices"][0]
 assert device["total_bytes"] == MEMORY and device["free_bytes"] < MEMORY
 
@@ -247,7 +262,22 @@ tms.set(retain=False, margin=5)
 assert instead.retain_cpu_backup is False and instead.memory_margin_bytes == 5
 tms.set(margin=0)
 
+# A program can turn expandable segments on later: what is pausable stays so, but no pool is made.
+tms._mode = "preload"
+settings["expandable_segments"] = True
+tms.pause()
+tms.resume()
+same()
+with tms.region("none"):
+    pass
+fails(tms.region("new").__enter__, Failure, "expandable_segments")
+tms._mode = "torch"
+settings.clear()
+
 for at, _ in want.values():
     lib.pausable_free(at, SIZE, 0, None)
 assert not tms.status()["tags"] and tms.status()["devices"][0]["free_bytes"] == MEMORY
+tms._mode, settings["expandable_segments"] = "preload", True
+fails(tms.pause, Failure, "expandable_segments")
+tms._mode = "torch"
 print("ok")

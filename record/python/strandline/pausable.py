@@ -159,7 +159,7 @@ class MemorySaver:
         name = _name(tag)
         pool = self._pool(torch, tag, kind)
         everywhere = threads or not hasattr(torch._C, "_cuda_beginAllocateCurrentThreadToPool")
-        with self._as_region(name, kind, everywhere), self._only(_Use(torch, pool, everywhere)):
+        with self._explained(torch), self._as_region(name, kind, everywhere), self._only(_Use(torch, pool, everywhere)):
             yield
         self._check_taken(torch)
 
@@ -184,7 +184,7 @@ class MemorySaver:
             raise Failure("a graph takes its memory by cudaMalloc, so that it is pausable only in hook mode 'preload'")
         self._ready(torch)
         capture = torch.cuda.graph(cuda_graph, pool=pool, stream=stream, capture_error_mode=capture_error_mode)
-        with self._only(None), capture, self._as_region(name, kind, True):
+        with self._explained(torch), self._only(None), capture, self._as_region(name, kind, True):
             yield
         self._check_taken(torch)
 
@@ -196,7 +196,7 @@ class MemorySaver:
         preload = self.hook_mode == "preload"
         if not getattr(self._local, "regions", None) and not (preload and _truth("TMS_INIT_ENABLE")):
             raise Failure("there is no region that could be disabled")
-        self._ready(torch)
+        self._begun(torch)
         pool = torch.cuda.MemPool()
         try:
             with self._as_region(b"", 0, True) if preload else nullcontext(), self._only(_Use(torch, pool, True)):
@@ -205,6 +205,23 @@ class MemorySaver:
             with self._lock:  # PyTorch empties a pool that is dropped, which it cannot within a region
                 self._dropped.append(pool)
             self._drop()
+
+    @contextmanager
+    def _explained(self, torch: Any) -> Iterator[None]:
+        """Has an allocation that failed raise the library's reason: PyTorch takes any failure for a lack of memory."""
+        f = self._lib.pausable_failure().contents
+        f.kind = 0
+        try:
+            yield
+        except RuntimeError as e:
+            text = f.text.decode(errors="replace")
+            if not f.kind or not (isinstance(e, torch.cuda.OutOfMemoryError) or "CUDA error" in str(e)):
+                raise
+            if f.kind != _DEVICE_MEMORY:
+                raise Failure(text) from e
+            if hasattr(e, "add_note"):
+                e.add_note(text)
+            raise
 
     @contextmanager
     def _as_region(self, name: bytes, kind: int, everywhere: bool) -> Iterator[None]:
@@ -285,6 +302,11 @@ class MemorySaver:
         """Loads the library, and raises where PyTorch would take memory past it."""
         torch.cuda.init()
         _refuse_settings(torch)
+        self._begun(torch)
+
+    def _begun(self, torch: Any) -> None:
+        """Is the same where settings do not matter, which a program can change while it runs."""
+        torch.cuda.init()
         self._loaded()
         self._check_taken(torch)
 
@@ -329,7 +351,9 @@ class MemorySaver:
 
     def _operate(self, name: str, tag: Optional[str]) -> None:
         if self.hook_mode == "preload":  # there may have been a region from the start
-            self._ready(_torch())
+            self._begun(_torch())
+            if not self.status()["tags"]:
+                _refuse_settings(_torch())
         kind = 0
         if self._lib is not None:
             self._note()
