@@ -47,7 +47,7 @@ func TestExamples(t *testing.T) {
 }
 
 // prompt is a line of the documentation that a person would type.
-var prompt = regexp.MustCompile("(?m)^ *\\$ (.*)$")
+var prompt = regexp.MustCompile(`(?m)^ *\$ (.*)$`)
 
 // notSessions are the beginnings of such lines that TestSessions does not run, and why.
 var notSessions = map[string]string{
