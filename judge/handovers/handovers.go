@@ -234,6 +234,15 @@ func (c *Check) tags(p *rl.Phases, log *history.Log, names map[string]string) er
 			return fmt.Errorf("the log has no tag %s", name)
 		}
 	}
+	var unknown []string
+	for _, t := range c.Tags {
+		if len(t.Components) == 0 {
+			unknown = append(unknown, t.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		c.Notes = append(c.Notes, "no component of the plan is known for "+strings.Join(unknown, ", ")+": --tag TAG=COMPONENT states one")
+	}
 	return nil
 }
 
@@ -377,15 +386,18 @@ func (c *Check) beside(o *rl.Outcome, measured []Measured) (phases []Phase, seen
 	return phases, seen, rest
 }
 
-// same reports whether these are the tags that are active, of those that are planned.
+// same reports whether these are the tags that are active, of those that are planned. If
+// none is, no phase can be told from another.
 func (c *Check) same(planned map[string]plan.Range, active []string) bool {
+	known := false
 	for _, t := range c.Tags {
 		_, on := planned[t.Name]
 		if len(t.Components) > 0 && on != slices.Contains(active, t.Name) {
 			return false
 		}
+		known = known || len(t.Components) > 0
 	}
-	return true
+	return known
 }
 
 // handOvers groups the steps by what they did.

@@ -10,6 +10,7 @@ import (
 
 	"strandline/finding"
 	"strandline/pausable/history"
+	"strandline/pausable/state"
 	"strandline/plan/rl"
 )
 
@@ -132,5 +133,30 @@ func TestNames(t *testing.T) {
 	}
 	if _, err := New(p, &history.Log{PID: 1}, 0, nil, nil); err == nil {
 		t.Error("a log without steps is laid beside a plan")
+	}
+}
+
+// TestUnknownTags does not take a time in which everything is paused for each phase where no
+// tag is known.
+func TestUnknownTags(t *testing.T) {
+	log := read(t, "testdata/tidy.pausable")
+	for i := range log.Steps {
+		for _, s := range []*state.Status{log.Steps[i].Before, log.Steps[i].After} {
+			for k := range s.Tags {
+				s.Tags[k].Name = strings.NewReplacer("weights", "x", "kv_cache", "y", "trainer", "z").Replace(s.Tags[k].Name)
+			}
+		}
+	}
+	c, err := New(phases(t), log, 0, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := slices.ContainsFunc(c.Phases, func(p Phase) bool { return p.Measured != nil })
+	noted := slices.ContainsFunc(c.Notes, func(n string) bool { return strings.HasPrefix(n, "no component of the plan is known for ") && strings.Contains(n, "y") })
+	if seen || !noted || len(c.Unplanned) < 3 || c.Failed(true) {
+		t.Errorf("%+v, %q, %+v", c.Phases, c.Notes, c.Unplanned)
+	}
+	if c, err = New(phases(t), log, 0, map[string]string{"z": "optimizer"}, nil); err != nil || c.Phases[0].Measured == nil && c.Phases[1].Measured == nil {
+		t.Errorf("%v, %+v", err, c)
 	}
 }
