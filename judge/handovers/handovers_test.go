@@ -152,7 +152,9 @@ func TestUnknownTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := slices.ContainsFunc(c.Phases, func(p Phase) bool { return p.Measured != nil })
-	noted := slices.ContainsFunc(c.Notes, func(n string) bool { return strings.HasPrefix(n, "no component of the plan is known for ") && strings.Contains(n, "y") })
+	noted := slices.ContainsFunc(c.Notes, func(n string) bool {
+		return strings.HasPrefix(n, "no component of the plan is known for ") && strings.Contains(n, "y")
+	})
 	if seen || !noted || len(c.Unplanned) < 3 || c.Failed(true) {
 		t.Errorf("%+v, %q, %+v", c.Phases, c.Notes, c.Unplanned)
 	}
