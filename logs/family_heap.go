@@ -17,7 +17,7 @@ var familyHeap = &family{
 	source: SourceProcess,
 	host:   true,
 	keys: []string{
-		"java.lang.outofmemoryerror", "heapoutofmemory", "runtime:outofmemory", "memorybudget", "forexceedingmemorylimits", "beyondphysicalmemorylimits", "beyondvirtualmemorylimits", "'physical'memorylimit", "'virtual'memorylimit",
+		"java.lang.outofmemoryerror", "heapoutofmemory", "fatalprocessoutofmemory(", "runtime:outofmemory", "memorybudget", "forexceedingmemorylimits", "beyondphysicalmemorylimits", "beyondvirtualmemorylimits", "'physical'memorylimit", "'virtual'memorylimit",
 		"sendingsigtermtoprocess", "sendingsigkilltoprocess", "puoutofmemory:", "fork:", "goneovermemorylimit",
 		"jvmheapspaceisexhausted", "resource_type_memory", "considerincreasingthememorylimit", "(memoryquota", "memory_limit_exceeded", "killedduetomemoryusage", "maxmemory'",
 	},
@@ -26,6 +26,7 @@ var familyHeap = &family{
 	wordings: []wording{
 		{kind: HeapLimit, line: `java\.lang\.OutOfMemoryError`},
 		{kind: HeapLimit, text: "JavaScript heap out of memory"},
+		{kind: HeapLimit, text: "v8::internal::V8::FatalProcessOutOfMemory("},
 		{kind: HostRequest, text: "runtime: out of memory: cannot allocate {request_bytes:int}-byte block ({held:int} in use)"}, // Go's
 		{kind: HostUnknown, line: `\bfatal error: runtime: out of memory`},
 		{kind: HeapLimit, text: "JVM heap space is exhausted"},                                                                                               // Gradle's

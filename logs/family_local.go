@@ -59,6 +59,9 @@ var familyLlama = &family{
 		if strings.Contains(f.Quote, "ErrorOutOfDeviceMemory") && !ggmlWord.Match(e.raw) {
 			f.Kind, f.Source = DriverVulkan, SourceDriver
 		}
+		if f.Kind == LlamaCompute && strings.HasPrefix(f.Words["buffer"], "CPU") {
+			f.Kind, f.Host = LlamaHost, true
+		}
 		buffer := f.Words["buffer"] // "requested" in ONNX Runtime's words, "a" in others'
 		return !strings.Contains(buffer, "requested") && buffer != "a"
 	},

@@ -198,6 +198,8 @@ func TestFamilies(t *testing.T) {
 		{"Jan  2 03:04:05 gpu-01 train[42]: step 5\nJan  2 03:04:05 gpu-01 train[42]: Killed", "killed"},
 		{"(raylet) memory_monitor.cc:7: Node memory usage above threshold, used: 9437184, total: 10485760, usage fraction: 0.9, threshold: 0.85", "ray capacity=10 fraction=0.85"},
 		{"mkl_malloc: failed to allocate memory", "unknown"},
+		{"ggml_gallocr_reserve_n: failed to allocate CPU buffer of size 10485760\ngraph_reserve: failed to allocate compute buffers", "llama.cpp-host request=10"},
+		{" 4: 0x7f v8::internal::V8::FatalProcessOutOfMemory(v8::internal::Isolate*, char const*, bool) [/lib/libnode.so.64]", "heap-limit"},
 		{"ERROR: Out of GPU memory trying to allocate 2.000 MiB\nEffective GPU memory usage: 99.00% (7.000 MiB/8.000 MiB)\nMemory pool usage: 5.000 MiB (6.000 MiB reserved)", "driver request=2 capacity=8 reserved=6 active=5"},
 		{"pycuda._driver.MemoryError: cuMemAlloc failed: out of memory", "driver|driver"},
 		{"syncedmem.cpp:7] Check failed: error == cudaSuccess (2 vs. 0)  out of memory", "driver"},
@@ -271,6 +273,7 @@ func TestNoFailure(t *testing.T) {
 		"ggml_cuda_host_malloc: warning: failed to allocate 12.00 MiB of pinned memory: out of memory",
 		"ggml_cuda_host_malloc: failed to allocate 12.00 MiB of pinned memory: out of memory\nmain: server is listening on http://127.0.0.1:8080",
 		"ggml_cuda_host_malloc: failed to allocate 12.00 MiB of pinned memory: invalid argument", // it goes on with other memory
+		"E0812 05:45:01.3 1 memory_manager.cc:1] failed to allocate pinned system memory: CUDA driver version is insufficient for CUDA runtime version",
 		"OOMKilled (exit code 137) means that a container exceeded its limit, recorded as Reason: OOMKilled.",
 		"CUDA_ERROR_OUT_OF_MEMORY means the runtime could not allocate GPU memory.\nWhy it happens\nThe dreaded CUDA out of memory error",
 		"ggml_vulkan: Failed to allocate pinned memory.\nmain: server is listening on http://127.0.0.1:8080",

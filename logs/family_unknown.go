@@ -33,6 +33,9 @@ var familyUnknown = &family{
 	},
 	read: func(e *excerpt, f *Failure) bool {
 		f.interpret(e.stated, e.raw)
+		if otherReason.MatchString(f.Quote) {
+			return false
+		}
 		words := translated(f.Quote)
 		if loud.MatchString(words) && !advice(words) && !listed(f.Quote) && !exceptIn.MatchString(f.Quote) {
 			return true
@@ -41,6 +44,9 @@ var familyUnknown = &family{
 		return !advice(words)
 	},
 }
+
+// otherReason is why the driver gave no memory though there was enough.
+var otherReason = lazyregexp.New(`(?i)alloc\w*\b.{0,80}: (?:CUDA )?driver version is insufficient|alloc\w*\b.{0,80}: no CUDA-capable device|alloc\w*\b.{0,80}: (?:CUDA )?initialization error`)
 
 // loud is how an error differs from a remark.
 var loud = lazyregexp.New(`(?i)error|exceed|exception|fatal|failed|failure|abort|panic|critical|crash|\[E\]|^E\d{4} |\bin cu[A-Z]\w+\(|^System is out of`)
