@@ -103,13 +103,17 @@ func (b *builder) build(quantName string) {
 	if b.kind = t.text("model_type"); b.kind == "" {
 		b.kind = b.m.Type
 	}
+	w := b.wholeOf()
+	if w != nil && w.language != nil && (!t.has("model_type") || b.kind == b.m.Type) {
+		b.kind = w.language(b)
+	}
 	var known bool
 	if b.family, known = familyOf(b.kind); b.family.unsure != "" {
 		b.unsure(b.family.unsure)
 	} else if !known {
 		b.unsure(fmt.Sprintf("models of type %s are not known here; they are planned as a plain decoder, such as Llama", shown(b.kind)))
 	}
-	b.text = b.withDefaults(b.flat(t), b.family.defaults)
+	b.text = b.withDefaults(withoutLatent(b.flat(t)), b.family.defaults)
 	t = b.text
 	b.readFormat(quantName)
 	if b.m.Hidden = t.whole(0, 1, maxHidden, "hidden_size", "n_embd", "n_embed", "d_model"); b.m.Hidden == 0 {
@@ -301,7 +305,7 @@ func (b *builder) readAttention() {
 		b.missing(t, "num_attention_heads")
 		return
 	}
-	b.kv = t.whole(b.heads, 1, maxHeads, "num_key_value_heads", "num_kv_heads", "kv_n_heads", "num_attention_groups", "multi_query_group_num")
+	b.kv = t.whole(b.heads, 1, maxHeads, "num_key_value_heads", "num_kv_heads", "kv_n_heads", "num_attention_groups", "multi_query_group_num", "n_head_kv")
 	if t.flag(false, "multi_query") && !t.has("num_key_value_heads") && !t.has("num_kv_heads") {
 		b.kv = 1
 	}
@@ -321,7 +325,7 @@ func (b *builder) readAttention() {
 		b.ffn = b.family.ffnTimes * b.hidden
 	}
 	b.bias = t.flag(b.family.attentionBias, "attention_bias") || b.family.qkvBias ||
-		t.flag(false, "_qkv_bias") || t.flag(false, "add_qkv_bias") || t.flag(false, "use_bias") || t.flag(false, "use_qkv_bias")
+		t.flag(false, "_qkv_bias") || t.flag(false, "add_qkv_bias") || t.flag(false, "use_bias") || t.flag(false, "qkv_bias") || t.flag(false, "use_qkv_bias")
 	b.qkNorm = b.family.qkNorm || t.flag(false, "use_qk_norm") || t.flag(false, "qk_norm")
 	b.outGate = t.flag(b.family.outGate, "attn_output_gate")
 	b.matrices = 3

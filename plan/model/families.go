@@ -104,6 +104,7 @@ var families = []family{
 	{types: "gpt_bigcode", tied: true, ungated: true, ffnTimes: 4, normBias: true, mlpBias: true, qkvBias: true, outBias: true, noRotary: true, positions: learned(0)},
 
 	{types: "qwen!", windowOff: true, qkvBias: true, widths: halfWidth},
+	{types: "molmo!", qkFull: true, widths: halfWidth, ends: moreTokens},
 	{types: "qwen2 qwen2_5", windowOff: true, qkvBias: true, defaults: "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 num_attention_heads=32 num_key_value_heads=32 vocab_size=151936"},
 	{types: "qwen2_5_omni_talker", windowOff: true, qkvBias: true},
 	{types: "qwen3_omni_moe_talker", windowOff: true, qkNorm: true, sharedGate: true, ends: codePredictor},

@@ -397,7 +397,10 @@ func (l *layerBuilder) norms(k layerKind) {
 // ends adds the embedding, the last norm and lm_head.
 func (b *builder) ends() {
 	l := layerBuilder{builder: b, name: "model."}
-	width := b.text.whole(b.hidden, 1, maxHidden, "word_embed_proj_dim", "embedding_size") // of OPT-350m, and of Qwen's talker
+	width := b.hidden
+	if b.kind != "molmo" { // whose embedding_size is a number of tokens
+		width = b.text.whole(width, 1, maxHidden, "word_embed_proj_dim", "embedding_size") // of OPT-350m, and of Qwen's talker
+	}
 	l.add("embed_tokens", b.m.Vocab, width, ByVocab, Embedding)
 	if width != b.hidden {
 		l.add("project_in", b.hidden, width, Whole, MLP)
@@ -425,6 +428,8 @@ func (b *builder) ends() {
 	if !b.m.Tied {
 		l.name = ""
 		l.add("lm_head", b.m.Vocab, b.hidden, ByVocab, Head)
+	} else if w := b.wholeOf(); w != nil && w.head {
+		b.m.beside = append(b.m.beside, Tensor{Name: "lm_head", Count: 1, Out: b.m.Vocab, In: b.hidden, Role: Head, Format: b.full})
 	}
 	b.m.Last = l.layer.Tensors
 }
@@ -451,6 +456,9 @@ func (b *builder) predictorKind(layer int) layerKind {
 // predictors that the config still names: MLX's converter, and transformers where it
 // writes the language model of Qwen3.5 alone.
 func (b *builder) withoutPredictors() bool {
+	if b.f.object("mlx_lm_extra_tensors").has("mtp_file") {
+		return false
+	}
 	return b.q.mlx || mlxName(b.m.Name) || oneOf(b.m.Type, "qwen3_5_text", "qwen3_5_moe_text")
 }
 

@@ -18,6 +18,7 @@ type tower struct {
 	// grid are learned positions, one for each patch of the largest image and the
 	// class token, which has its own vector.
 	grid, class bool
+	still       bool // patches are of one image, whatever temporal_patch_size states
 	further     func(t *towerBuilder)
 	whole       int64 // parameters of a tower whose shape the config does not state
 }
@@ -32,11 +33,21 @@ var towers = []tower{
 	{types: "pixtral mistral3", defaults: "hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 patch_size=16", gated: true, bare: true, further: func(t *towerBuilder) { t.add("norm", 1, t.h, 1) }},
 	{types: "llama4", grid: true, class: true, further: func(t *towerBuilder) { t.add("norms", 1, 4*t.h, 1) }},
 	{types: "mllama", noBias: true, further: tiles},
-	{types: "intern_vit_6b internvl_vision internvl_chat internvl", grid: true, class: true, further: layerScales},
+	{types: "intern_vit_6b internvl_vision interns1_vision internvl_chat internvl", grid: true, class: true, further: layerScales},
 	{types: "gemma4", gated: true, bare: true, further: func(t *towerBuilder) {
 		t.add("norms.more", t.n, 2*t.h+2*t.v.whole(64, 1, maxHeadDim, "head_dim"), 1)
 		t.add("pos_embed", 2, t.v.whole(10240, 1, maxVocab, "position_embedding_size"), t.h)
 	}},
+	{types: "dots_ocr dots_vit", gated: true, bare: true, further: func(t *towerBuilder) {
+		qwenMerger(t)
+		t.add("patch_embed.vectors", 1, 3*t.h, 1)
+	}},
+	{types: "paddleocr_vl", grid: true, still: true, further: func(t *towerBuilder) {
+		pooled(t)
+		const packed = 1 << 15 // positions of images in a row
+		t.add("packing_pos_embed", 1, packed, t.h)
+	}},
+	{types: "ernie4_5_vl ernie4_5_moe_vl DFNRope_vision_transformer", further: func(t *towerBuilder) { t.add("norm", 1, 2*t.h, 1) }},
 	{types: "gemma3n", whole: 294126912}, // MobileNet-V5, 300M; timm's count
 	{types: "kimi kimi_vl kimi_k25 kimi_k3 moonvit", further: squareGrid},
 	{types: "glm4v glm4v_moe", gated: true, bare: true, grid: true, further: downsampled},
@@ -50,14 +61,35 @@ type bridge struct {
 }
 
 var bridges = []bridge{
-	{"qwen2 qwen2_vl qwen2_5_vl qwen2_5_omni qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen3_omni_moe glm4v glm4v_moe", func(*towerBuilder) {}},
-	{"llava llava_next llava_next_video llava_onevision vipllava", func(t *towerBuilder) { t.twoLayers(t.h, t.b.hidden, true) }},
+	{"qwen2 qwen2_vl qwen2_5_vl qwen2_5_omni qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen3_omni_moe glm4v glm4v_moe dots_ocr", func(*towerBuilder) {}},
+	{"llava llava_next llava_next_video llava_onevision vipllava minimax_vl_01", func(t *towerBuilder) { t.twoLayers(t.h, t.b.hidden, true) }},
 	{"aya_vision", func(t *towerBuilder) {
 		scale := t.b.f.whole(2, 1, 16, "downsample_factor")
 		wide, inner := t.h*scale*scale, t.b.f.whole(t.b.hidden, 1, maxFFN, "alignment_intermediate_size")
 		t.add("projector.norm", 1, 2*wide, 1)
 		t.add("projector.0", 1, inner, wide+1)
 		t.add("projector.1", 1, t.b.hidden, inner/2+1)
+	}},
+	{"cohere2_vision", func(t *towerBuilder) {
+		scale := t.b.f.whole(2, 1, 16, "downsample_factor")
+		inner := t.b.f.whole(36864, 1, maxFFN, "alignment_intermediate_size")
+		t.add("projector.0", 1, inner, t.h*scale*scale+1)
+		t.add("projector.1", 1, t.b.hidden, inner/2+1)
+	}},
+	{"paddleocr_vl", func(t *towerBuilder) {
+		wide := t.h * t.merged() * t.merged()
+		t.add("projector.norm", 1, 2*t.h, 1)
+		t.add("projector.0", 1, wide, wide+1)
+		t.add("projector.1", 1, t.b.hidden, wide+1)
+	}},
+	{"ernie4_5_vl ernie4_5_moe_vl", func(t *towerBuilder) { // over space, and over pairs of frames
+		wide := t.h * t.b.f.whole(2, 1, 16, "spatial_conv_size") * t.b.f.whole(2, 1, 16, "spatial_conv_size")
+		t.add("resampler.spatial", 2, wide, wide+1)
+		t.add("resampler.temporal.0", 1, wide, 2*wide+1)
+		t.add("resampler.temporal.1", 1, wide, wide+1)
+		t.add("resampler.norms", 4, wide, 1)
+		t.add("resampler.mlp", 1, t.b.hidden, wide+1)
+		t.add("resampler.after_norm", 1, t.b.hidden, 1)
 	}},
 	{"gemma3", func(t *towerBuilder) { t.add("projector", 1, t.b.hidden+1, t.h) }},
 	{"gemma4", func(t *towerBuilder) { t.add("projector", 1, t.b.hidden, t.h) }},
@@ -73,7 +105,7 @@ var bridges = []bridge{
 		t.twoLayers(t.h, t.b.hidden, false)
 	}},
 	{"pixtral", func(t *towerBuilder) { t.twoLayers(t.h, t.b.hidden, true) }},
-	{"internvl_chat internvl", func(t *towerBuilder) {
+	{"internvl_chat internvl interns1 h2ovl_chat skywork_chat locateanything", func(t *towerBuilder) {
 		t.add("projector.norm", 1, 8*t.h, 1)
 		t.twoLayers(4*t.h, t.b.hidden, true)
 	}},
@@ -104,13 +136,19 @@ var bridges = []bridge{
 // towers adds what turns images and sound into tokens. Engines keep a copy on
 // every rank unless configured otherwise.
 func (b *builder) towers() {
+	own := b.family.towers
+	if w := b.wholeOf(); w != nil && w.towers != nil {
+		own = w.towers
+	}
 	if b.f.has("vision_config") {
 		v := b.f.object("vision_config")
 		b.m.Vision = b.visionOf(v)
-		b.vision(v)
+		if own == nil {
+			b.vision(v)
+		}
 	}
-	if b.family.towers != nil {
-		b.family.towers(b)
+	if own != nil {
+		own(b)
 		return
 	}
 	switch audio := b.f.object("audio_config"); {
@@ -130,7 +168,7 @@ func (b *builder) towers() {
 	if b.f.has("vision_config") || b.f.has("audio_config") {
 		return
 	}
-	if arch := b.f.texts("architectures"); len(arch) > 0 && strings.Contains(arch[0], "ForConditionalGeneration") {
+	if arch := b.f.texts("architectures"); len(arch) > 0 && strings.Contains(arch[0], "ForConditionalGeneration") && matches("chatglm t5 umt5 mt5 bart mbart m2m_100 pegasus", b.m.Type) == 0 {
 		b.unsure("the config has no vision_config, so the vision tower is left out")
 	}
 }
@@ -234,7 +272,10 @@ func (t *towerBuilder) layers(w tower) {
 	}
 	t.add("mlp.up", n, ffn, h)
 	t.add("mlp.down", n, h, ffn)
-	patch := t.v.whole(3, 1, 64, "in_channels", "in_chans", "num_channels") * t.v.whole(1, 1, 64, "temporal_patch_size") * t.patch * t.patch
+	patch := t.v.whole(3, 1, 64, "in_channels", "in_chans", "num_channels") * t.patch * t.patch
+	if !w.still {
+		patch *= t.v.whole(1, 1, 64, "temporal_patch_size")
+	}
 	switch {
 	case w.bare:
 		t.add("norms", n, 2*h, 1)
