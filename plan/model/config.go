@@ -204,6 +204,9 @@ func (b *builder) readFormat(quantName string) {
 			}
 		}
 	}
+	if b.q.unsure != "" {
+		b.unsure(b.q.unsure)
+	}
 	if b.q.assumed != "" {
 		b.note("%s", b.q.assumed)
 	}
@@ -329,7 +332,7 @@ func (b *builder) readAttention() {
 	b.qkNorm = b.family.qkNorm || t.flag(false, "use_qk_norm") || t.flag(false, "qk_norm")
 	b.outGate = t.flag(b.family.outGate, "attn_output_gate")
 	b.matrices = 3
-	if act := t.text("hidden_act") + t.text("mlp_hidden_act"); b.family.ungated || oneOf(act, "relu2", "gelu_new", "relu") {
+	if act := t.text("hidden_act") + t.text("mlp_hidden_act"); b.family.ungated || !b.family.gated && oneOf(act, "relu2", "gelu_new", "relu") {
 		b.matrices = 2
 	}
 }

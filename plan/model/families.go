@@ -50,6 +50,7 @@ type family struct {
 
 	// Feed-forward part.
 	ungated     bool // two matrices instead of three
+	gated       bool // three, whatever hidden_act is
 	mlpBias     bool
 	widths      func(b *builder, i int, width int64) int64 // of a dense part
 	routerBias  bool                                       // a bias for each expert, in fp32
@@ -150,6 +151,7 @@ var families = []family{
 	{types: "exaone4", qkNorm: true},
 	{types: "exaone_moe", qkNorm: true, routerBias: true, unsure: "models of type exaone_moe are counted from their config alone; no published files were compared"},
 	{types: "apertus arcee", ungated: true},
+	{types: "bitnet", tied: true, gated: true, extra: subNorms},
 	{types: "cohere cohere2", tied: true, norms: 1, qkFull: true},
 	{types: "starcoder2", tied: true, ungated: true, normBias: true, mlpBias: true, outBias: true},
 

@@ -427,3 +427,9 @@ func recurrence(l *layerBuilder) {
 	l.add("temporal_block.linear_out", h, w+1, ByIn, Attention)
 	l.layer.Cache = Cache{Kind: State, Conv: w * (kernel - 1), SSM: w, SSMBytes: 4, QueryHeads: l.heads, LinearWidths: 2 * w, OutputWidth: w}
 }
+
+// subNorms are BitNet's, before the last matrix of attention and of the feed-forward part.
+func subNorms(l *layerBuilder, _ layerKind) {
+	l.vector("self_attn.attn_sub_norm", l.hidden)
+	l.vector("mlp.ffn_sub_norm", l.ffn)
+}

@@ -19,6 +19,7 @@ type quant struct {
 	experts    *Format           // of the experts alone
 	only       []Role            // where not empty, the roles that are quantized
 	assumed    string            // what the config does not state
+	unsure     string            // that the method is not known
 	ignoreEnds bool              // the first and the last layer are left as they are
 	head       bool              // lm_head is quantized, too
 	embedding  bool              // and so is the embedding

@@ -119,3 +119,43 @@ func TestQuantBeside(t *testing.T) {
 		t.Errorf("a broken file beside the config: %v", err)
 	}
 }
+
+// TestOtherMethods plans methods that few models have, and says so of one that is not
+// known.
+func TestOtherMethods(t *testing.T) {
+	const config = `{"model_type":"llama","hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,"num_key_value_heads":4,"intermediate_size":128,"vocab_size":1000,"dtype":"bfloat16","quantization_config":%s}`
+	const matrices, rows, vectors = 4*64*64 + 3*64*128, 5*64 + 2*128, (2*1000*64 + 3*64) * 2
+	for quant, want := range map[string]struct {
+		bytes  float64
+		unsure string
+	}{
+		`{"quant_method":"bitnet"}`: {matrices/4 + 7*2, ""},
+		`{"quant_method":"eetq"}`:   {matrices + 2*rows, ""},
+		`{"quant_method":"aqlm","in_group_size":8,"out_group_size":1,"num_codebooks":1,"nbits_per_codebook":8}`: {matrices/8 + 2*rows + 7*2*256*8, ""},
+		`{"quant_method":"exl9","bits":4.5,"group_size":64}`:                                                   {matrices*4.5/8 + matrices/64*4, `"exl9" is not known`},
+	} {
+		m, err := Parse("a/B", []byte(strings.Replace(config, "%s", quant, 1)), "")
+		if err != nil {
+			t.Errorf("%s: %v", quant, err)
+			continue
+		}
+		if got := m.Bytes(); got != int64(want.bytes)+vectors {
+			t.Errorf("%s: %d bytes, want %d", quant, got, int64(want.bytes)+vectors)
+		}
+		if (m.Unsure == "") != (want.unsure == "") || !strings.Contains(m.Unsure, want.unsure) {
+			t.Errorf("%s: unsure %q", quant, m.Unsure)
+		}
+	}
+	if _, err := Parse("a/B", []byte(strings.Replace(config, "%s", `{"quant_method":"exl9"}`, 1)), ""); err == nil || !strings.Contains(err.Error(), "is not known") {
+		t.Errorf("a method that is not known: %v", err)
+	}
+}
+
+// TestOtherParts says of a part with layers, which no tower is made of, that it is not
+// counted.
+func TestOtherParts(t *testing.T) {
+	m, err := Parse("a/B", []byte(strings.Replace(llama, "{", `{"gene_config":{"nlayers":12,"dim_model":512},"slice_config":{"patch_size":14},`, 1)), "")
+	if err != nil || !strings.Contains(m.Unsure, "gene_config") {
+		t.Errorf("%v, %v", m, err)
+	}
+}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,9 @@ var quantMethods = map[string]func(q *quant, f fields){
 	"hqq":     (*quant).readHQQ,
 	"torchao": (*quant).readTorchAO,
 	"mlx":     (*quant).readMLX,
+	"bitnet":  func(q *quant, _ fields) { q.base = Format{Name: "bitnet", Bits: 2, perTensor: 2, parts: 2} },
+	"eetq":    func(q *quant, _ fields) { q.base = Format{Name: "int8", Bits: 8, groupOut: 1, scaleBytes: 2, parts: 2} },
+	"aqlm":    (*quant).readAQLM,
 }
 
 // readQuant reads a quantization_config.
@@ -55,7 +59,7 @@ func readQuant(f fields) (q quant) {
 	}
 	if read := quantMethods[method]; read != nil {
 		read(&q, f)
-	} else {
+	} else if !q.readUnknown(f, method) {
 		f.fail("quant_method", "%s is not known; these are: %s", shown(method), strings.Join(slices.Sorted(maps.Keys(quantMethods)), ", "))
 	}
 	if sparse := f.object("sparsity_config").text("format"); sparse != "" && sparse != "dense" {
@@ -116,6 +120,37 @@ func (q *quant) readGPTQ(f fields) {
 			form = gptq(b, g, true)
 		}
 		q.override(f, "dynamic", form, "re:"+strings.TrimPrefix(strings.TrimPrefix(name, "-:"), "+:"))
+	}
+}
+
+// readUnknown takes of a method that is not known the bits of a weight, and reports
+// whether they are stated.
+func (q *quant) readUnknown(f fields, method string) bool {
+	for _, name := range []string{"bits", "num_bits", "w_bit", "nbits", "weight_bits"} {
+		bits := 0.0
+		if n, ok := f.of[name].(json.Number); ok {
+			bits, _ = n.Float64()
+		}
+		if bits < 1 || bits > 8 {
+			continue
+		}
+		q.base = affine(method, bits, max(f.whole(64, -1, 1<<20, "group_size"), 0))
+		q.head, q.embedding = f.has("head_bits"), f.flag(false, "quantize_embeddings")
+		q.unsure = fmt.Sprintf("quant_method %s is not known here; its weights are counted as %g bits each, with a scale for each group", shown(method), bits)
+		return true
+	}
+	return false
+}
+
+// readAQLM reads additive quantization: codes of so many bits for a group of weights, a
+// scale for each row, and the codebooks of each matrix.
+func (q *quant) readAQLM(f fields) {
+	in, out := f.whole(8, 1, 1<<10, "in_group_size"), f.whole(1, 1, 1<<10, "out_group_size")
+	books, bits := f.whole(1, 1, 64, "num_codebooks"), f.whole(16, 1, 16, "nbits_per_codebook")
+	const half = 2
+	q.base = Format{Name: "aqlm", Bits: float64(books*bits) / float64(in*out), groupOut: 1, scaleBytes: half, perTensor: half * books << bits * in * out, parts: 3}
+	if f.has("linear_weights_not_to_quantize") {
+		q.ignored.add(f, "linear_weights_not_to_quantize", f.texts("linear_weights_not_to_quantize"))
 	}
 }
 

@@ -2,6 +2,8 @@ package model
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -136,6 +138,7 @@ var bridges = []bridge{
 // towers adds what turns images and sound into tokens. Engines keep a copy on
 // every rank unless configured otherwise.
 func (b *builder) towers() {
+	b.others()
 	own := b.family.towers
 	if w := b.wholeOf(); w != nil && w.towers != nil {
 		own = w.towers
@@ -170,6 +173,26 @@ func (b *builder) towers() {
 	}
 	if arch := b.f.texts("architectures"); len(arch) > 0 && strings.Contains(arch[0], "ForConditionalGeneration") && matches("chatglm t5 umt5 mt5 bart mbart m2m_100 pegasus", b.m.Type) == 0 {
 		b.unsure("the config has no vision_config, so the vision tower is left out")
+	}
+}
+
+// partsKnown are the objects of a config that are read elsewhere, or describe no weights of
+// the files.
+var partsKnown = []string{"text_config", "llm_config", "language_config", "vision_config", "audio_config", "visual", "vision_encoder_config", "talker_config",
+	"token2wav_config", "code2wav_config", "speculative_config", "attn_config", "ffn_config"}
+
+// others states what of the config describes a part with layers that is not counted.
+func (b *builder) others() {
+	for _, name := range slices.Sorted(maps.Keys(b.f.of)) {
+		part, ok := b.f.of[name].(map[string]any)
+		if !ok || slices.Contains(partsKnown, name) {
+			continue
+		}
+		for _, layers := range []string{"num_hidden_layers", "num_layers", "nlayers", "n_layers", "n_layer", "encoder_layers", "depth"} {
+			if part[layers] != nil {
+				b.unsure("what " + name + " describes is not counted")
+			}
+		}
 	}
 }
 
