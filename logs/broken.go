@@ -47,7 +47,10 @@ type joiner struct {
 func (j *joiner) line(text []byte, hits []hit, v *vocabulary, number int64) {
 	width := utf8.RuneCount(text)
 	if len(j.text) == 0 {
-		j.e.number = number
+		if j.e.number = number; width != j.width { // it is whole
+			j.e.line(text, hits, v)
+			return
+		}
 	} else if n := len(j.prefix); n > 0 && commonPrefix(text, j.prefix) == n {
 		text = text[n:]
 	}

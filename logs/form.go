@@ -15,10 +15,11 @@ type form struct {
 	steps []step
 }
 
-// A step is words, or a place of some kind.
+// A step is words, a gap, or a place, of which the length is known.
 type step struct {
-	words string
-	place string
+	words  string
+	length func(text []byte) int
+	unread bool // it may be empty, and is not a figure
 }
 
 // mostGap is how many bytes a gap "{…}" takes at most.
@@ -38,7 +39,7 @@ func newForm(wording string) form {
 		if lengths[place] == nil && place != "…" {
 			panic("unknown place in a form: " + place)
 		}
-		f.steps = append(f.steps, step{place: place})
+		f.steps = append(f.steps, step{length: lengths[place], unread: place == "tail" || place == "signs"})
 		if words != "" {
 			f.steps = append(f.steps, step{words: words})
 		}
@@ -134,11 +135,10 @@ func (m *match) match(text []byte, steps []step) bool {
 			if n = wordsLength(text, s.words); n < 0 {
 				return false
 			}
-		case s.place == "…":
+		case s.length == nil: // a gap
 			return m.across(text, steps[i+1:])
 		default:
-			n = lengths[s.place](text)
-			if s.place == "tail" || s.place == "signs" {
+			if n = s.length(text); s.unread {
 				break
 			}
 			if n == 0 || m.count == mostFigures {

@@ -52,8 +52,24 @@ func (j *pretty) Read(p []byte) (int, error) {
 // clean cleans text in its place and returns how much is left of it.
 func (j *pretty) clean(p []byte) (kept int) {
 	for i := 0; i < len(p); i++ {
+		from, of := i, outsideStrings
+		if j.inString {
+			of = insideStrings
+		}
+		for i < len(p) && decides[p[i]]&of == 0 {
+			i++
+		}
+		if i > from {
+			j.comma = false
+			if kept != from {
+				copy(p[kept:], p[from:i])
+			}
+			if kept += i - from; i == len(p) {
+				break
+			}
+		}
 		c := p[i]
-		if c == '\\' && j.inString {
+		if c == '\\' {
 			if j.err == nil && len(p)-i < longestEnd {
 				j.held = append(j.held, p[i:]...)
 				break
@@ -74,7 +90,18 @@ func (j *pretty) clean(p []byte) (kept int) {
 	return kept
 }
 
-// keeps takes a byte that is no escape, and reports whether it is part of the lines.
+const (
+	outsideStrings uint8 = 1 << iota
+	insideStrings
+)
+
+// decides states of each byte where it is more than a part of the lines.
+var decides = [256]uint8{
+	'"': outsideStrings | insideStrings, '\\': insideStrings, '\n': insideStrings,
+	',': outsideStrings, '[': outsideStrings, ']': outsideStrings, '{': outsideStrings, '}': outsideStrings,
+}
+
+// keeps takes a byte that decides and is no escape, and reports whether it is part of the lines.
 func (j *pretty) keeps(c byte) bool {
 	comma := j.comma
 	j.comma = false

@@ -117,15 +117,30 @@ func (j *records) clean(p []byte) (kept int) {
 // noMessage reports whether a line of a record has no message: it is of braces, a number, or
 // a key with a number or one word.
 func noMessage(line []byte) bool {
-	const structure = "{}[], \t\r\n"
-	text := bytes.Trim(line, structure)
-	if key, value, ok := keyed(text); ok {
-		if isMessage(key, value) {
-			return false
+	text := withoutStructure(line)
+	if len(text) > 0 && text[0] == '"' {
+		if key, value, ok := keyed(text); ok {
+			if isMessage(key, value) {
+				return false
+			}
+			text = withoutStructure(value)
+			word := bytes.Trim(text, `"`)
+			return bytes.IndexByte(word, ' ') < 0 && len(text)-len(word) != 1
 		}
-		text = bytes.Trim(value, structure)
-		word := bytes.Trim(text, `"`)
-		return bytes.IndexByte(word, ' ') < 0 && len(text)-len(word) != 1
 	}
 	return len(text) == 0 && len(bytes.TrimSpace(line)) > 0 || len(text) > 0 && len(digitsOf(text)) == len(text)
+}
+
+// structural is what is around the keys and values of a record.
+var structural = [256]bool{'{': true, '}': true, '[': true, ']': true, ',': true, ' ': true, '\t': true, '\r': true, '\n': true}
+
+// withoutStructure is a text without such bytes at its ends.
+func withoutStructure(text []byte) []byte {
+	for len(text) > 0 && structural[text[0]] {
+		text = text[1:]
+	}
+	for len(text) > 0 && structural[text[len(text)-1]] {
+		text = text[:len(text)-1]
+	}
+	return text
 }

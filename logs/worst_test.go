@@ -57,6 +57,13 @@ var worst = []struct {
 	{"objects", func(n int) string {
 		return fmt.Sprintf(`{"log":"[rank%d]: loss 1.25 memory 20 GiB\n","stream":"stderr","time":"2026-01-02T03:04:05.%09dZ"}`+"\n", n%8, n)
 	}},
+	{"records", func(n int) string {
+		opening := ","
+		if n == 0 {
+			opening = "["
+		}
+		return fmt.Sprintf("%s\n  {\n    \"time\": \"2026-01-02T03:04:05.%09dZ\",\n    \"level\": \"INFO\",\n    \"message\": \"step %d\"\n  }", opening, n, n)
+	}},
 	{"quoted", func(int) string { return `\n\n\n\n allocate: 1 \n` }},
 	{"brackets", func(int) string { return "[[[[[(((((" }},
 	{"starts", func(n int) string {
