@@ -227,7 +227,8 @@ def expandable_later():
     tms.pause()
     torch.cuda.memory._set_allocator_settings("expandable_segments:True")
     y = torch.empty(64 * MB, dtype=torch.uint8, device="cuda")
-    fails(lambda: tms.region("v").__enter__(), "expandable_segments")
+    for tag in "vw":  # or what is allocated in it would not be pausable, without a word
+        fails(lambda: tms.region(tag).__enter__(), "the program set it")
     tms.resume()
     tms.pause()
     torch.cuda.memory._set_allocator_settings("expandable_segments:False")
@@ -246,6 +247,19 @@ def expandable_from_start():
     torch, tms = setup()
     make(torch, 8, 1)
     fails(tms.pause, "expandable_segments")
+
+
+def expandable_in_region_from_start():
+    torch, tms = setup()
+    host, x = make(torch, 8, 1)
+    tms.pause()
+    torch.cuda.memory._set_allocator_settings("expandable_segments:True")
+    tms.resume()
+    fails(tms.pause, "the program set it")  # what it takes now would stay
+    torch.cuda.memory._set_allocator_settings("expandable_segments:False")
+    tms.pause()
+    tms.resume()
+    assert torch.equal(x.cpu(), host)
 
 
 def not_preloaded():
@@ -292,6 +306,7 @@ CASES = [  # with the environment, and whether the library is preloaded: None fo
     (leaving, {}, None), (folders, {}, None), (unpinned, {"FAKE_PINNED": "0"}, None), (expandable_later, {}, None),
     (peers, {"STRANDLINE_MEM_PEERS": "4", "FAKE_CUDA_DEVICES": "2", "WANT": "on device 2"}, None),
     (expandable_from_start, {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", "TMS_INIT_ENABLE": "1"}, True),
+    (expandable_in_region_from_start, {"TMS_INIT_ENABLE": "1", "TMS_INIT_ENABLE_CPU_BACKUP": "1"}, True),
     (not_preloaded, {}, False), (not_preloaded, {"LD_PRELOAD": "/rig/out/none.so"}, False), (many, {}, None),
 ]
 

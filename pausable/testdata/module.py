@@ -268,9 +268,11 @@ settings["expandable_segments"] = True
 tms.pause()
 tms.resume()
 same()
-with tms.region("none"):
-    pass
-fails(tms.region("new").__enter__, Failure, "expandable_segments")
+for name in ("none", "new"):
+    fails(tms.region(name).__enter__, Failure, "expandable_segments:True PyTorch takes memory in another way: the program set it")
+os.environ.update(TMS_INIT_ENABLE="1", PYTORCH_ALLOC_CONF="expandable_segments:True")
+fails(tms.pause, Failure, "take it out of PYTORCH_ALLOC_CONF")
+del os.environ["TMS_INIT_ENABLE"], os.environ["PYTORCH_ALLOC_CONF"]
 tms._mode = "torch"
 settings.clear()
 

@@ -286,9 +286,9 @@ class MemorySaver:
         """The pool of a tag. Without its own, a region would get memory that PyTorch took before it."""
         key = (tag, kind, torch.cuda.current_device())
         with self._lock:
+            self._ready(torch)  # settings may have changed
             if key in self._pools:
                 return self._pools[key]
-            self._ready(torch)
             if self.hook_mode == "preload":
                 pool = torch.cuda.MemPool()
             else:
@@ -352,7 +352,8 @@ class MemorySaver:
     def _operate(self, name: str, tag: Optional[str]) -> None:
         if self.hook_mode == "preload":  # there may have been a region from the start
             self._begun(_torch())
-            if not self.status()["tags"]:
+            # What was taken since settings changed is not pausable; what is comes back whatever they are.
+            if not self.status()["tags"] or name == "pausable_pause" and _truth("TMS_INIT_ENABLE"):
                 _refuse_settings(_torch())
         kind = 0
         if self._lib is not None:
@@ -528,7 +529,9 @@ def _refuse_settings(torch: Any) -> None:
         raise Failure(f"PyTorch's allocator is {backend}, which takes memory in another way: take backend out of PYTORCH_CUDA_ALLOC_CONF")
     settings = torch._C._cuda_memorySnapshot().get("allocator_settings", {})
     if settings.get("expandable_segments"):
-        raise Failure("with expandable_segments:True PyTorch takes memory in another way: take it out of PYTORCH_CUDA_ALLOC_CONF")
+        named = [v for v in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF") if "expandable_segments" in os.environ.get(v, "")]
+        change = f"take it out of {named[0]}" if named else "the program set it, and must unset it for as long as a region is open"
+        raise Failure(f"with expandable_segments:True PyTorch takes memory in another way: {change}")
 
 
 class _Use:
