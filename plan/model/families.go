@@ -94,7 +94,7 @@ var families = []family{
 	{types: "granitemoehybrid", widths: sharedWidth},
 	{types: "bamba", mixer: attentionAt},
 	{types: "smollm3", tied: true},
-	{types: "internlm", attentionBias: true, outBias: true},
+	{types: "internlm PanguEmbedded pangu_embedded", attentionBias: true, outBias: true},
 	{types: "phi!", ungated: true, norms: 1, normBias: true, mlpBias: true, headBias: true, qkvBias: true, outBias: true},
 	{types: "phi-msft", ungated: true},
 	{types: "phi3small", tied: true, attentionBias: true, outBias: true, normBias: true, mlpBias: true},

@@ -23,6 +23,7 @@ type quant struct {
 	ignoreEnds bool              // the first and the last layer are left as they are
 	head       bool              // lm_head is quantized, too
 	embedding  bool              // and so is the embedding
+	untied     bool              // the files hold lm_head, though it is the embedding
 	mlx        bool              // MLX wrote the files
 	cache      string            // the format of keys and values, where one is stated
 }

@@ -132,7 +132,7 @@ func TestOtherMethods(t *testing.T) {
 		`{"quant_method":"bitnet"}`: {matrices/4 + 7*2, ""},
 		`{"quant_method":"eetq"}`:   {matrices + 2*rows, ""},
 		`{"quant_method":"aqlm","in_group_size":8,"out_group_size":1,"num_codebooks":1,"nbits_per_codebook":8}`: {matrices/8 + 2*rows + 7*2*256*8, ""},
-		`{"quant_method":"exl9","bits":4.5,"group_size":64}`:                                                   {matrices*4.5/8 + matrices/64*4, `"exl9" is not known`},
+		`{"quant_method":"exl9","bits":4.5,"group_size":64}`:                                                    {matrices*4.5/8 + matrices/64*4, `"exl9" is not known`},
 	} {
 		m, err := Parse("a/B", []byte(strings.Replace(config, "%s", quant, 1)), "")
 		if err != nil {
@@ -157,5 +157,21 @@ func TestOtherParts(t *testing.T) {
 	m, err := Parse("a/B", []byte(strings.Replace(llama, "{", `{"gene_config":{"nlayers":12,"dim_model":512},"slice_config":{"patch_size":14},`, 1)), "")
 	if err != nil || !strings.Contains(m.Unsure, "gene_config") {
 		t.Errorf("%v, %v", m, err)
+	}
+}
+
+// TestUntied counts lm_head in the files that AutoGPTQ wrote of a tied model.
+func TestUntied(t *testing.T) {
+	const config = `{"model_type":"llama","hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,"num_key_value_heads":4,"intermediate_size":128,"vocab_size":1000,"dtype":"bfloat16","tie_word_embeddings":true,"quantization_config":{"bits":4,"group_size":32,"desc_act":false%s}}`
+	size := func(more string) int64 {
+		m, err := Parse("a/B", []byte(strings.Replace(config, "%s", more, 1)), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.CheckpointBytes()
+	}
+	plain, old, named := size(`,"quant_method":"gptq"`), size(""), size(`,"quant_method":"gptq","model_file_base_name":"model"`)
+	if want := plain + 2*1000*64 + entry; old != want || named != want {
+		t.Errorf("%d and %d bytes, want %d", old, named, want)
 	}
 }

@@ -113,6 +113,8 @@ func (q *quant) readGPTQ(f fields) {
 	bits, size := bitsAndGroup(f, 4, 128)
 	q.base = gptq(bits, size, true)
 	q.head = f.flag(false, "lm_head")
+	_, autoGPTQ := f.of["model_file_base_name"] // which copies each tensor before it writes
+	q.untied = autoGPTQ || f.text("quant_method") == ""
 	for _, name := range slices.Sorted(maps.Keys(f.object("dynamic").of)) {
 		var form Format
 		if !strings.HasPrefix(name, "-:") {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 )
 
 // whole is a model of text and images whose config names neither the family of its
@@ -22,6 +23,7 @@ var wholes = []whole{
 	{types: "molmo!", language: is("molmo"), towers: (*builder).molmoTowers},
 	{types: "qwen!", language: is("qwen"), towers: (*builder).qwenVisual},
 	{types: "chatglm", language: is("chatglm"), towers: (*builder).glmTower},
+	{types: "llava! llava_llama llava_mistral llava_qwen", language: (*builder).llavaLanguage, towers: (*builder).llavaTower},
 	{types: "dots_ocr", language: is("qwen2")},
 	{types: "paddleocr_vl", language: is("ernie4_5")},
 	{types: "locateanything", head: true},
@@ -74,29 +76,31 @@ func (b *builder) miniCPM() string {
 	if b.f.has("vision_config") {
 		return "llama"
 	}
-	return "minicpm"
+	return "minicpm" // 1.0 and 2.0
 }
 
 // resampled are MiniCPM-V's: SigLIP without its head, and attention of a number of
 // queries. Source: the modeling_minicpmv.py and resampler.py of the model repositories.
 func (b *builder) resampled() {
-	if !b.f.has("vision_config") {
+	t := b.soViT("vision_encoder")
+	if v := b.f.object("vision_config"); len(v.of) > 0 {
+		t = &towerBuilder{b: b, name: "vision_config", v: v}
+		if !t.read() {
+			b.unsure("the shape of vision_config is not in the config; the tower is left out")
+			return
+		}
+	} else if t == nil {
 		b.unsure("the config does not state the shape of the vision tower; it is left out")
-		return
-	}
-	v := b.f.object("vision_config")
-	v.of = maps.Clone(v.of)
-	v.of["vision_use_head"] = false
-	t := &towerBuilder{b: b, name: "vision_config", v: v}
-	if !t.read() {
-		b.unsure("the shape of vision_config is not in the config; the tower is left out")
 		return
 	}
 	if b.f.flag(false, "drop_vision_last_layer") {
 		t.n--
 	}
-	t.layers(tower{grid: true, further: pooled})
+	t.layers(tower{grid: true, further: lastNorm})
 	h := b.hidden
+	if !b.f.has("vision_config") { // positions of the queries are in the files
+		t.add("resampler.pos_embed", 1, b.f.whole(64, 1, maxVocab, "query_num"), h)
+	}
 	t.add("resampler.query", 1, b.f.whole(64, 1, maxVocab, "query_num"), h)
 	t.add("resampler.kv_proj", 1, h, t.h)
 	t.add("resampler.attention", 4, h, h+1)
@@ -105,6 +109,66 @@ func (b *builder) resampled() {
 	if b.m.Type == "minicpmo" {
 		b.unsure("what a " + shown(b.m.Type) + " hears and speaks with is not counted")
 	}
+}
+
+// soViT is the SigLIP that a field names, of 400 million parameters for images of 384 ×
+// 384; nil if it names another.
+func (b *builder) soViT(name string) *towerBuilder {
+	named := strings.ToLower(b.f.text(name))
+	if !strings.Contains(named, "so400m") || !strings.Contains(named, "384") {
+		return nil
+	}
+	return b.shaped(name, 1152, 27, 4304, 14, 384)
+}
+
+// llavaTower is that of the first LLaVA models, whose files hold the projector, and the
+// tower only where it was trained.
+func (b *builder) llavaTower() {
+	if b.f.has("vision_config") {
+		b.vision(b.f.object("vision_config"))
+		return
+	}
+	in := b.f.whole(0, 1, maxHidden, "mm_hidden_size")
+	if in == 0 {
+		b.unsure("the config has no vision_config, so the vision tower is left out")
+		return
+	}
+	t := b.shaped("mm_projector", in, 1, 1, 1, 0)
+	layers := int64(1)
+	if kind := b.f.text("mm_projector_type"); strings.HasPrefix(kind, "mlp") && len(kind) > 3 {
+		layers = max(int64(kind[3]-'0'), 1)
+	} else if kind != "" && kind != "linear" {
+		b.unsure("the projector of type " + shown(kind) + " is not known here; it is counted as a matrix")
+	}
+	t.add("0", 1, b.hidden, in+1)
+	t.add("1", layers-1, b.hidden, b.hidden+1)
+	if !b.f.flag(false, "unfreeze_mm_vision_tower") {
+		b.note("the tower %s is no part of the files", b.f.text("mm_vision_tower"))
+		return
+	}
+	t.add("newline", 1, b.hidden, 1)
+	tower336 := tower{grid: true, class: true, further: func(t *towerBuilder) { t.add("norms", 1, 4*t.h, 1) }}
+	switch named := b.f.text("mm_vision_tower"); {
+	case strings.Contains(named, "clip-vit-large-patch14-336"):
+		b.shaped("mm_vision_tower", 1024, 24, 4096, 14, 336).layers(tower336)
+	case b.soViT("mm_vision_tower") != nil:
+		t := b.soViT("mm_vision_tower")
+		t.n-- // the layer before the last is used
+		t.layers(tower{grid: true, further: lastNorm})
+	default:
+		b.unsure("the tower " + shown(named) + " is not known here; it is left out")
+	}
+}
+
+// llavaLanguage is the family of such a model's language model.
+func (b *builder) llavaLanguage() string {
+	switch b.m.Type {
+	case "llava_mistral":
+		return "mistral"
+	case "llava_qwen":
+		return "qwen2"
+	}
+	return "llama"
 }
 
 // videoTower is VideoLLaMA 3's: SigLIP with rotary positions.

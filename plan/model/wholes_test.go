@@ -16,6 +16,9 @@ func TestWholes(t *testing.T) {
 		{`{"model_type":"minicpmv","version":"4.5",` + text + `,"vision_config":{"hidden_size":32,"num_hidden_layers":1,"image_size":28}}`, "", "self_attn.q_norm"},
 		{`{"model_type":"minicpmo","version":"2.6",` + text + `,"vision_config":{"hidden_size":32,"num_hidden_layers":1,"image_size":28}}`, "hears and speaks", "self_attn.qkv_bias"},
 		{`{"model_type":"videollama3_qwen2",` + text + `}`, "no vision_encoder_config", "self_attn.qkv_bias"},
+		{`{"model_type":"llava_mistral","mm_hidden_size":32,"mm_projector_type":"resampler",` + text + `}`, "projector of type", ""},
+		{`{"model_type":"llava_llama","mm_hidden_size":32,"mm_vision_tower":"a/b","unfreeze_mm_vision_tower":true,` + text + `}`, `tower "a/b" is not known`, ""},
+		{`{"model_type":"llava",` + text + `}`, "no vision_config", ""},
 		{`{"model_type":"chatglm","architectures":["ChatGLMForConditionalGeneration"],"add_qkv_bias":true,` + text + `}`, "", "self_attn.qkv_bias"},
 		{`{"model_type":"deepseek_vl_v2","language_config":{"use_mla":false,"v_head_dim":0,"qk_rope_head_dim":0,` + text + `},"vision_config":{"width":32,"layers":1,"model_name":"siglip"},"projector_config":{"n_embed":64}}`, "", ""},
 	} {
