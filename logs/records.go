@@ -30,6 +30,25 @@ func isMessage(key, value []byte) bool {
 	return len(value) > 0 && value[0] == '"' && slices.ContainsFunc(messageKeys, func(k []byte) bool { return len(k) == len(key) && bytes.EqualFold(k, key) })
 }
 
+// IsRecords reports whether a text that begins with some bytes is of records of a log in JSON:
+// of objects, or a list of them, that have a message.
+func IsRecords(head []byte) bool {
+	text := bytes.TrimLeft(head, " \t\r\n\xef\xbb\xbf")
+	if len(text) == 0 || text[0] != '{' && text[0] != '[' {
+		return false
+	}
+	for {
+		at := bytes.IndexByte(text, '"')
+		if at < 0 {
+			return false
+		}
+		if key, value, ok := keyed(text[at:]); ok && isMessage(key, value) {
+			return true
+		}
+		text = text[at+1:]
+	}
+}
+
 // recordsIn reports whether a text in JSON over several lines is a list of records of a log,
 // by its beginning: each has a message; or what Loki answers.
 func recordsIn(head []byte) bool {

@@ -42,7 +42,8 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*dige
 	if !logs.IsText(head) {
 		return nil, cause
 	}
-	if head[0] == '[' && errors.Is(cause, snapshot.ErrNotSnapshot) {
+	records := logs.IsRecords(head)
+	if (head[0] == '[' || records) && errors.Is(cause, snapshot.ErrNotSnapshot) {
 		cause = snapshot.ErrUnknown // "[0] loading" is not a list
 	}
 	text, err := logs.Scan(in)
@@ -50,7 +51,7 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*dige
 		return nil, ctx.Err()
 	}
 	if text.Empty() {
-		return nil, noFailureIn(path, &text, cause)
+		return nil, noFailureIn(path, &text, likeSnapshot(path) && !records, cause)
 	}
 	d := &digest.File{Name: path, Text: &text}
 	if err != nil {
@@ -91,7 +92,7 @@ func (g *globals) forDiagnose(ctx context.Context, path string, cause error) err
 // noFailureIn describes a text that is not a snapshot, for some cause, and contains
 // no message of PyTorch's. A file named as a snapshot, or known to be something
 // else, is described as that.
-func noFailureIn(path string, text *logs.Text, cause error) error {
+func noFailureIn(path string, text *logs.Text, named bool, cause error) error {
 	if path == "-" {
 		path = "standard input"
 	}
@@ -102,7 +103,7 @@ func noFailureIn(path string, text *logs.Text, cause error) error {
 			"give the lines of the error itself, or watch the next run: record snapshots as docs/record.md shows, or `strandline trace --pid PID` for the memory of the host", path, units.Count(text.Remark.Line), text.Remark.Quote)
 	case text.OOM.Cut > 0:
 		return fmt.Errorf("%s: PyTorch's out-of-memory message on line %s of this text contains no readable figure", path, units.Count(text.OOM.Cut))
-	case likeSnapshot(path), errors.Is(cause, snapshot.ErrNotSnapshot) && !errors.Is(cause, snapshot.ErrUnknown):
+	case named, errors.Is(cause, snapshot.ErrNotSnapshot) && !errors.Is(cause, snapshot.ErrUnknown):
 		return cause
 	}
 	if at := text.Hints[logs.HintPinned]; at > 0 {
