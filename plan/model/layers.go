@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"strings"
 )
 
 // layerBuilder collects the tensors of one layer.
@@ -425,13 +426,46 @@ func (b *builder) ends() {
 	if b.family.headBias || b.text.flag(false, "lm_head_bias") {
 		l.vector("lm_head.bias", b.m.Vocab)
 	}
-	if !b.m.Tied {
+	if task := b.task(); task != "" { // a head of its own in place of lm_head
+		l.name = ""
+		if task == "reward" {
+			l.add("score.0", b.hidden, b.hidden+1, Whole, MLP)
+		}
+		if task != "embedding" {
+			l.add("score", max(int64(len(b.f.object("id2label").of)), 1), b.hidden, Whole, MLP)
+		}
+	} else if !b.m.Tied {
 		l.name = ""
 		l.add("lm_head", b.m.Vocab, b.hidden, ByVocab, Head)
 	} else if w := b.wholeOf(); b.q.untied || w != nil && w.head {
 		b.m.beside = append(b.m.beside, Tensor{Name: "lm_head", Count: 1, Out: b.m.Vocab, In: b.hidden, Role: Head, Format: b.full})
 	}
 	b.m.Last = l.layer.Tensors
+}
+
+// encodersOf are the classes of decoders that files without lm_head name.
+var encodersOf = []string{"LlamaModel", "MistralModel", "MixtralModel", "Qwen2Model", "Qwen2MoeModel", "Qwen3Model", "Qwen3MoeModel", "GemmaModel", "Gemma2Model", "Gemma3TextModel", "Phi3Model", "GPTNeoXModel"}
+
+// task is what a model is for that does not write text: classification, reward or
+// embedding; "" for any other.
+func (b *builder) task() string {
+	arch := b.f.texts("architectures")
+	switch {
+	case len(arch) == 0:
+		return ""
+	case strings.HasSuffix(arch[0], "ForRewardModel"), strings.HasSuffix(arch[0], "ForProcessRewardModel"):
+		return "reward"
+	case strings.HasSuffix(arch[0], "ForSequenceClassification"), strings.HasSuffix(arch[0], "ForTokenClassification"), strings.HasSuffix(arch[0], "NeoXRewardModel"):
+		return "classification"
+	case oneOf(arch[0], encodersOf...):
+		return "embedding"
+	}
+	for _, draft := range []string{"Eagle", "Medusa", "DFlash", "DSpark", "Speculator"} {
+		if strings.Contains(arch[0], draft) {
+			b.unsure("how a draft model of class " + shown(arch[0]) + " differs from the model it is made of is not known here")
+		}
+	}
+	return ""
 }
 
 // predictorKind returns what a layer of multi-token prediction is made of.

@@ -188,12 +188,25 @@ func (b *builder) others() {
 		if !ok || slices.Contains(partsKnown, name) {
 			continue
 		}
-		for _, layers := range []string{"num_hidden_layers", "num_layers", "nlayers", "n_layers", "n_layer", "encoder_layers", "depth"} {
-			if part[layers] != nil {
-				b.unsure("what " + name + " describes is not counted")
-			}
+		if layered(part) {
+			b.unsure("what " + name + " describes is not counted")
 		}
 	}
+}
+
+// layered reports whether an object, or one in it, states a number of layers.
+func layered(part map[string]any) bool {
+	for _, name := range []string{"num_hidden_layers", "num_layers", "nlayers", "n_layers", "n_layer", "encoder_layers", "depth"} {
+		if part[name] != nil {
+			return true
+		}
+	}
+	for _, inner := range part {
+		if inner, ok := inner.(map[string]any); ok && layered(inner) {
+			return true
+		}
+	}
+	return false
 }
 
 // towerBuilder collects the tensors of one tower.

@@ -42,3 +42,28 @@ func TestWholes(t *testing.T) {
 		}
 	}
 }
+
+// TestTasks counts a head for what a model is made for, in place of lm_head.
+func TestTasks(t *testing.T) {
+	const config = `{"model_type":"llama","hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,"intermediate_size":128,"vocab_size":1000,"dtype":"bfloat16","tie_word_embeddings":false,"id2label":{"0":"a","1":"b","2":"c"},"architectures":["%s"]}`
+	params := func(class string) (int64, string) {
+		m, err := Parse("a/B", []byte(strings.Replace(config, "%s", class, 1)), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Params(), m.Unsure
+	}
+	text, _ := params("LlamaForCausalLM")
+	for class, head := range map[string]int64{"LlamaModel": 0, "LlamaForSequenceClassification": 3 * 64, "Qwen2ForRewardModel": 64*65 + 3*64, "LlamaForCausalLM": 1000 * 64} {
+		if got, unsure := params(class); got != text-1000*64+head || unsure != "" {
+			t.Errorf("%s: %d parameters, want %d; %s", class, got, text-1000*64+head, unsure)
+		}
+	}
+	if _, unsure := params("LlamaForCausalLMEagle3"); !strings.Contains(unsure, "draft model") {
+		t.Errorf("a draft model is planned as a whole one: %q", unsure)
+	}
+	m, err := Parse("a/B", []byte(`{"model_type":"ovis","visual_tokenizer_config":{"backbone_config":{"num_hidden_layers":24}},"llm_config":`+llama+`}`), "")
+	if err != nil || !strings.Contains(m.Unsure, "visual_tokenizer_config") {
+		t.Errorf("a tower inside another object: %v, %v", m, err)
+	}
+}
