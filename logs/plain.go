@@ -49,6 +49,22 @@ func IsText(head []byte) bool {
 	return len(head) > 0 && (bytes.IndexByte(head, 0) < 0 || wide(head[:min(len(head), mostHead)]))
 }
 
+// Plain is a text of which the beginning is shown: one byte a character and without colors,
+// where it has more of them or colors.
+func Plain(r io.Reader, head []byte) io.Reader {
+	switch {
+	case !IsText(head):
+	case wide(head[:min(len(head), mostHead)]):
+		if byteOrder(head) {
+			io.CopyN(io.Discard, r, 2) // what was shown
+		}
+		return &unpainted{r: narrow{r}}
+	case bytes.IndexByte(head, 0x1b) >= 0:
+		return &unpainted{r: r}
+	}
+	return r
+}
+
 // wide reports whether text has two or four bytes a character, as a redirection in
 // PowerShell writes it: by the mark at its beginning, or as the others of each pair
 // are zero.

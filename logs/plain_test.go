@@ -65,3 +65,19 @@ func TestEncodings(t *testing.T) {
 		}
 	}
 }
+
+// TestPlainText reads other programs' texts as PowerShell and terminals leave them, and leaves
+// alone what is plain, or no text.
+func TestPlainText(t *testing.T) {
+	const want = "VmRSS:\t  9 kB\n"
+	marked := "\xff\xfe" + wideText(want)
+	for _, text := range []string{want, marked, wideText(want), "\x1b[32mVmRSS:\x1b[0m\t  9 kB\n"} {
+		if got, err := io.ReadAll(Plain(strings.NewReader(text), []byte(text))); err != nil || string(got) != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	const binary = "SQLite format 3\x00\x1b[32m\x00\x01\x02"
+	if got, err := io.ReadAll(Plain(strings.NewReader(binary), []byte(binary))); err != nil || string(got) != binary {
+		t.Errorf("%q: %q, %v", binary, got, err)
+	}
+}

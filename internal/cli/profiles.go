@@ -19,6 +19,7 @@ import (
 	"strandline/internal/lazyregexp"
 	"strandline/internal/packed"
 	judgeprofiles "strandline/judge/profiles"
+	"strandline/logs"
 	"strandline/profiles"
 	"strandline/profiles/jax"
 	"strandline/profiles/kineto"
@@ -78,6 +79,12 @@ func (g *globals) profile(ctx context.Context, path string) (*profiles.File, err
 	defer unpacked.Close()
 	in := bufio.NewReaderSize(unpacked, 64<<10)
 	head, _ := in.Peek(64 << 10)
+	if !jax.Is(head) {
+		if plain := logs.Plain(in, head); plain != io.Reader(in) {
+			in = bufio.NewReaderSize(plain, 64<<10)
+			head, _ = in.Peek(64 << 10)
+		}
+	}
 	for _, reader := range append(profileReaders, profileReader{nsys.Is, func(io.Reader) (*profiles.File, error) { return database(ctx, path) }}) {
 		if !reader.is(head) {
 			continue

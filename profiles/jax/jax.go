@@ -34,18 +34,31 @@ func Is(head []byte) bool {
 	return len(head) > 2 && head[0] == valueType && head[1] > 0 && head[1] < 16 && (head[2] == kind || head[2] == unit)
 }
 
+// begun reports whether data begins as a profile with several values a sample: with a sample
+// type, and another one.
+func begun(data []byte) bool {
+	if !Is(data) {
+		return false
+	}
+	next := 2 + int(data[1])
+	return len(data) > next && Is(data[next:])
+}
+
 // Read reads an unpacked profile. What is not a pprof profile is [profiles.ErrOther].
 func Read(r io.Reader) (*profiles.File, error) {
 	data, err := io.ReadAll(io.LimitReader(r, largest+1))
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("a pprof profile that is damaged or cut off: after %s of it: %w", units.Bytes(int64(len(data))), err)
 	case len(data) > largest:
 		return nil, fmt.Errorf("a profile of more than %s is not read", units.Bytes(largest))
 	}
 	p, err := profile.ParseUncompressed(data)
 	if err == nil {
 		err = p.CheckValid()
+	}
+	if err != nil && begun(data) {
+		return nil, fmt.Errorf("a pprof profile that is damaged or cut off, in its %s: %w", units.Bytes(int64(len(data))), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: not a pprof profile: %v", profiles.ErrOther, err)

@@ -3,6 +3,7 @@ package jax
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -117,6 +118,16 @@ func TestOtherFiles(t *testing.T) {
 	f, err := Read(bytes.NewReader(written(t, piece{Buffer, "cuda:0", -8, 3, nil}, piece{Buffer, "cuda:0", 8, -3, nil}, piece{Buffer, "cuda:0", 1 << 40, 1 << 20, nil})))
 	if err != nil || len(f.Uses) != 0 || len(f.Notes) == 0 {
 		t.Errorf("figures that cannot be: %v, %v", f, err)
+	}
+}
+
+// TestCut says of a profile that was cut off, or has a field longer than it is, that it is one.
+func TestCut(t *testing.T) {
+	whole := written(t, piece{Buffer, "cuda:0", 4096, 3, call(10)}, piece{Executable, "", -1, 7, nil})
+	for name, data := range map[string][]byte{"cut off": whole[:len(whole)*2/3], "a field without end": append(bytes.Clone(whole), 0x12, 0xff, 0xff, 0xff, 0xff, 0x7f)} {
+		if _, err := Read(bytes.NewReader(data)); err == nil || errors.Is(err, profiles.ErrOther) || !strings.Contains(err.Error(), "a pprof profile that is damaged or cut off") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

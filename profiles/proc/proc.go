@@ -170,7 +170,7 @@ func (b *blocks) end() {
 	}
 	h, err := b.form.parse(b.lines)
 	if err != nil {
-		b.file.Partial = fmt.Errorf("in the part after line %d: %w", b.from, err)
+		b.file.Partial = fmt.Errorf("in the part that begins on line %d: %w", b.from+1, err)
 		return
 	}
 	if b.file.Host != nil {
