@@ -315,7 +315,7 @@ def main():
     failed = done = 0
     for case, env, preloaded in CASES:
         for preload in (False, True) if preloaded is None else (preloaded,):
-            all_ = {**os.environ, **env}
+            all_ = {**{k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}, **env}
             if preload:
                 all_["LD_PRELOAD"] = LIBRARY
             run = subprocess.run([sys.executable, __file__, case.__name__], env=all_, capture_output=True, text=True)
