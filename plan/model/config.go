@@ -204,6 +204,10 @@ func (b *builder) readFormat(quantName string) {
 			}
 		}
 	}
+	if bits := b.text.whole(0, 0, 16, "quantization_bit"); !b.q.on && (bits == 4 || bits == 8) { // ChatGLM's own, a scale for each row
+		b.q.on = true
+		b.q.base = Format{Name: fmt.Sprintf("int%d", bits), Bits: float64(bits), groupOut: 1, scaleBytes: 2, parts: 2}
+	}
 	if b.q.unsure != "" {
 		b.unsure(b.q.unsure)
 	}

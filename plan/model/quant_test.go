@@ -175,3 +175,33 @@ func TestUntied(t *testing.T) {
 		t.Errorf("%d and %d bytes, want %d", old, named, want)
 	}
 }
+
+// TestQuantizationBit reads ChatGLM's own field, which stands outside
+// quantization_config.
+func TestQuantizationBit(t *testing.T) {
+	const config = `{"model_type":"chatglm","hidden_size":64,"num_layers":1,"num_attention_heads":4,"multi_query_attention":true,"multi_query_group_num":2,"ffn_hidden_size":128,"padded_vocab_size":1000,"torch_dtype":"float16","quantization_bit":%s}`
+	const matrices, rows = 2*64*64 + 2*32*64 + 3*64*128, 2*64 + 2*32 + 2*128 + 64
+	size := map[string]int64{}
+	for _, bits := range []string{"0", "4", "8"} {
+		m, err := Parse("a/B", []byte(strings.Replace(config, "%s", bits, 1)), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		size[bits] = m.Bytes()
+	}
+	if size["0"]-size["8"] != matrices-2*rows || size["8"]-size["4"] != matrices/2 {
+		t.Errorf("%v bytes", size)
+	}
+}
+
+// TestCacheAlone reads a checkpoint of which only keys and values have a format.
+func TestCacheAlone(t *testing.T) {
+	config, err := WithQuantization([]byte(llama), "hf_quant_config.json", []byte(`{"quantization":{"quant_algo":null,"kv_cache_quant_algo":"FP8","exclude_modules":["lm_head"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Parse("a/B", config, "")
+	if err != nil || m.Quant != "bf16" && m.Quant != "" || m.KVFormat != "fp8" || m.Unsure != "" {
+		t.Errorf("%v, %+v", err, m)
+	}
+}

@@ -35,6 +35,10 @@ var quantMethods = map[string]func(q *quant, f fields){
 
 // readQuant reads a quantization_config.
 func readQuant(f fields) (q quant) {
+	if algo, stated := f.of["quant_algo"]; stated && algo == nil && !f.has("config_groups") { // of keys and values alone
+		q.cache = cacheFormat(f)
+		return q
+	}
 	method := f.text("quant_method")
 	switch {
 	case method != "":
