@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"strandline/face/api"
 	"strandline/plan"
@@ -45,13 +46,22 @@ func NewChecked(file string, m *model.Model, setup string, rows []plan.Checked) 
 }
 
 // headline returns the row that an answer begins with, -1 where all is as planned: the
-// row that differs most and does not merely follow from the others.
+// row that differs most and does not merely follow from the others. The KV cache does, unless
+// the others explain less than a tenth of it.
 func headline(rows []plan.Checked) int {
-	if i := slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() && !c.Tokens && c.Component != plan.KVCache }); i >= 0 {
-		return i
+	const part = 10
+	pool := slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() && c.Component == plan.KVCache })
+	other := slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() && !c.Tokens && c.Component != plan.KVCache })
+	switch {
+	case other >= 0 && (pool < 0 || part*magnitude(rows[other].Off) >= magnitude(rows[pool].Off)):
+		return other
+	case pool >= 0:
+		return pool
 	}
 	return slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() })
 }
+
+func magnitude(n int64) int64 { return max(n, -n) }
 
 func checkedCells(r *api.CheckedRow) (planned, observed, off string) {
 	show, signed, both := units.Bytes, units.SignedBytes, sizeRange
@@ -76,6 +86,9 @@ func (d *Checked) sentence() string {
 		return "everything that can be checked is as planned"
 	}
 	text := *d.Off + " is off"
+	if several, _, _ := strings.Cut(*d.Off, " of "); strings.HasSuffix(several, "s") { // weights, tokens of it
+		text = *d.Off + " are off"
+	}
 	if c := d.Rows[d.first].Cause; c != nil {
 		text += ": " + *c
 	}
