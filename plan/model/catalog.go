@@ -62,7 +62,7 @@ func (e *notBuiltIn) Error() string {
 	if len(e.Like) > 0 {
 		return text + "; did you mean " + strings.Join(e.Like, ", ") + "?"
 	}
-	return text
+	return text + "; `strandline plan models` lists those that are"
 }
 
 // Find returns a model of the catalog by its name. The owner may be left out, and

@@ -17,7 +17,7 @@ type layerKind struct {
 	mixer string // a key of mixers, or none
 	ffn   string // dense, moe, none
 	kv    int64  // key-value heads, where the layer has its own number
-	width int64  // of the dense part, likewise
+	width int64  // of the dense part, where the layer has its own
 }
 
 func (b *builder) layerKinds() []layerKind {

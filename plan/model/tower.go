@@ -12,7 +12,7 @@ import (
 // connects it to the language model.
 type tower struct {
 	types    string // of vision_config, or of the whole model; as in [family]
-	defaults string // of its configuration class, likewise
+	defaults string // of its configuration class; as in [family]
 	gated    bool   // three matrices instead of two
 	bare     bool   // only the norms have vectors
 	// noBias is attention without biases, in a tower that has others.
