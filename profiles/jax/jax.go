@@ -5,6 +5,7 @@
 package jax
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -23,15 +24,60 @@ const (
 	Executable = "executable" // the code and constants of a compiled program
 )
 
-// largest is the unpacked size beyond which a profile is not read. It is held in
-// memory several times.
-const largest = 256 << 20
+// The bounds of what is read: the unpacked size of a profile, and how many fields it and its
+// samples and locations have. Each takes some hundred bytes of memory, and two of the file.
+const (
+	largest    = 32 << 20
+	mostFields = 2 << 20
+)
 
 // Is reports whether an unpacked file can begin as a profile: with the first field
 // of the message, a sample type.
 func Is(head []byte) bool {
 	const valueType, kind, unit = 0x0a, 0x08, 0x10 // tags of protobuf fields
 	return len(head) > 2 && head[0] == valueType && head[1] > 0 && head[1] < 16 && (head[2] == kind || head[2] == unit)
+}
+
+// fields counts the fields of a message up to the first that is broken; of a profile, those of
+// its samples and locations too.
+func fields(data []byte, outer bool) (n int) {
+	const varint, fixed64, message, fixed32 = 0, 1, 2, 5 // types on the wire
+	const sample, location = 2, 4
+	for len(data) > 0 {
+		tag, size := binary.Uvarint(data)
+		if size <= 0 {
+			return n
+		}
+		data = data[size:]
+		n++
+		length := uint64(0)
+		switch tag & 7 {
+		case varint:
+			if _, size = binary.Uvarint(data); size <= 0 {
+				return n
+			}
+			length = uint64(size)
+		case fixed64:
+			length = 8
+		case fixed32:
+			length = 4
+		case message:
+			if length, size = binary.Uvarint(data); size <= 0 {
+				return n
+			}
+			data = data[size:]
+		default:
+			return n
+		}
+		if length > uint64(len(data)) {
+			return n
+		}
+		if kind := tag >> 3; outer && tag&7 == message && (kind == sample || kind == location) {
+			n += fields(data[:length], false)
+		}
+		data = data[length:]
+	}
+	return n
 }
 
 // begun reports whether data begins as a profile with several values a sample: with a sample
@@ -52,6 +98,9 @@ func Read(r io.Reader) (*profiles.File, error) {
 		return nil, fmt.Errorf("a pprof profile that is damaged or cut off: after %s of it: %w", units.Bytes(int64(len(data))), err)
 	case len(data) > largest:
 		return nil, fmt.Errorf("a profile of more than %s is not read", units.Bytes(largest))
+	}
+	if fields(data, true) > mostFields {
+		return nil, fmt.Errorf("a profile of more than %s fields is not read", units.Count(mostFields))
 	}
 	p, err := profile.ParseUncompressed(data)
 	if err == nil {

@@ -2,6 +2,7 @@ package jax
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -128,6 +129,23 @@ func TestCut(t *testing.T) {
 		if _, err := Read(bytes.NewReader(data)); err == nil || errors.Is(err, profiles.ErrOther) || !strings.Contains(err.Error(), "a pprof profile that is damaged or cut off") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestFields refuses a profile of more entries than memory has room for, at its level and below,
+// before it is parsed: a file of some kilobytes unpacks to it.
+func TestFields(t *testing.T) {
+	whole := written(t, piece{Buffer, "cuda:0", 4096, 3, call(10)})
+	samples := append(bytes.Clone(whole), bytes.Repeat([]byte("\x12\x02\x08\x01"), mostFields/2)...)
+	labels := bytes.Repeat([]byte("\x1a\x00"), mostFields)
+	sample := append(binary.AppendUvarint(append(bytes.Clone(whole), 0x12), uint64(len(labels))), labels...)
+	for name, data := range map[string][]byte{"samples": samples, "labels": sample} {
+		if _, err := Read(bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), "more than 2,097,152 fields") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := fields([]byte("\x08\x01\x11\x00\x00\x00\x00\x00\x00\x00\x00\x1d\x00\x00\x00\x00\x12\x04\x08\x01\x08\x01\x13"), true); n != 7 {
+		t.Errorf("%d fields, want 7", n)
 	}
 }
 
