@@ -99,8 +99,9 @@ type trace struct {
 	strange int64
 }
 
-// most is how many events of memory are kept; each takes 120 bytes.
-const most = 20_000_000
+// most is how many events of memory are kept. With what is computed of them, each takes
+// some 900 bytes.
+const most = 5_000_000
 
 // mostSteps is how many beginnings of steps are kept, of all threads.
 const mostSteps = 1000
