@@ -34,11 +34,13 @@ var familyKernel = &family{
 	bytes: 4 << 20,
 	wordings: []wording{
 		{kind: CgroupKill, text: "Memory cgroup out of memory: Kill{:any}process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}, shmem-rss:{shmem:kb}", source: SourceCgroup},
+		{kind: CgroupKill, text: "Memory cgroup out of memory: Kill{:any}process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}", source: SourceCgroup},
 		{kind: CgroupKill, text: "Memory cgroup out of memory: Kill{:any}process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}", source: SourceCgroup},
 		{kind: CgroupKill, text: "Memory cgroup out of memory: Kill{:any}process {pid:int} ({victim:any})", source: SourceCgroup},
 		{kind: CgroupKill, text: "Memory cgroup out of memory: killed {:int} task", source: SourceCgroup}, // of Flux
 		{kind: KernelKill, text: "Killed process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}, shmem-rss:{shmem:kb}"},
 		{kind: KernelKill, text: "Killed process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}"},
+		{kind: KernelKill, text: "Killed process {pid:int}{:any}({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}"},
 		{kind: KernelKill, text: "Killed process {pid:int}{:any}({victim:any}){:any}anon-rss:{anon:kb}"},
 		{kind: KernelKill, text: "Out of memory: Kill{:any}process {pid:int} ({victim:any})"},
 		{kind: KernelKill, text: "Killed process {pid:int} ({victim:any})"},
@@ -170,7 +172,7 @@ var familyKubernetes = &family{
 	keys:     []string{"oomkilled", "oomkilling", "lowonresource:memory", "condition:[memorypressure", "systemoomencountered"},
 	around:   []string{"limits:"},
 	lines:    16,
-	harmless: lazyregexp.New(`(?i)"?OOMKilled"?: ?false`),
+	harmless: lazyregexp.New(`(?i)"?OOMKilled"?: ?false|\bif ?an? ?(?:container|pod)[^.;\n]{0,120}OOMKill`),
 	wordings: []wording{
 		{kind: PodKilled, text: "OOMKill"},
 		{kind: KernelKill, text: "System OOM encountered, victim process: {victim:word}, pid: {pid:int}"},
@@ -367,7 +369,7 @@ var familyProcess = &family{
 	},
 	lines:    2,
 	around:   []string{"cpuvirtualmemory:", "cpumemoryusage", "cpumemoryused", "cpumemusage", "ramusage", "hostmemoryusage", "processmemoryusage"},
-	harmless: lazyregexp.New(`forcefully exiting via (?:Signals\.)?SIGKILL`), // torchrun's, of workers that outlast another's end
+	harmless: lazyregexp.New(`forcefully exiting via (?:Signals\.)?SIGKILL|` + supposedKill), // torchrun's, of workers that outlast another's end
 	wordings: []wording{
 		{kind: ProcessKilled, line: `(?i)DataLoader (?:worker|process) ?\(pid.{0,40}\) (?:exited )?is killed by signal: ?Killed`},
 		{kind: ProcessKilled, line: `(?i)(?:return|exit|\berror) ?code(?: is)? ?[:=]? ?-9\b`},
@@ -403,6 +405,9 @@ var familyProcess = &family{
 		return true
 	},
 }
+
+// supposedKill is a remark on any process that may be killed, as requests for features make.
+const supposedKill = `(?i:\b(?:(?:if|when|whether) any|if an?) (?:\w+ )?(?:process|container|pod|worker|job|task)\b.{0,40}\b(?:killed|OOM\w*)\b)`
 
 // beforeKilled is what can be before the shell's word: times, the names of pods and of
 // streams, and the bar of a progress that does not end.

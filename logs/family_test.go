@@ -102,6 +102,7 @@ func TestFamilies(t *testing.T) {
 		{"[METAL] Command buffer execution failed: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)", "mlx-command"},
 		{"ggml_metal_graph_compute: command buffer 0 failed\nerror: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)", "llama.cpp-metal"},
 		{"[9.1] Out of memory: Killed process 12 (trainer) total-vm:9000kB, anon-rss:2048kB, file-rss:1024kB, shmem-rss:1024kB, UID:0", "kernel-kill rss=4"},
+		{"Killed process 12, UID 500, (trainer) total-vm:9000kB, anon-rss:2048kB, file-rss:1024kB", "kernel-kill rss=3"},
 		{"memory: usage 2048kB, limit 4096kB, failcnt 3\nMemory cgroup out of memory: Killed process 12 (a b) total-vm:9000kB, anon-rss:2048kB, file-rss:0kB, shmem-rss:0kB", "cgroup-kill limit=4 rss=2"},
 		{"    Last State: Terminated\n    Reason: OOMKilled\n    Exit Code: 137", "pod-killed|killed"},
 		{"MemoryError: std::bad_alloc: out_of_memory: RMM failure at:/a/pool_memory_resource.hpp:1: Maximum pool size exceeded (failed to allocate 2.0 MiB): No room in arena.", "driver-pool-limit request=2"},
@@ -281,6 +282,7 @@ func TestNoFailure(t *testing.T) {
 		"ggml_cuda_host_malloc: failed to allocate 1900,00 MiB of pinned memory: invalid argument", // in a locale with commas
 		"api: [WARNING] Unable to shutdown process 26 via Signals.SIGTERM, forcefully exiting via Signals.SIGKILL",
 		"More hints on what to do with CUDA Out of memory errors. Catches an out-of-memory error in the wrapper.",
+		"Report when any process was killed by OOM killer in the job.", "If a container has an OOM, its last state shows the Reason as `OOMKilled`.",
 		"except torch.cuda.OutOfMemoryError:", "6 steps without a leak; OOM errors caught: 1",
 		"    if 'CUDA out of memory' in str(e): retry()",
 		"job 9 finished with exit code 0; 3 subprocesses killed by the user's request",

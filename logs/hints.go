@@ -32,6 +32,7 @@ const (
 	HintLMDeploy
 	HintSplit  // the release of PyTorch has max_split_size_mb
 	HintPinned // ggml could not lock host memory, and goes on without
+	HintWhisper
 
 	mostHints // how many there are
 )
@@ -66,5 +67,6 @@ var hints = []struct {
 	{HintJulia, []string{".julia/packages", "cudadrv.cuerror", "effectivegpumemoryusage", "cuarrays", "cuda.jl", `\.julia\`}},
 	{HintLMDeploy, []string{"lmdeploy", "turbomind"}},
 	{HintSplit, []string{"settingmax_split_size_mb"}},
+	{HintWhisper, []string{"whisper_model_load", "whisper_init_", "whisper_backend_init"}},
 	{HintPinned, []string{"mibofpinnedmemory", "mbofpinnedmemory", "ggml_vulkan:failedtoallocatepinnedmemory"}},
 }

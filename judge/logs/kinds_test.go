@@ -56,6 +56,8 @@ func TestFirstRemedy(t *testing.T) {
 	for _, c := range []struct{ name, text, of, source, cause, first, never string }{
 		{"too much of the device asked for", "ValueError: Free memory on device cuda:0 (12.0/24.0 GiB) on startup is less than desired GPU memory utilization (0.9, 21.6 GiB).",
 			"device", "vllm", causeStartup, `--gpu-memory-utilization 0\.50`, ""},
+		{"whisper.cpp has no layers to leave out", "whisper_model_load: n_langs = 99\nGGML_ASSERT: ggml-backend.c:12: data != NULL && \"failed to allocate buffer\"",
+			"device", "llama.cpp", "", `smaller model`, `ngl`},
 		{"too many tokens at once", "Error: Warmup(Generation(\"Not enough memory to handle 9000 total tokens with 4 prefill tokens. You need to decrease `--max-batch-total-tokens` or `--max-batch-prefill-tokens`\"))",
 			"device", "tgi", causeStartup, `--max-batch-total-tokens 4500`, ""},
 		{"no room for a few tokens", "Server error: Not enough memory to handle 128 prefill tokens. You need to decrease `--max-batch-prefill-tokens`",

@@ -34,6 +34,12 @@ func (v *view) llama() {
 		v.cause(causeTooBig)
 		v.title("memory ran out for llama.cpp: %s of %s did not fit on %s", what, v.size(logs.Request), where)
 	}
+	if v.hint(logs.HintWhisper) { // it has neither layers to leave out nor a context to shorten
+		v.Title = strings.Replace(v.Title, "for llama.cpp", "for whisper.cpp", 1)
+		v.do("a smaller model, or one of fewer bits (whisper.cpp's quantize makes it)")
+		v.set("-ng", "run on the CPU (--no-gpu), in the host's memory")
+		return
+	}
 	layers := func() {
 		v.set("-ngl 20", "fewer layers on the GPU (--n-gpu-layers); --n-cpu-moe keeps the experts of a mixture of experts on the host")
 	}
