@@ -27,7 +27,7 @@ const (
 var familyDriver = &family{
 	source: SourceDriver,
 	keys: []string{
-		"cudaruntimeerror(2)", "cudaruntimeerr(2)", "_status_alloc_failed", "cudaerrormemoryallocation", "hiperroroutofmemory", "hiperror:outofmemory", "hiperrormemoryallocation",
+		"cudaruntimeerror(2)", "cudaruntimeerr(2)", "_status_alloc_failed", "_device_allocation_failed", "_host_allocation_failed", "tritonerror[", "cudaerrormemoryallocation", "hiperroroutofmemory", "hiperror:outofmemory", "hiperrormemoryallocation",
 		"errorcuda_error_out_of_memory", "cuda_error_out_of_memory", "witherroroutofmemory", "erroroutofmemoryatline", "cudaerror:outofmemory", "cuda_outofmemory",
 		"nvml_success==", "outofmemoryallocating", "cudaerror2:outofmemory", "cudaerror(2):outofmemory", "notenoughgpuvideomemory", "memoryongpu", "nvmapmemalloc",
 		"cuda:outofmemory", "cumemallocfailed", "cudasuccess(2vs.0)", "outofgpumemorytrying", "allocationfailedforsize",
@@ -40,6 +40,10 @@ var familyDriver = &family{
 		{kind: DriverLibrary, text: "CUBLAS_STATUS_ALLOC_FAILED"},
 		{kind: DriverLibrary, text: "CUDNN_STATUS_ALLOC_FAILED"},
 		{kind: DriverLibrary, text: "{library:word}_STATUS_ALLOC_FAILED"},
+		{kind: DriverLibrary, text: "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"}, // since cuDNN 9
+		{kind: HostUnknown, text: "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED", host: true},
+		{kind: DriverMemory, text: "Triton Error [{:word}]: out of memory"},
+		{kind: DriverMemory, text: "cudaMalloc{:any}failed with error out of memory"},
 		{kind: DirectML, text: "Could not allocate tensor with {request_bytes:int} bytes. There is not enough GPU video memory", source: SourceDirectML},
 		{kind: DirectML, text: "There is not enough GPU video memory", source: SourceDirectML},
 		{kind: DirectML, text: "DML allocator out of memory", source: SourceDirectML},

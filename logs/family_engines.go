@@ -8,12 +8,13 @@ import (
 
 // The kinds of vLLM.
 const (
-	VLLMFree    Kind = "vllm-free"    // less of the device is free than the engine should take
-	VLLMLength  Kind = "vllm-length"  // the KV cache does not hold one request of the length that was set
-	VLLMCache   Kind = "vllm-cache"   // nothing is left for the KV cache
-	VLLMWarmUp  Kind = "vllm-warm-up" // the trial of the largest batch did not fit
-	VLLMMapping Kind = "vllm-cumem"   // pages could not be mapped, as on waking up
-	VLLMSwap    Kind = "vllm-swap"    // the swap space is larger than the host's memory
+	VLLMFree      Kind = "vllm-free"       // less of the device is free than the engine should take
+	VLLMLength    Kind = "vllm-length"     // the KV cache does not hold one request of the length that was set
+	VLLMCache     Kind = "vllm-cache"      // nothing is left for the KV cache
+	VLLMWarmUp    Kind = "vllm-warm-up"    // the trial of the largest batch did not fit
+	VLLMMapping   Kind = "vllm-cumem"      // pages could not be mapped, as on waking up
+	VLLMHostCache Kind = "vllm-host-cache" // of vLLM on the processor, whose cache has a fixed size
+	VLLMSwap      Kind = "vllm-swap"       // the swap space is larger than the host's memory
 )
 
 // familyVLLM is vLLM's: vllm/v1/core/kv_cache_utils.py, v1/worker/gpu_worker.py and
@@ -37,6 +38,7 @@ var familyVLLM = &family{
 		{kind: VLLMMapping, text: "cumem.py{:any}CUDA Error: out of memory"},
 		{kind: VLLMMapping, text: "wake_up method failed: CUDA Error: out of memory"},
 		{kind: VLLMSwap, text: "Too large swap space. {needed_bytes:gib} out of the {capacity_bytes:gib} total CPU memory", host: true},
+		{kind: VLLMHostCache, text: "No available memory for the cache blocks. Try increasing `VLLM_CPU_KVCACHE_SPACE`", host: true},
 		{kind: VLLMCache, text: "No available memory for the cache blocks"},
 		{kind: VLLMCache, text: "failed: No available memory"},
 		{kind: VLLMCache, text: "Error: No available memory"},

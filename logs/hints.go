@@ -44,7 +44,7 @@ var hints = []struct {
 }{
 	{HintVLLM, []string{"vllm", "(enginecore", "occurredwhenwarmingup", "npurayworkerwrapper"}},
 	{HintSGLang, []string{"sglang", "sgl-workspace", "mem-fraction-static", "mem_fraction_static"}},
-	{HintTGI, []string{"text_generation_launcher", "text_generation_server", "text-generation-inference", "text_generation.errors", "text_generation/client", "router/src/main.rs", "unabletowarmupmodel"}},
+	{HintTGI, []string{"text_generation_launcher", "text_generation_server", "text-generation-inference", "text_generation.errors", "warmup(generation(", "text_generation/client", "router/src/main.rs", "unabletowarmupmodel"}},
 	{HintTensorRT, []string{"tensorrt", "[trt]"}},
 	{HintLlama, []string{"ggml", "llama_model_load", "llama_context", "llama.cpp", "gguf"}},
 	{HintOllama, []string{"ollama"}},

@@ -12,7 +12,7 @@ import (
 // engineKinds are the failures of inference engines.
 var engineKinds = map[logs.Kind]func(*view){
 	logs.VLLMFree: (*view).vllmFree, logs.VLLMLength: (*view).vllmLength, logs.VLLMCache: (*view).vllmCache, logs.VLLMWarmUp: (*view).vllmWarmUp,
-	logs.VLLMMapping: (*view).vllmMapping, logs.VLLMSwap: (*view).vllmSwap,
+	logs.VLLMMapping: (*view).vllmMapping, logs.VLLMSwap: (*view).vllmSwap, logs.VLLMHostCache: (*view).vllmHostCache,
 	logs.SGLangWeights: (*view).sglangStart, logs.SGLangNothing: (*view).sglangStart, logs.SGLangPool: (*view).sglangPool, logs.SGLangSlots: (*view).sglangSlots, logs.SGLangUnbalanced: (*view).sglangUnbalanced,
 	logs.FlashInferWorkspace: (*view).flashInfer,
 	logs.TGIPrefill:          (*view).tgi,
@@ -136,6 +136,13 @@ func (v *view) vllmMapping() {
 	v.do("let the trainer release its memory before the engine wakes up: offload parameters and optimizer state, then torch.cuda.empty_cache()")
 	v.set("--gpu-memory-utilization 0.6", "a smaller share for the engine (gpu_memory_utilization)")
 	v.others("look for other processes on the device")
+}
+
+// vllmHostCache is vLLM without a GPU, whose cache is as large as a variable says.
+func (v *view) vllmHostCache() {
+	v.cause(causeStartup)
+	v.title("vLLM does not start: the space that is set for its KV cache in the host's memory holds nothing")
+	v.set("VLLM_CPU_KVCACHE_SPACE=40", "a larger KV cache, in GiB of the host's memory (RAM), beside the weights; --max-model-len makes what a request needs smaller")
 }
 
 // vllmSwap is swap space that the host does not have.
