@@ -24,56 +24,56 @@ const module = "strandline"
 var columns = [][]string{
 	{"internal/lazyregexp"},
 	{"torch", "host", "judge", "face"}, // documentation alone
-	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "internal/soak/load", "internal/socket", "pausable", "pausable/state", "pausable/history"}, // leaves
-	{"stack"},                     // every model interns frames
-	{"judge/trend"},               // arithmetic on series of numbers, for every wing
-	{"host/event", "host/sample"}, // what a process did or holds, whoever saw it
-	{"host/pyframes"},             // a walk of memory, for sources and analysis alike
-	{"host/journal"},              // the form of files, for models
-	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/polling", "host/nvsmi", "host/nvml", "host/engine"}, // sources
-	{"torch/snapshot", "host/vmmap", "host/recording", "host/series", "plan/model"},                                                              // models
+	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "times", "run/soak/load", "internal/socket", "pausable", "pausable/state", "pausable/history"}, // leaves
+	{"stack"}, // every model interns frames
+	{"trend"}, // arithmetic on series of numbers, for every wing
+	{"host/calls/event", "host/sampling/sample"}, // what a process did or holds, whoever saw it
+	{"host/code/pyframes"},                       // a walk of memory, for sources and analysis alike
+	{"host/store/journal"},                       // the form of files, for models
+	{"torch/pickle", "logs", "host/proc/procfs", "host/code/elffile", "host/calls/bpf", "host/calls/ptrace", "host/calls/polling", "host/gpu/nvsmi", "host/gpu/nvml", "host/sampling/engine"}, // sources
+	{"torch/snapshot", "host/proc/vmmap", "host/store/recording", "host/store/series", "plan/model"},                                                                                          // models
 	{"record"},
-	{"profiles", "profiles/moment"},
+	{"profiles"},
 	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/levels", "profiles/printed", "profiles/promql"}, // sources that state it in that form
-	{"host/image", "host/levels"},
-	{"host/autograd", "host/cpython", "host/cudaalloc", "host/glibcheap"},
-	{"host/unwind"},
-	{"host/symbolize"},
+	{"host/code/image", "host/sampling/levels"},
+	{"host/proc/autograd", "host/code/cpython", "host/gpu/cudaalloc", "host/proc/glibcheap"},
+	{"host/code/unwind"},
+	{"host/code/symbolize"},
 	{
 		"torch/timeline", "torch/allocator", "torch/replay", "torch/digest", "torch/purpose", "torch/compare", "torch/tile",
-		"host/ledger", "host/gpudriver", "host/hooks", "host/footprint", "host/gpuaccount", "host/sampler",
+		"host/calls/ledger", "host/gpu/gpudriver", "host/proc/hooks", "host/proc/footprint", "host/gpu/gpuaccount", "host/sampling/sampler",
 	},
 	{"plan"},
 	{"plan/serving", "plan/training"},
 	{"plan/rl", "plan/observed"},
 	{"judge/shortage"}, // what snapshots and texts of a failure have in common
-	{"judge/logs"},     // of texts, which are judged with snapshots too
-	{"judge/torch", "judge/host", "judge/profiles", "judge/gate", "judge/watch", "judge/pauses", "judge/handovers"},
+	{"judge/texts"},    // of texts, which are judged with snapshots too
+	{"judge/snapshots", "judge/processes", "judge/tables", "judge/gate", "judge/samples", "judge/pauses", "judge/handovers"},
 	{"face/api", "face/api/page"}, // the JSON of all faces
 	{"face/report", "face/export", "face/metrics", "face/web/engine", "face/web"},
 	{"face/ci"},
-	{"internal/trace", "record/outside", "internal/check", "internal/soak", "internal/planner"}, // what a command assembles, without output
-	{"internal/cli", "face/web/worker"},
+	{"run/trace", "run/outside", "run/check", "run/soak", "run/planner"}, // what a command assembles, without output
+	{"cli", "face/web/worker"},
 	{"cmd/strandline", "cmd/site"},
 }
 
 // beside lists the imports inside a column that are allowed, and why.
 var beside = map[string][]string{
-	"torch/timeline":   {"torch/allocator"},                                 // sizes of blocks and segments
-	"torch/purpose":    {"torch/timeline"},                                  // what memory is for depends on when it lived
-	"torch/replay":     {"torch/timeline", "torch/allocator"},               // a history, sent through the allocator
-	"torch/digest":     {"torch/timeline", "torch/purpose", "torch/replay"}, // sums up the analyses of one file
-	"torch/compare":    {"torch/digest", "torch/timeline", "torch/purpose"}, // relates digests, with the types that they hold
-	"torch/tile":       {"torch/timeline", "torch/purpose"},                 // draws lives, colored by purpose
-	"face/web":         {"face/web/engine"},                                 // the server of what the engine answers
-	"host/bpf":         {"host/procfs"},                                     // reads /proc of what it watches
-	"host/ptrace":      {"host/procfs"},                                     // so does this
-	"host/gpudriver":   {"host/ledger"},                                     // stacks and processes are the ledger's
-	"host/gpuaccount":  {"host/gpudriver"},                                  // compares calls with the driver's count
-	"host/sampler":     {"host/footprint"},                                  // classifies what grows in a process
-	"pausable":         {"internal/socket", "pausable/state"},               // finds the socket, and reads the answer
-	"pausable/history": {"pausable/state"},                                  // a log of states
-	"internal/check":   {"internal/trace"},                                  // the lines of a leak
+	"torch/timeline":        {"torch/allocator"},                                 // sizes of blocks and segments
+	"torch/purpose":         {"torch/timeline"},                                  // what memory is for depends on when it lived
+	"torch/replay":          {"torch/timeline", "torch/allocator"},               // a history, sent through the allocator
+	"torch/digest":          {"torch/timeline", "torch/purpose", "torch/replay"}, // sums up the analyses of one file
+	"torch/compare":         {"torch/digest", "torch/timeline", "torch/purpose"}, // relates digests, with the types that they hold
+	"torch/tile":            {"torch/timeline", "torch/purpose"},                 // draws lives, colored by purpose
+	"face/web":              {"face/web/engine"},                                 // the server of what the engine answers
+	"host/calls/bpf":        {"host/proc/procfs"},                                // reads /proc of what it watches
+	"host/calls/ptrace":     {"host/proc/procfs"},                                // so does this
+	"host/gpu/gpudriver":    {"host/calls/ledger"},                               // stacks and processes are the ledger's
+	"host/gpu/gpuaccount":   {"host/gpu/gpudriver"},                              // compares calls with the driver's count
+	"host/sampling/sampler": {"host/proc/footprint"},                             // classifies what grows in a process
+	"pausable":              {"internal/socket", "pausable/state"},               // finds the socket, and reads the answer
+	"pausable/history":      {"pausable/state"},                                  // a log of states
+	"run/check":             {"run/trace"},                                       // the lines of a leak
 }
 
 // wings are the roots that do not import each other: what needs two of them is
@@ -82,8 +82,8 @@ var wings = []string{"torch", "host", "plan", "profiles"}
 
 // across lists the imports from one wing into another that are allowed.
 var across = map[string][]string{
-	"profiles/proc": {"host/procfs", "host/vmmap"}, // the forms of /proc, and what its mappings are for
-	"plan/serving":  {"torch/allocator"},           // the sizes of blocks and segments, which that package holds next to its simulation
+	"profiles/proc": {"host/proc/procfs", "host/proc/vmmap"}, // the forms of /proc, and what its mappings are for
+	"plan/serving":  {"torch/allocator"},                     // the sizes of blocks and segments, which that package holds next to its simulation
 }
 
 // everywhere lists what is imported like a package of the standard library.
@@ -91,52 +91,52 @@ var everywhere = []string{"internal/lazyregexp"}
 
 // only lists packages that may import less than what is to their left.
 var only = map[string][]string{
-	"torch/ranges":     {},
-	"torch/pickle":     {"finding", "units"}, // sources do not depend on analysis
-	"logs":             {"finding", "units", "internal/packed"},
-	"host/recording":   {"finding", "host/journal", "host/nvsmi", "internal/packed"},
-	"host/nvsmi":       {},
-	"host/engine":      {"host/sample"},
-	"host/nvml":        {"host/sample"},
-	"plan/model":       {"finding", "units"},
-	"profiles":         {"stack"},
-	"profiles/jax":     {"profiles", "stack", "units"},
-	"profiles/levels":  {"profiles", "units"},
-	"profiles/promql":  {"profiles", "units"},
-	"profiles/moment":  {},
-	"profiles/printed": {"profiles", "profiles/moment", "units"},
-	"profiles/proc":    {"host/procfs", "host/vmmap", "profiles", "profiles/moment", "units"},
-	"profiles/nsys":    {"profiles", "units"},
-	"profiles/kineto":  {"profiles", "stack", "units"},
-	"judge/profiles":   {"finding", "units", "stack", "judge/trend", "profiles", "profiles/jax"},
-	"host/procfs":      {},
-	"record":           {"host/procfs", "internal/socket"},
-	"internal/socket":  {},
-	"pausable/state":   {},
-	"pausable":         {"internal/socket", "pausable/state"},
-	"pausable/history": {"pausable/state"},
-	"host/elffile":     {},
-	"host/event":       {},
-	"host/sample":      {},
-	"host/journal":     {"internal/packed"},
-	"host/series":      {"host/journal", "host/sample"},
-	"host/sampler":     {"host/cudaalloc", "host/footprint", "host/nvml", "host/nvsmi", "host/procfs", "host/sample", "record", "pausable", "pausable/state"},
-	"host/pyframes":    {"host/event"},
-	"host/bpf":         {"host/event", "host/procfs"},
-	"host/ptrace":      {"host/event", "host/procfs", "host/pyframes"},
-	"host/polling":     {"host/event"},
-	"judge/trend":      {"finding", "units"}, // pure numbers
-	"judge/gate":       {"finding", "units", "judge/trend"},
-	"host/levels":      {"host/procfs"},
-	"judge/watch":      {"finding", "units", "judge/trend", "host/sample"},
-	"judge/pauses":     {"finding", "units", "judge/trend", "pausable/state"},
-	"judge/logs":       {"finding", "units", "logs", "judge/shortage"},
-	"judge/shortage":   {"finding", "units"},
+	"torch/ranges":          {},
+	"torch/pickle":          {"finding", "units"}, // sources do not depend on analysis
+	"logs":                  {"finding", "units", "internal/packed"},
+	"host/store/recording":  {"finding", "host/store/journal", "host/gpu/nvsmi", "internal/packed"},
+	"host/gpu/nvsmi":        {},
+	"host/sampling/engine":  {"host/sampling/sample"},
+	"host/gpu/nvml":         {"host/sampling/sample"},
+	"plan/model":            {"finding", "units"},
+	"profiles":              {"stack"},
+	"profiles/jax":          {"profiles", "stack", "units"},
+	"profiles/levels":       {"profiles", "units"},
+	"profiles/promql":       {"profiles", "units"},
+	"times":                 {},
+	"profiles/printed":      {"profiles", "times", "units"},
+	"profiles/proc":         {"host/proc/procfs", "host/proc/vmmap", "profiles", "times", "units"},
+	"profiles/nsys":         {"profiles", "units"},
+	"profiles/kineto":       {"profiles", "stack", "units"},
+	"judge/tables":          {"finding", "units", "stack", "trend", "profiles", "profiles/jax"},
+	"host/proc/procfs":      {},
+	"record":                {"host/proc/procfs", "internal/socket"},
+	"internal/socket":       {},
+	"pausable/state":        {},
+	"pausable":              {"internal/socket", "pausable/state"},
+	"pausable/history":      {"pausable/state"},
+	"host/code/elffile":     {},
+	"host/calls/event":      {},
+	"host/sampling/sample":  {},
+	"host/store/journal":    {"internal/packed"},
+	"host/store/series":     {"host/store/journal", "host/sampling/sample"},
+	"host/sampling/sampler": {"host/gpu/cudaalloc", "host/proc/footprint", "host/gpu/nvml", "host/gpu/nvsmi", "host/proc/procfs", "host/sampling/sample", "record", "pausable", "pausable/state"},
+	"host/code/pyframes":    {"host/calls/event"},
+	"host/calls/bpf":        {"host/calls/event", "host/proc/procfs"},
+	"host/calls/ptrace":     {"host/calls/event", "host/proc/procfs", "host/code/pyframes"},
+	"host/calls/polling":    {"host/calls/event"},
+	"trend":                 {"finding", "units"}, // pure numbers
+	"judge/gate":            {"finding", "units", "trend"},
+	"host/sampling/levels":  {"host/proc/procfs"},
+	"judge/samples":         {"finding", "units", "trend", "host/sampling/sample"},
+	"judge/pauses":          {"finding", "units", "trend", "pausable/state"},
+	"judge/texts":           {"finding", "units", "logs", "judge/shortage"},
+	"judge/shortage":        {"finding", "units"},
 }
 
 // testOnly lists packages for tests: they may import anything, and no other
 // package imports them.
-var testOnly = []string{"internal/synth", "internal/live", "internal/leaks", "internal/plantest", "internal/soak/testserver", "host/event/eventtest"}
+var testOnly = []string{"internal/test/synth", "internal/test/live", "internal/test/leaks", "internal/test/plantest", "internal/test/soakserver", "internal/test/eventtest"}
 
 // emptyNames are names that do not describe what a package holds.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers"}
@@ -289,7 +289,7 @@ func fileImports(file string) (out []string, err error) {
 // TestLayersAreGuarded shows that the guard sees what it is for.
 func TestLayersAreGuarded(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
-		{"judge/torch", "torch/timeline", ""},
+		{"judge/snapshots", "torch/timeline", ""},
 		{"torch/compare", "torch/timeline", ""},
 		{"torch/snapshot", "units", ""},
 		{"plan/serving", "torch/allocator", ""},
@@ -299,16 +299,16 @@ func TestLayersAreGuarded(t *testing.T) {
 		{"torch/timeline", "torch/compare", "same column"},
 		{"torch/snapshot", "torch/timeline", "further right"},
 		{"stack", "torch/snapshot", "further right"},
-		{"judge/trend", "stack", "may import only"},
+		{"trend", "stack", "may import only"},
 		{"torch/pickle", "stack", "may import only"},
-		{"host/footprint", "torch/snapshot", "another wing"},
+		{"host/proc/footprint", "torch/snapshot", "another wing"},
 		{"plan", "torch/snapshot", "another wing"},
 		{"face/report", "face/web", "same column"},
-		{"face/report", "internal/synth", "for tests"},
+		{"face/report", "internal/test/synth", "for tests"},
 		{"face/report", "nowhere", "add it to the table"},
 		{"nowhere", "units", "add it to the table"},
 		{"face/web/util", "units", "does not describe"},
-		{"internal/synth", "face/web", ""},
+		{"internal/test/synth", "face/web", ""},
 	} {
 		got := strings.Join(problems(c.from, []string{c.to}), "; ")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {

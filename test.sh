@@ -78,10 +78,10 @@ find_jemalloc() {
 # Packages whose tests watch processes at work. They are tested one after another
 # with nothing beside them: what a busy machine keeps from happening cannot be
 # seen. Within a package many are watched at once, which all mostly wait.
-live='^strandline/(host/(bpf|event/.*|footprint|ledger|polling|ptrace)|internal/(cli|trace)|record/outside)$'
+live='^strandline/(host/(calls/.*|proc/footprint)|cli|run/(trace|outside))$'
 
 # Packages whose tests start processes and wait for what they do.
-twice='^strandline/(host/.*|internal/.*|record(/outside)?|face/(metrics|web))$'
+twice='^strandline/(host/.*|internal/.*|cli|run/.*|record|face/(metrics|web))$'
 
 # Tests of the command that trace for seconds.
 traces='^(TestTrace|TestAccount|TestBurst|TestConfusion|TestTwoKinds|TestHostile$|TestGaveBack|TestNotToBeTraced)'
@@ -127,7 +127,7 @@ without_live() {
 	local packages
 	packages=$(go list ./...) || return
 	# shellcheck disable=SC2046 # a list
-	go_tests -short -timeout 5m -skip "$traces" $(grep -Ev "$live" <<<"$packages") strandline/internal/cli
+	go_tests -short -timeout 5m -skip "$traces" $(grep -Ev "$live" <<<"$packages") strandline/cli
 }
 
 # known_available lists what this machine has for certain, so that a test which reports
@@ -306,8 +306,8 @@ if [ -n "$all" ]; then
 		skip staticcheck "it is not in the module cache and cannot be downloaded"
 	fi
 	have builds_bpf clang llvm # Debian 12's are those that built the object
-	built "BPF object" host/bpf/build.sh
-	built "reader of NVML" host/nvml/build.sh
+	built "BPF object" host/calls/bpf/build.sh
+	built "reader of NVML" host/gpu/nvml/build.sh
 	built "library of pausable memory" pausable/build.sh
 	check_module
 	have compiles gcc libc6-dev || skip "tests of programs in C" "there is no gcc with the C library's headers"

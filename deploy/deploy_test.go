@@ -19,7 +19,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 )
 
 func read(t *testing.T, name string) string {

@@ -13,7 +13,7 @@ type StepGrowthEvidence struct {
 	Metric     string `json:"metric"` // "host" or "device"
 	Samples    int    `json:"samples"`
 	Unit       string `json:"unit"`    // "step", "second" or "request"
-	Verdict    string `json:"verdict"` // a shape of package judge/trend
+	Verdict    string `json:"verdict"` // a shape of package trend
 }
 
 func (*StepGrowthEvidence) evidence() {}

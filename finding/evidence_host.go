@@ -129,7 +129,7 @@ type LevelsEvidence struct {
 	StepsToLimit *[2]*float64 `json:"steps_to_limit,omitzero"`
 	// Unit is what the moments are counted in, such as step; empty if they are times.
 	Unit    string `json:"unit,omitzero"`
-	Verdict string `json:"verdict"` // a shape of package judge/trend
+	Verdict string `json:"verdict"` // a shape of package trend
 }
 
 func (*LevelsEvidence) evidence()        {}

@@ -1,5 +1,5 @@
 // Package host has no code of its own. The packages below it are about what a process shows
-// to others, from the source of an event to the sums that judge/host judges:
+// to others, from the source of an event to the sums that judge/processes judges:
 //
 //   - sources: bpf, ptrace and polling (system calls), procfs, elffile, nvml, nvsmi, engine
 //   - models: event, sample, vmmap, recording, series; journal is the form of the files

@@ -3,7 +3,7 @@ package logs
 // families are all that are known, the most specific first.
 //
 // To add one: family_*.go, this list (the specific first), a Source in failure.go, each
-// Kind in a table of judge/logs, an example in TestFamilies.
+// Kind in a table of judge/texts, an example in TestFamilies.
 var families = []*family{
 	familyVLLM, familySGLang, familyFlashInfer, familyTGI, familyTensorRT, familyONNX,
 	familyTensorFlow, familyXLA,

@@ -5,7 +5,7 @@
 // oom.go, tables of memory_summary() by series.go and summary.go, and every other
 // program by its family: families.go lists them, a file family_*.go each group.
 // [ScanEngine] reads the start-up figures of inference engines and trainers: engine_forms.go
-// has the lines, and what to do to add one. It only reads; judge/logs names causes.
+// has the lines, and what to do to add one. It only reads; judge/texts names causes.
 package logs
 
 import (

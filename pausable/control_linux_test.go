@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 	"strandline/pausable"
 	"strandline/pausable/state"
 )

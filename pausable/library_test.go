@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 )
 
 // TestLibraryIsOfSources shows that the sources were not changed without rebuilding the

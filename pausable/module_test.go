@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 	"strandline/pausable"
 	"strandline/record"
 )

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 )
 
 // TestPreload has the embedded library replace cudaMalloc in a program; see

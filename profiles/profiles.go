@@ -1,6 +1,6 @@
 // Package profiles holds what files other than PyTorch's memory snapshots report about
 // memory: profiles of JAX, exports of Nsight Systems, traces of torch.profiler, texts
-// of /proc. The packages below it read one kind of file each; judge/profiles judges
+// of /proc. The packages below it read one kind of file each; judge/tables judges
 // them.
 package profiles
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 )
 
 // TestGrowing has a process trace its allocations from an early step on. The line that

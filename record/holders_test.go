@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 )
 
 // held is what a snapshot's holders come to.

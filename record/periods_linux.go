@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"strandline/host/procfs"
+	"strandline/host/proc/procfs"
 )
 
 // period is the signal that notifies a process of the end of a period, as the module has

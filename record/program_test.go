@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 )
 
 // pythons are the interpreters of this machine that run, one of each version, or

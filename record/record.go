@@ -22,7 +22,7 @@ import (
 	"strings"
 	"time"
 
-	"strandline/host/procfs"
+	"strandline/host/proc/procfs"
 )
 
 //go:embed python/sitecustomize.py python/strandline/*.py python/strandline/stand_in/torch_memory_saver/*.py

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/host/procfs"
-	"strandline/internal/live"
+	"strandline/host/proc/procfs"
+	"strandline/internal/test/live"
 	"strandline/torch/snapshot"
 )
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"strandline/host/procfs"
+	"strandline/host/proc/procfs"
 	"strandline/internal/lazyregexp"
 )
 

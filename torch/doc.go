@@ -6,5 +6,5 @@
 //     allocator (the caching allocator, simulated) and replay (the history sent through it),
 //     digest (what is known about one file), compare (several files), tile (what the page draws)
 //
-// judge/torch judges them.
+// judge/snapshots judges them.
 package torch

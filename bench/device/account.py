@@ -5,7 +5,7 @@
 
 Needs no GPU: --run starts a Python script with arguments where a real PyTorch uses a
 stand-in of the CUDA driver, which writes each allocation to the file FAKE_CUDA_LOG in
-the folder RIG_OUT. The library of the driver (NVML) is host/nvml/testdata/fake.c, which
+the folder RIG_OUT. The library of the driver (NVML) is host/gpu/nvml/testdata/fake.c, which
 counts what those files say, and a context for each process.
 
 Two processes hold tensors, cache and buffers of a library, of which the second takes 16 MiB
@@ -66,7 +66,7 @@ def say(out, processes):
 def watch(strandline, out, processes):
     """The document of a watch, and what the processes held in its last five seconds."""
     library = os.path.join(out, "libnvidia-ml.so.1")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-o", library, os.path.join(HERE, "../../host/nvml/testdata/fake.c")], check=True)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-o", library, os.path.join(HERE, "../../host/gpu/nvml/testdata/fake.c")], check=True)
     env = dict(os.environ, LD_LIBRARY_PATH=out, FAKE_NVML=os.path.join(out, "says"))
     said = [(time.monotonic(), say(out, processes))]
     with open(os.path.join(out, "watched"), "w+") as f:

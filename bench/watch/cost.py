@@ -4,7 +4,7 @@
     bench/watch/cost.py --strandline ./strandline [--processes 200] [--seconds 180] [--change 1]
         [--each 60] [--terminal]
 
-Needs no GPU: the library of the driver (NVML) is host/nvml/testdata/fake.c, built here
+Needs no GPU: the library of the driver (NVML) is host/gpu/nvml/testdata/fake.c, built here
 with gcc, and counts 8 devices on which all processes hold memory. With --change 1 every
 process takes 64 KiB more each second, and every few minutes gives them back; with 0 they
 are idle. Prints the processor time of one core and the resident memory of each program,
@@ -63,7 +63,7 @@ def start(processes, change):
 def driver(folder, pids):
     """Builds the library, and the text that says what it counts."""
     library = os.path.join(folder, "libnvidia-ml.so.1")
-    source = os.path.join(HERE, "../../host/nvml/testdata/fake.c")
+    source = os.path.join(HERE, "../../host/gpu/nvml/testdata/fake.c")
     subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-o", library, source], check=True)
     with open(os.path.join(folder, "devices"), "w") as f:
         f.write("version 550.1\n")

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"strandline/internal/cli"
+	"strandline/cli"
 )
 
 func main() { os.Exit(cli.Main(cli.Process())) }

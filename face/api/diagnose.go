@@ -2,7 +2,7 @@ package api
 
 import (
 	"strandline/finding"
-	"strandline/host/recording"
+	"strandline/host/store/recording"
 )
 
 // Diagnosis is the document of `strandline diagnose`.

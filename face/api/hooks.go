@@ -1,6 +1,6 @@
 package api
 
-import "strandline/host/hooks"
+import "strandline/host/proc/hooks"
 
 // HookScan is the document of `strandline hooks`.
 type HookScan struct {

@@ -2,7 +2,7 @@ package api
 
 import (
 	"strandline/finding"
-	"strandline/host/sample"
+	"strandline/host/sampling/sample"
 )
 
 // Soak is the document of `strandline soak`.

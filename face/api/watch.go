@@ -2,7 +2,7 @@ package api
 
 import (
 	"strandline/finding"
-	"strandline/host/sample"
+	"strandline/host/sampling/sample"
 )
 
 // Watch is the document of `strandline watch`: the last sample, and what was found in

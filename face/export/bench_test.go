@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"strandline/face/export"
-	"strandline/internal/synth"
+	"strandline/internal/test/synth"
 	"strandline/torch/snapshot"
 )
 

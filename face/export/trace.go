@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"strandline/host/recording"
+	"strandline/host/store/recording"
 	"strandline/stack"
 )
 

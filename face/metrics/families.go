@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 
 	"strandline/finding"
-	"strandline/host/sample"
-	"strandline/judge/trend"
-	"strandline/judge/watch"
+	"strandline/host/sampling/sample"
+	"strandline/judge/samples"
+	"strandline/trend"
 )
 
 // The bounds of what is exported, so that neither a machine with many processes nor a
@@ -36,7 +36,7 @@ type State struct {
 
 // A Verdict is a finding, and what it is about.
 type Verdict struct {
-	watch.About
+	samples.About
 	Finding finding.Finding
 }
 

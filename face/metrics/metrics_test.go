@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/common/model"
 
 	"strandline/finding"
-	"strandline/host/sample"
-	"strandline/internal/live"
-	"strandline/judge/watch"
+	"strandline/host/sampling/sample"
+	"strandline/internal/test/live"
+	"strandline/judge/samples"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden file")
@@ -51,12 +51,12 @@ func madeState() *State {
 	fast, slow := 12345.5, 7.0
 	leak := finding.LevelsEvidence{Column: "device 0 allocated", Verdict: "growth", RatePerSecond: &fast, SecondsToLimit: &[2]*float64{&late, nil}}
 	return &State{Sample: s, Samples: 600, Hostname: "node-1", Version: "1.2.3", Verdicts: []Verdict{
-		{watch.About{Process: &s.Processes[0], Device: &s.Devices[0], Figure: "allocated"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
-		{watch.About{Process: &s.Processes[1], Figure: "anonymous"}, finding.Finding{Kind: finding.Usage, Severity: finding.Info, Evidence: &finding.LevelsEvidence{Verdict: "plateau", LevelBytes: finding.Int(1 << 30)}}},
-		{watch.About{Device: &s.Devices[0]}, finding.Finding{Kind: finding.Usage, Severity: finding.Warning}},
-		{watch.About{Group: "/jobs", Figure: "used"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &finding.LevelsEvidence{Verdict: "sawtooth-growth", RatePerSecond: &slow}}},
-		{watch.About{Process: &gone, Figure: "anonymous"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
-		{watch.About{Ended: true}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
+		{samples.About{Process: &s.Processes[0], Device: &s.Devices[0], Figure: "allocated"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
+		{samples.About{Process: &s.Processes[1], Figure: "anonymous"}, finding.Finding{Kind: finding.Usage, Severity: finding.Info, Evidence: &finding.LevelsEvidence{Verdict: "plateau", LevelBytes: finding.Int(1 << 30)}}},
+		{samples.About{Device: &s.Devices[0]}, finding.Finding{Kind: finding.Usage, Severity: finding.Warning}},
+		{samples.About{Group: "/jobs", Figure: "used"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &finding.LevelsEvidence{Verdict: "sawtooth-growth", RatePerSecond: &slow}}},
+		{samples.About{Process: &gone, Figure: "anonymous"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
+		{samples.About{Ended: true}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
 	}}
 }
 
@@ -117,7 +117,7 @@ func TestBounds(t *testing.T) {
 	s := madeState()
 	for i := range 5000 {
 		s.Sample.Processes = append(s.Sample.Processes, sample.Process{PID: 10000 + i, Started: 1, Host: &sample.Host{Anonymous: int64(i) << 20}})
-		s.Verdicts = append(s.Verdicts, Verdict{watch.About{Process: &s.Sample.Processes[len(s.Sample.Processes)-1], Figure: "anonymous"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem}})
+		s.Verdicts = append(s.Verdicts, Verdict{samples.About{Process: &s.Sample.Processes[len(s.Sample.Processes)-1], Figure: "anonymous"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem}})
 	}
 	got := map[string]int{}
 	for _, f := range s.sorted() {

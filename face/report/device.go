@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"strandline/host/gpudriver"
-	"strandline/host/recording"
+	"strandline/host/gpu/gpudriver"
+	"strandline/host/store/recording"
 	"strandline/units"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
-	judgetorch "strandline/judge/torch"
+	"strandline/judge/snapshots"
 	"strandline/stack"
 	"strandline/units"
 )
@@ -23,7 +23,7 @@ type Diagnosis struct {
 }
 
 // NewDiagnosis makes the document.
-func NewDiagnosis(a judgetorch.Answer) *Diagnosis {
+func NewDiagnosis(a snapshots.Answer) *Diagnosis {
 	d := &Diagnosis{Diagnosis: api.Diagnosis{Schema: api.DiagnoseSchema, Verdict: a.Verdict, Findings: a.Findings}}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
@@ -56,7 +56,7 @@ func NewDiagnosis(a judgetorch.Answer) *Diagnosis {
 		d.Processes = append(d.Processes, out)
 	}
 	if len(a.Processes) > 0 {
-		d.record = judgetorch.RecordingOf(a.Processes[0])
+		d.record = snapshots.RecordingOf(a.Processes[0])
 	}
 	return d
 }
@@ -69,7 +69,7 @@ func named(s string) *string {
 }
 
 // basis states what a judgment of a process of so many files rests on.
-func basis(j judgetorch.Judged, files int) string {
+func basis(j snapshots.Judged, files int) string {
 	switch {
 	case j.Tables > 0:
 		return tablesBasis(j)
@@ -90,7 +90,7 @@ func basis(j judgetorch.Judged, files int) string {
 }
 
 // tablesBasis states what a judgment of tables rests on.
-func tablesBasis(j judgetorch.Judged) string {
+func tablesBasis(j snapshots.Judged) string {
 	text := "the totals of " + count(j.Checkpoints, "table") + " of memory_summary()"
 	if j.Tables > 1 {
 		text += fmt.Sprintf(", of %s devices or processes", units.Count(int64(j.Tables)))
@@ -431,7 +431,7 @@ func (d *Diagnosis) footer(w io.Writer, s Style) {
 	newest := d.newest()
 	if d.Verdict == finding.Unknown {
 		fmt.Fprintln(w, "To make a recording that can be judged:")
-		for _, l := range strings.Split(cmp.Or(d.record, judgetorch.Recording), "\n") {
+		for _, l := range strings.Split(cmp.Or(d.record, snapshots.Recording), "\n") {
 			fmt.Fprintln(w, "  "+l)
 		}
 		fmt.Fprintln(w)

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"strandline/host/event"
-	"strandline/host/gpuaccount"
-	"strandline/host/gpudriver"
-	"strandline/host/recording"
+	"strandline/host/calls/event"
+	"strandline/host/gpu/gpuaccount"
+	"strandline/host/gpu/gpudriver"
+	"strandline/host/store/recording"
 	"strandline/units"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"strandline/face/api"
-	"strandline/host/hooks"
+	"strandline/host/proc/hooks"
 )
 
 // Hooks is the document of `strandline hooks`.

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"strandline/host/hooks"
+	"strandline/host/proc/hooks"
 	"strings"
 	"testing"
 )

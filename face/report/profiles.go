@@ -9,7 +9,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
-	judgeprofiles "strandline/judge/profiles"
+	"strandline/judge/tables"
 	"strandline/profiles"
 	"strandline/profiles/jax"
 	"strandline/stack"
@@ -243,7 +243,7 @@ func (d *Profile) writeHost(w io.Writer) {
 }
 
 // NewProfiles makes the document of `strandline diagnose` of other programs' files.
-func NewProfiles(a judgeprofiles.Answer, all []judgeprofiles.Series) *Diagnosis {
+func NewProfiles(a tables.Answer, all []tables.Series) *Diagnosis {
 	d := &Diagnosis{Diagnosis: api.Diagnosis{Schema: api.DiagnoseSchema, Verdict: a.Verdict, Findings: a.Findings}}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
@@ -278,7 +278,7 @@ func toRecord(f *profiles.File) string {
 	device, missing := true, true
 	for i := range f.Columns {
 		c := &f.Columns[i]
-		device = device && judgeprofiles.OfDevice(c)
+		device = device && tables.OfDevice(c)
 		missing = missing && !slices.ContainsFunc(c.Bytes, func(x float64) bool { return !math.IsNaN(x) })
 	}
 	switch {
@@ -299,7 +299,7 @@ var record = map[string]string{
 	profiles.Levels: "nvidia-smi --query-gpu=timestamp,index,memory.used,memory.total --format=csv -l 5 > memory.csv   # some minutes of it",
 }
 
-func profilesBasis(s judgeprofiles.Series) string {
+func profilesBasis(s tables.Series) string {
 	text := fmt.Sprintf("%s of %s", count(len(s.Files), "file"), s.Files[0].Format)
 	switch n := len(s.Files[0].Columns); {
 	case n > 0:
@@ -308,7 +308,7 @@ func profilesBasis(s judgeprofiles.Series) string {
 			text = count(n, "level") + " over time, as " + w + " printed them"
 		}
 	case s.Files[0].Host != nil && len(s.Files[0].Earlier) > 0:
-		text = judgeprofiles.HostBasis(s)
+		text = tables.HostBasis(s)
 	}
 	if len(s.Files) > 1 {
 		text += ", in the order of " + s.By

@@ -10,10 +10,10 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
-	"strandline/host/ledger"
-	"strandline/host/recording"
-	"strandline/host/symbolize"
-	judgehost "strandline/judge/host"
+	"strandline/host/calls/ledger"
+	"strandline/host/code/symbolize"
+	"strandline/host/store/recording"
+	"strandline/judge/processes"
 	"strandline/units"
 )
 
@@ -217,7 +217,7 @@ func (d *Trace) stacks(w io.Writer, s Style, most int) {
 func placeOf(st *recording.Stack) string {
 	var native []symbolize.Frame
 	var lines []string
-	for _, f := range judgehost.Requested(judgehost.Frames(st)) {
+	for _, f := range processes.Requested(processes.Frames(st)) {
 		switch {
 		case f.Function == "":
 		case f.Line > 0 && f.File != "":
@@ -248,7 +248,7 @@ func placeOf(st *recording.Stack) string {
 // library's if there is one. Several frames in a row of one object without symbols
 // have one name, except for the first.
 func nativeNames(frames []symbolize.Frame) (names []string) {
-	if i := slices.IndexFunc(frames, func(f symbolize.Frame) bool { return !judgehost.InLibrary(f) }); i > 0 {
+	if i := slices.IndexFunc(frames, func(f symbolize.Frame) bool { return !processes.InLibrary(f) }); i > 0 {
 		frames = frames[i:]
 	}
 	for len(frames) > 0 {
@@ -270,7 +270,7 @@ func nativeNames(frames []symbolize.Frame) (names []string) {
 func unnamedRun[F any](frames []F, of func(F) (object, function string)) (n int) {
 	first, _ := of(frames[0])
 	for _, f := range frames {
-		if object, function := of(f); object != first || object == "" || !judgehost.Unnamed(function) {
+		if object, function := of(f); object != first || object == "" || !processes.Unnamed(function) {
 			break
 		}
 		n++
@@ -286,7 +286,7 @@ func unnamedFrames(n int, object string) string {
 // snapshots that are beside it.
 func NewRecorded(files []string, run *recording.Run) *Diagnosis {
 	name := fmt.Sprintf("pid%d", run.PID)
-	d := &Diagnosis{Diagnosis: api.Diagnosis{Schema: api.DiagnoseSchema, Verdict: judgehost.Recorded(run), Findings: append([]finding.Finding{}, run.Document.Findings...)}}
+	d := &Diagnosis{Diagnosis: api.Diagnosis{Schema: api.DiagnoseSchema, Verdict: processes.Recorded(run), Findings: append([]finding.Finding{}, run.Document.Findings...)}}
 	p := api.Process{Process: &name, Files: files, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Samples), "mark"))}}
 	d.Processes, d.Traced = []api.Process{p}, run.Document.Processes
 	if run.Document.GPU != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"strandline/finding"
-	"strandline/host/recording"
+	"strandline/host/store/recording"
 )
 
 // Frames without symbols are one name where there are several, except for the first

@@ -9,8 +9,8 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
-	"strandline/host/sample"
-	"strandline/judge/watch"
+	"strandline/host/sampling/sample"
+	"strandline/judge/samples"
 	"strandline/units"
 )
 
@@ -31,7 +31,7 @@ func NewWatch(last *sample.Sample, samples int, findings []finding.Finding) *Wat
 
 // Diagnosis is the document of `strandline diagnose` for a recording of a watch.
 func (d *Watch) Diagnosis(file string) *Diagnosis {
-	out := &Diagnosis{Diagnosis: api.Diagnosis{Schema: api.DiagnoseSchema, Verdict: watch.Verdict(d.Findings, d.Samples), Findings: d.Findings}}
+	out := &Diagnosis{Diagnosis: api.Diagnosis{Schema: api.DiagnoseSchema, Verdict: samples.Verdict(d.Findings, d.Samples), Findings: d.Findings}}
 	basis := fmt.Sprintf("watched for %s, %s", units.Seconds(d.Duration), count(d.Samples, "sample"))
 	out.Processes = []api.Process{{Files: []string{file}, Basis: []string{basis}}}
 	return out
@@ -87,7 +87,7 @@ func (d *Watch) headline(s Style) string {
 			problems++
 		}
 	}
-	verdict := watch.Verdict(d.Findings, d.Samples)
+	verdict := samples.Verdict(d.Findings, d.Samples)
 	text := fmt.Sprintf("%s watched for %s, %s", count(len(d.Processes), "process"), units.Seconds(d.Duration), count(d.Samples, "sample"))
 	switch {
 	case problems > 0:

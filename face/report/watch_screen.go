@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"strandline/finding"
-	"strandline/host/procfs"
-	"strandline/host/sample"
-	"strandline/judge/watch"
+	"strandline/host/proc/procfs"
+	"strandline/host/sampling/sample"
+	"strandline/judge/samples"
 	"strandline/units"
 )
 
@@ -19,7 +19,7 @@ import (
 type WatchScreen struct {
 	Sample   *sample.Sample // nil before the first one
 	Findings []finding.Finding
-	Rows     map[sample.ID]watch.Row
+	Rows     map[sample.ID]samples.Row
 	Order    string    // by which the processes are sorted: one of [Orders]
 	Selected sample.ID // the process that the cursor is on
 	Top      int       // the first process that is shown
@@ -209,7 +209,7 @@ func screenRow(pid, command, host string, device bool, used string, split bool, 
 	if split {
 		text += fmt.Sprintf(" %-28s ", parts)
 	}
-	return text + fmt.Sprintf(" %-*s  ", watch.RowPoints, curve)
+	return text + fmt.Sprintf(" %-*s  ", samples.RowPoints, curve)
 }
 
 func (d *WatchScreen) row(s Style, p *sample.Process) string {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"strandline/finding"
-	"strandline/judge/trend"
+	"strandline/trend"
 	"strandline/units"
 )
 

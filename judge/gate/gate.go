@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"strandline/finding"
-	"strandline/judge/trend"
+	"strandline/trend"
 	"strandline/units"
 )
 

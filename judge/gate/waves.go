@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"strandline/finding"
-	"strandline/judge/trend"
+	"strandline/trend"
 	"strandline/units"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"strandline/finding"
-	"strandline/host/recording"
+	"strandline/host/store/recording"
 	"strandline/pausable/history"
 	"strandline/pausable/state"
 	"strandline/plan"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"strandline/host/event"
-	"strandline/host/gpudriver"
-	"strandline/host/recording"
+	"strandline/host/calls/event"
+	"strandline/host/gpu/gpudriver"
+	"strandline/host/store/recording"
 	"strandline/pausable"
 	"strandline/pausable/history"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/host/recording"
+	"strandline/host/store/recording"
 	"strandline/pausable"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"strandline/host/event"
-	"strandline/host/recording"
+	"strandline/host/calls/event"
+	"strandline/host/store/recording"
 	"strandline/pausable/history"
 	"strandline/pausable/state"
 	"strandline/plan"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/host/recording"
+	"strandline/host/store/recording"
 )
 
 func recorded(t *testing.T) *recording.Run {

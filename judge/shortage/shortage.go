@@ -1,7 +1,7 @@
 // Package shortage holds what failed requests for memory have in common, whether their
 // figures come from a snapshot or a message: the causes, the words for them, and the
 // advice that does not depend on where the figures come from. The cause itself is judged
-// by judge/torch and judge/logs, each with its own arithmetic: the figures in a message
+// by judge/snapshots and judge/texts, each with its own arithmetic: the figures in a message
 // are rounded, can be missing or contradict each other, and count different things for
 // each backend.
 package shortage

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 	"strandline/pausable/history"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/plantest"
+	"strandline/internal/test/plantest"
 	"strandline/plan"
 	"strandline/plan/serving"
 	"strandline/plan/training"

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"strandline/internal/plantest"
+	"strandline/internal/test/plantest"
 	"strandline/plan"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/plantest"
+	"strandline/internal/test/plantest"
 	"strandline/logs"
 	"strandline/plan"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/plantest"
+	"strandline/internal/test/plantest"
 	"strandline/plan"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/plantest"
+	"strandline/internal/test/plantest"
 	"strandline/plan"
 )
 

@@ -3,7 +3,7 @@ package serving
 import (
 	"testing"
 
-	"strandline/internal/plantest"
+	"strandline/internal/test/plantest"
 	"strandline/plan"
 	"strandline/plan/model"
 )

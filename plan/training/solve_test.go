@@ -3,7 +3,7 @@ package training
 import (
 	"testing"
 
-	"strandline/internal/plantest"
+	"strandline/internal/test/plantest"
 	"strandline/plan"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"strandline/internal/lazyregexp"
 	"strandline/profiles"
-	"strandline/profiles/moment"
+	"strandline/times"
 )
 
 const (
@@ -122,7 +122,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 
 // levels collects what is read.
 type levels struct {
-	clock   moment.Clock
+	clock   times.Clock
 	rounds  int     // how often something was printed
 	at      float64 // when, NaN if that is not stated
 	undated bool    // some of them

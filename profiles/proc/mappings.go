@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"strandline/host/procfs"
-	"strandline/host/vmmap"
+	"strandline/host/proc/procfs"
+	"strandline/host/proc/vmmap"
 	"strandline/internal/lazyregexp"
 	"strandline/profiles"
 )

@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 
-	"strandline/host/procfs"
+	"strandline/host/proc/procfs"
 	"strandline/internal/lazyregexp"
 	"strandline/profiles"
-	"strandline/profiles/moment"
+	"strandline/times"
 	"strandline/units"
 )
 
@@ -105,7 +105,7 @@ type blocks struct {
 	line    int
 	address uint64 // of the last mapping
 	key     string // the first name of a block of memory.stat or status
-	clock   moment.Clock
+	clock   times.Clock
 	pid     int      // that pmap prints before a block
 	at      *float64 // the time before the block
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 	"strandline/profiles"
 )
 

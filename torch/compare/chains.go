@@ -1,10 +1,10 @@
 package compare
 
 import (
-	"strandline/judge/trend"
 	"strandline/stack"
 	"strandline/torch/digest"
 	"strandline/torch/timeline"
+	"strandline/trend"
 )
 
 // A Chain is one allocation followed through the files of a process.

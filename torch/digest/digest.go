@@ -5,19 +5,19 @@
 // A digest is much smaller than its file, so that many files can be kept and compared.
 // Files are read one after another by one [Book], which numbers equal stacks of
 // different files equally. Digests of several files are related to each other by
-// package compare, and judged by package judge/torch.
+// package compare, and judged by package judge/snapshots.
 package digest
 
 import (
 	"math/bits"
 
-	"strandline/judge/trend"
 	"strandline/logs"
 	"strandline/stack"
 	"strandline/torch/purpose"
 	"strandline/torch/replay"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
+	"strandline/trend"
 )
 
 // A Book interns the stacks of all files of a session, so that a stack has the same

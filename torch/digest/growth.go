@@ -3,9 +3,9 @@ package digest
 import (
 	"sort"
 
-	"strandline/judge/trend"
 	"strandline/stack"
 	"strandline/torch/timeline"
+	"strandline/trend"
 )
 
 // mostCheckpoints is the largest number of ends of steps at which growth inside a

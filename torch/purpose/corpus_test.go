@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/live"
-	"strandline/internal/synth"
+	"strandline/internal/test/live"
+	"strandline/internal/test/synth"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )

@@ -11,7 +11,7 @@ import (
 // TestReliefs holds the peak without a place against a history in which its
 // passing allocations are left out, one after another.
 func TestReliefs(t *testing.T) {
-	for _, file := range []string{"../../examples/peak/step-2.pickle", "../../examples/logits/step-3.pickle.gz", "../../judge/torch/testdata/honest.pickle.gz"} {
+	for _, file := range []string{"../../examples/peak/step-2.pickle", "../../examples/logits/step-3.pickle.gz", "../../judge/snapshots/testdata/honest.pickle.gz"} {
 		s, err := snapshot.Open(file, snapshot.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 )
 
 // processorTime is not known here.

@@ -4,7 +4,7 @@ import (
 	"io"
 	"testing"
 
-	"strandline/internal/synth"
+	"strandline/internal/test/synth"
 	"strandline/torch/snapshot"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 	"strandline/torch/snapshot"
 )
 

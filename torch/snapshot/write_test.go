@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/live"
-	"strandline/internal/synth"
+	"strandline/internal/test/live"
+	"strandline/internal/test/synth"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 )

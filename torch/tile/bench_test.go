@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"strandline/internal/synth"
+	"strandline/internal/test/synth"
 	"strandline/torch/timeline"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"strandline/internal/synth"
+	"strandline/internal/test/synth"
 )
 
 // TestEncoding reads a tile as the page does.

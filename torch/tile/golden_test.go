@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/synth"
+	"strandline/internal/test/synth"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 	"strandline/units"

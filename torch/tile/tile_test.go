@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	need "strandline/internal/live"
-	"strandline/internal/synth"
+	need "strandline/internal/test/live"
+	"strandline/internal/test/synth"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/internal/synth"
+	"strandline/internal/test/synth"
 	"strandline/stack"
 	"strandline/torch/purpose"
 	"strandline/torch/snapshot"

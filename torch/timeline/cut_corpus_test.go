@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	need "strandline/internal/live"
+	need "strandline/internal/test/live"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"

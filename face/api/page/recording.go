@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"strandline/finding"
-	"strandline/host/recording"
+	"strandline/host/store/recording"
 )
 
 // Recording is the answer to recording: a recorded trace as a whole.

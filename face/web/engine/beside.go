@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"strandline/host/sample"
+	"strandline/host/sampling/sample"
 )
 
 // What a watch knows beside the subjects that it lists: the load of an engine, and the

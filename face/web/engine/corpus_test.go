@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"strandline/face/api/page"
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 	"strandline/torch/snapshot"
 )
 

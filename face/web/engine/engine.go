@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"strandline/face/api/page"
-	judgetorch "strandline/judge/torch"
+	"strandline/judge/snapshots"
 	"strandline/stack"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
@@ -127,7 +127,7 @@ type replayed struct {
 type judgment struct {
 	book      *digest.Book
 	processes []*compare.Process
-	answer    judgetorch.Answer
+	answer    snapshots.Answer
 }
 
 // New makes an engine that is to read the sources.
@@ -380,13 +380,13 @@ func (e *Engine) judge(ctx context.Context) {
 		}
 	}
 	e.pause()
-	j.answer = judgetorch.Files(j.book, j.processes, judgetorch.Options{})
+	j.answer = snapshots.Files(j.book, j.processes, snapshots.Options{})
 	for i, f := range e.files {
 		if f.content == nil {
 			continue
 		}
 		for _, d := range f.devices {
-			d.requested.h.SetLeaking(judgetorch.Leaking(j.answer.Findings, processOf[i], d.requested.h.Device))
+			d.requested.h.SetLeaking(snapshots.Leaking(j.answer.Findings, processOf[i], d.requested.h.Device))
 		}
 	}
 	e.change(func() {

@@ -17,8 +17,8 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/finding"
-	"strandline/internal/synth"
-	judgetorch "strandline/judge/torch"
+	"strandline/internal/test/synth"
+	"strandline/judge/snapshots"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/snapshot"
@@ -199,7 +199,7 @@ func TestSameAsDiagnose(t *testing.T) {
 		digests = append(digests, book.Digest(s))
 	}
 	processes := []*compare.Process{compare.NewProcess("", digests)}
-	want := judgetorch.Files(book, processes, judgetorch.Options{})
+	want := snapshots.Files(book, processes, snapshots.Options{})
 	got := read[page.Findings](t, e, "findings")
 	if got.Verdict != want.Verdict || len(got.Findings) != len(want.Findings) {
 		t.Fatalf("verdict %s of %d findings, want %s of %d", got.Verdict, len(got.Findings), want.Verdict, len(want.Findings))

@@ -5,7 +5,7 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/finding"
-	"strandline/judge/trend"
+	"strandline/trend"
 )
 
 // fitPoints are how many points a curve has before the last sample, and beyond it.

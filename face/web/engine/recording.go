@@ -12,8 +12,8 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/finding"
-	"strandline/host/recording"
-	judgehost "strandline/judge/host"
+	"strandline/host/store/recording"
+	"strandline/judge/processes"
 	"strandline/stack"
 	"strandline/torch/tile"
 )
@@ -80,7 +80,7 @@ const (
 // NewRecording makes an engine of a recording that was read, and takes the marks
 // out of it: their courses are kept.
 func NewRecording(path string, run *recording.Run) *Recording {
-	r := &Recording{path: path, run: run, verdict: judgehost.Recorded(run)}
+	r := &Recording{path: path, run: run, verdict: processes.Recorded(run)}
 	stacks := r.follow()
 	r.judge(stacks)
 	slices.SortFunc(stacks, func(a, b *traced) int {
@@ -274,7 +274,7 @@ func (r *Recording) judge(stacks []*traced) {
 // tracedFrames are the frames of a stack as findings have them: of native code the
 // file is the object that holds it.
 func tracedFrames(s *recording.Stack) (out []finding.Frame) {
-	for _, f := range judgehost.Frames(s) {
+	for _, f := range processes.Frames(s) {
 		out = append(out, finding.Frame{File: cmp.Or(f.File, f.Object), Line: f.Line, Function: f.Function})
 	}
 	return out
@@ -313,7 +313,7 @@ func (r *Recording) whole() page.Recording {
 	}
 	colors := slots{of: map[tile.Key]int{}}
 	for _, t := range r.stacks {
-		s := newStackDoc(&t.Stack, judgehost.HostSite(judgehost.Frames(&t.Stack)), &colors)
+		s := newStackDoc(&t.Stack, processes.HostSite(processes.Frames(&t.Stack)), &colors)
 		s.Grows, s.Peak = r.blamed[t.ID], t.peak
 		s.First, s.Last = r.seen(t.changes)
 		doc.Stacks = append(doc.Stacks, s)
@@ -328,7 +328,7 @@ func (r *Recording) whole() page.Recording {
 		colors := slots{of: map[tile.Key]int{}} // the places of another table
 		for i := range g.Stacks[:min(mostStacks, len(g.Stacks))] {
 			s := &g.Stacks[i]
-			doc.GPU = append(doc.GPU, page.GPUStack{Stack: newStackDoc(&s.Stack, judgehost.DriverSite(judgehost.Frames(&s.Stack)), &colors), Owner: page.Owner{Owner: s.Owner, Memory: s.Memory}, Bytes: s.LiveBytes, Count: s.LiveCount, Trend: s.Trend})
+			doc.GPU = append(doc.GPU, page.GPUStack{Stack: newStackDoc(&s.Stack, processes.DriverSite(processes.Frames(&s.Stack)), &colors), Owner: page.Owner{Owner: s.Owner, Memory: s.Memory}, Bytes: s.LiveBytes, Count: s.LiveCount, Trend: s.Trend})
 		}
 	}
 	return doc

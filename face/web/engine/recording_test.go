@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"strandline/face/api/page"
-	"strandline/host/recording"
+	"strandline/host/store/recording"
 )
 
 const exampleRecording = "../../../examples/munmap-leak/server.trace"

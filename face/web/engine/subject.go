@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"strandline/host/sample"
+	"strandline/host/sampling/sample"
 	"strandline/units"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/finding"
-	"strandline/host/sample"
-	"strandline/judge/watch"
+	"strandline/host/sampling/sample"
+	"strandline/judge/samples"
 )
 
 const (
@@ -32,7 +32,7 @@ type Watch struct {
 	following bool
 
 	mu       sync.Mutex
-	judge    *watch.Watch
+	judge    *samples.Watch
 	subjects map[subjectID]*subject
 	groups   map[string]*subject // the container of a control group
 	mapped   map[sample.ID]*mapped
@@ -48,7 +48,7 @@ type Watch struct {
 
 	version  int
 	changed  chan struct{} // closed when the version changes
-	found    []watch.Found
+	found    []samples.Found
 	foundAt  int       // the version that the findings are of
 	complete bool      // all series were judged by it
 	due      time.Time // when all may be judged again
@@ -66,7 +66,7 @@ func NewWatch(path string, following bool) *Watch {
 func (w *Watch) Begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.judge, w.subjects, w.groups = watch.New(), map[subjectID]*subject{}, map[string]*subject{}
+	w.judge, w.subjects, w.groups = samples.New(), map[subjectID]*subject{}, map[string]*subject{}
 	w.mapped, w.load = map[sample.ID]*mapped{}, nil
 	w.samples, w.reading, w.partial = 0, true, nil
 	w.change()
@@ -282,7 +282,7 @@ func (w *Watch) judgeAll() {
 
 // describe adds the findings and the subjects to an answer.
 func (w *Watch) describe(doc *page.Watch) {
-	worst := map[*subject]*watch.Found{}
+	worst := map[*subject]*samples.Found{}
 	for i := range w.found {
 		f := &w.found[i]
 		s, parts := w.subjectOf(f)
@@ -298,7 +298,7 @@ func (w *Watch) describe(doc *page.Watch) {
 		}
 		doc.Findings = append(doc.Findings, d)
 	}
-	doc.Verdict = watch.Verdict(watch.Plain(w.found), w.samples)
+	doc.Verdict = samples.Verdict(samples.Plain(w.found), w.samples)
 	doc.LeftOut = max(len(doc.Findings)-mostFindings, 0)
 	doc.Findings = doc.Findings[:len(doc.Findings)-doc.LeftOut]
 	for _, s := range w.subjects {
@@ -317,7 +317,7 @@ func (w *Watch) describe(doc *page.Watch) {
 	doc.Subjects = doc.Subjects[:len(doc.Subjects)-doc.Others]
 }
 
-func (w *Watch) subjectDoc(s *subject, worst *watch.Found) page.Subject {
+func (w *Watch) subjectDoc(s *subject, worst *samples.Found) page.Subject {
 	d := page.Subject{
 		Key: s.key, Kind: s.kind, Label: s.label, Place: s.place, Facts: s.facts, First: millis(s.first), Last: millis(s.last),
 		Ended: s.seen != w.samples, Now: s.now, Peak: s.peak, Limit: s.limit, Parts: []string{},
@@ -353,7 +353,7 @@ func (w *Watch) total(s *subject, d *page.Subject) {
 	}
 	d.Judged = c.Evidence("in use", s.limit)
 	d.Fit = fitOf(c, d.Judged, until-w.start)
-	d.Words, d.Left = watch.InWords(d.Judged)
+	d.Words, d.Left = samples.InWords(d.Judged)
 }
 
 // figureParts are the parts whose sum a figure is; of none it is the total.
@@ -363,7 +363,7 @@ var figureParts = map[string][]string{
 }
 
 // subjectOf is what a finding is drawn at, and the parts of it that were judged.
-func (w *Watch) subjectOf(f *watch.Found) (s *subject, parts []string) {
+func (w *Watch) subjectOf(f *samples.Found) (s *subject, parts []string) {
 	switch {
 	case f.Process != (sample.ID{}):
 		s = w.subjects[subjectID{process: f.Process, device: f.Device}]
@@ -381,7 +381,7 @@ func (w *Watch) subjectOf(f *watch.Found) (s *subject, parts []string) {
 
 // fit is the curve of a finding: up to its last sample, and as far beyond as its limit or
 // as long again.
-func (w *Watch) fit(f *watch.Found) *page.Fit {
+func (w *Watch) fit(f *samples.Found) *page.Fit {
 	e, ok := f.Evidence.(*finding.LevelsEvidence)
 	if !ok || f.Course == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/finding"
-	"strandline/host/sample"
-	"strandline/judge/watch"
+	"strandline/host/sampling/sample"
+	"strandline/judge/samples"
 )
 
 func asks[T any](t *testing.T, w *Watch, name, query string) (doc T) {
@@ -74,11 +74,11 @@ func watched(t *testing.T, n int) *Watch {
 	return w
 }
 
-// TestWatchAsJudged checks that the page has the findings of package judge/watch, and the
+// TestWatchAsJudged checks that the page has the findings of package judge/samples, and the
 // curve of the worst.
 func TestWatchAsJudged(t *testing.T) {
 	const n = 60
-	judge := watch.New()
+	judge := samples.New()
 	for at := range n {
 		judge.Add(node(at))
 	}

@@ -22,9 +22,9 @@ import (
 	"time"
 
 	"strandline/face/web/engine"
-	"strandline/host/recording"
-	"strandline/internal/planner"
+	"strandline/host/store/recording"
 	"strandline/plan/model"
+	"strandline/run/planner"
 	"strandline/torch/snapshot"
 )
 

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"strandline/face/api"
+	"strandline/face/report"
+	"strandline/host/calls/bpf"
+	"strandline/units"
+)
+
+func newDoctor(g *globals) *cobra.Command {
+	pid := 0
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what works on this machine, and how to fix what does not",
+		Long: `Check what works on this machine, and how to fix what does not.
+
+With --pid the checks are of a process that runs: in which ways the memory of its
+PyTorch can be recorded.`,
+		Example: "  strandline doctor\n  sudo strandline doctor --pid 4242",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			doc := api.Doctor{Schema: api.DoctorSchema}
+			if c.Flags().Changed("pid") {
+				doc.Checks, err = ways(c.Context(), pid)
+			} else {
+				doc.Checks = checks(g.env)
+			}
+			if err != nil {
+				return err
+			}
+			return g.print(doc, func(w io.Writer, _ report.Style) {
+				for _, c := range doc.Checks {
+					mark := "ok  "
+					if !c.OK {
+						mark = "no  "
+					}
+					fmt.Fprintf(w, "%s%-22s %s\n", mark, c.What, c.Detail)
+					if c.Do != "" {
+						fmt.Fprintf(w, "    %-22s %s\n", "", c.Do)
+					}
+				}
+			})
+		},
+	}
+	c.Flags().IntVar(&pid, "pid", 0, "check the process `N`")
+	return c
+}
+
+func checks(env *Env) []api.Check {
+	out := []api.Check{
+		{What: "read snapshots", OK: true, Detail: "pickle protocols 0 to 5, JSON, gzip, zstd; PyTorch 1.13 to 2.15"},
+		{What: "platform", OK: true, Detail: runtime.GOOS + "/" + runtime.GOARCH + ", " + runtime.Version()},
+	}
+	memory := api.Check{What: "memory", OK: true, Detail: "no limit is set for strandline itself; it needs up to about 100 bytes for each event of a file"}
+	if n := debug.SetMemoryLimit(-1); n != 1<<63-1 {
+		memory.Detail = fmt.Sprintf("GOMEMLIMIT is %s; a snapshot that needs more may not fit", units.Bytes(n))
+	}
+	out = append(out, memory)
+	color := api.Check{What: "terminal", OK: env.stdoutTerminal, Detail: "output is a terminal"}
+	if !env.stdoutTerminal {
+		color = api.Check{What: "terminal", OK: true, Detail: "output is not a terminal: plain text without color"}
+	}
+	out = append(out, color)
+	temp := api.Check{What: "temporary files", OK: true, Detail: os.TempDir()}
+	if f, err := os.CreateTemp("", "strandline-doctor"); err != nil {
+		temp = api.Check{What: "temporary files", OK: false, Detail: err.Error(), Do: "set TMPDIR to a writable folder"}
+	} else {
+		f.Close()
+		os.Remove(f.Name())
+	}
+	return append(out, temp, tracing())
+}
+
+// tracing reports which backend trace uses here, and how to get a better one.
+func tracing() api.Check {
+	t, err := bpf.Start()
+	if err == nil {
+		t.Close()
+		return api.Check{What: "trace", OK: true, Detail: "all calls that map memory, with stacks, also of running processes (BPF)"}
+	}
+	c := api.Check{What: "trace", Detail: "commands that it starts (ptrace, slower); running processes are only polled, which does not show why they grow: " + err.Error()}
+	if runtime.GOARCH == "arm64" {
+		c.Detail = "only polling, which does not show why processes grow; ptrace is for x86-64: " + err.Error()
+	}
+	switch {
+	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64":
+		c.Detail, c.Do = "only polling: "+err.Error(), "trace on a machine with Linux on x86-64 or arm64"
+	case os.Geteuid() != 0:
+		c.Do = "run it as root (sudo), or give strandline the capabilities: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_sys_admin+ep strandline"
+	case !exists("/sys/kernel/btf/vmlinux"):
+		c.Do = "the kernel is built without CONFIG_DEBUG_INFO_BTF; use one that has it"
+	default:
+		c.Do = "in a container, give it --privileged, or run strandline on the host"
+	}
+	return c
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

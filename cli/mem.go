@@ -1,0 +1,475 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strandline/face/api"
+	"strandline/face/report"
+	"strandline/finding"
+	"strandline/host/code/image"
+	"strandline/host/gpu/cudaalloc"
+	"strandline/host/proc/procfs"
+	"strandline/host/sampling/sample"
+	"strandline/host/sampling/sampler"
+	"strandline/judge/pauses"
+	"strandline/pausable"
+	"strandline/pausable/state"
+	"strandline/units"
+)
+
+type memOptions struct {
+	pid int
+	tag string
+	all bool // no tag was given
+}
+
+func newMem(g *globals) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "mem COMMAND --pid N",
+		Short: "Pause and resume the GPU memory of a running process",
+		Long: `Show the pausable memory of a running process, have it give that memory back to the
+device for a time, and take it again at the same addresses.
+
+The process has such memory if it uses strandline.pausable, in place of
+torch_memory_saver (see docs/pausable.md). It answers its own user and root, also
+from within a container on this machine.`,
+		Example: `  strandline mem status --pid 4242
+  strandline mem pause --pid 4242 --tag kv_cache
+  strandline mem plan --pid 4242 resume=weights pause=optimizer resume=kv_cache
+  strandline mem resume --pid 4242`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return fmt.Errorf("no command given: `strandline mem status`, `pause`, `resume` or `plan`; see `%s --help`", c.CommandPath())
+		},
+	}
+	c.AddCommand(
+		newMemDo(g, "status", "Show what each tag holds, and who holds the devices", `Show what each tag of a process holds, whether it is paused, where its contents are
+kept, and what the driver counts as free, and which process holds the rest.
+
+Exit status: 0; 2 usage, or the process has no pausable memory.`),
+		newMemDo(g, state.Pause, "Have a process give memory back to the device", `Have a process give the memory of a tag, or of all, back to the device. It waits for all
+work of the device, and keeps the contents where that was asked for. What is paused
+already stays so. The process must not use the memory until it is resumed.
+
+What was released is the driver's own figure. A pause that fails is taken back.
+
+Exit status: 0 it is paused; 1 it was refused; 2 usage, or the process has no such memory.`),
+		newMemDo(g, state.Resume, "Have a process take its memory again", `Have a process take the memory of a tag, or of all, again, at the same addresses, and
+with its contents where they were kept. What is active already stays so.
+
+If the device has too little free memory, nothing changes: the processes that hold
+memory of it are listed, and the resume can be tried again.
+
+Exit status: 0 it is resumed; 1 it was refused, with who holds the device; 2 usage, or the
+process has no such memory.`),
+		newMemPlan(g),
+	)
+	return c
+}
+
+// flags adds those of every command of mem.
+func (o *memOptions) flags(c *cobra.Command) {
+	c.Flags().IntVar(&o.pid, "pid", 0, "the process `N`")
+	c.Flags().StringVar(&o.tag, "tag", "", "the tag `T`; all if it is not given")
+	c.MarkFlagRequired("pid")
+}
+
+func newMemDo(g *globals, do, short, long string) *cobra.Command {
+	var o memOptions
+	c := &cobra.Command{
+		Use: do + " --pid N [--tag T]", Short: short, Long: long,
+		Example: fmt.Sprintf("  strandline mem %s --pid 4242\n  strandline mem %s --pid 4242 --tag kv_cache\n  strandline mem %s --pid 4242 --json", do, do, do),
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.all = !c.Flags().Changed("tag")
+			return g.mem(c.Context(), &o, do)
+		},
+	}
+	o.flags(c)
+	return c
+}
+
+func newMemPlan(g *globals) *cobra.Command {
+	var o memOptions
+	c := &cobra.Command{
+		Use:   "plan --pid N [STEP...]",
+		Short: "Compute whether pauses and resumes in some order would fit, without doing them",
+		Long: `Compute what pauses and resumes would take and give back, one after the other, and
+whether each fits, from what is free now; nothing is done. A step is pause=TAG or
+resume=TAG, or pause or resume for all. Without steps, it is the resume of --tag, or of all.
+
+Other processes can take or give back memory meanwhile.
+
+Exit status: 0 all steps fit; 1 one does not; 2 usage, or the process has no such memory.`,
+		Example: "  strandline mem plan --pid 4242\n  strandline mem plan --pid 4242 resume=weights pause=optimizer resume=kv_cache",
+		RunE: func(c *cobra.Command, args []string) error {
+			o.all = !c.Flags().Changed("tag")
+			steps, err := o.steps(args)
+			if err != nil {
+				return err
+			}
+			return g.memPlan(c.Context(), &o, steps)
+		},
+	}
+	o.flags(c)
+	c.ValidArgs = []string{"resume", "pause", "resume=", "pause="}
+	return c
+}
+
+// steps reads the steps of a plan.
+func (o *memOptions) steps(args []string) (out []state.Step, err error) {
+	if len(args) == 0 {
+		return []state.Step{{Do: state.Resume, Tag: o.tag, All: o.all}}, nil
+	}
+	if !o.all {
+		return nil, errors.New("give steps or --tag, not both")
+	}
+	for _, arg := range args {
+		do, tag, tagged := strings.Cut(arg, "=")
+		if do != state.Pause && do != state.Resume || tagged && tag == "" {
+			return nil, fmt.Errorf("step %q: want pause=TAG or resume=TAG", arg)
+		}
+		out = append(out, state.Step{Do: do, Tag: tag, All: !tagged})
+	}
+	return out, nil
+}
+
+// mem asks a process, or has it pause or resume, and prints the document.
+func (g *globals) mem(ctx context.Context, o *memOptions, do string) error {
+	p, before, err := askMem(ctx, o.pid)
+	if err != nil {
+		return err
+	}
+	doc := &report.Mem{Mem: api.Mem{Schema: api.MemSchema, PID: int(p), Do: do}}
+	after := before
+	var refused *pausable.Failure
+	if do == "status" {
+		if !o.all {
+			if after.Tags = slices.DeleteFunc(after.Tags, func(t state.Tag) bool { return t.Name != o.tag }); len(after.Tags) == 0 {
+				return fmt.Errorf("process %d has no tag %s", p, o.tag)
+			}
+		}
+	} else {
+		began := time.Now()
+		after, err = g.followed(ctx, int(p), state.Step{Do: do, Tag: o.tag, All: o.all})
+		doc.Seconds = new(time.Since(began).Seconds())
+		switch {
+		case errors.As(err, &refused) && refused.Unknown():
+			return fmt.Errorf("process %d: %w", p, err)
+		case refused != nil:
+			doc.Failure = &api.MemFailure{Text: refused.Text, Needed: refused.Needed, Available: refused.Available}
+			if refused.Device >= 0 {
+				doc.Failure.Device = &refused.Device
+			}
+		case err != nil:
+			return err
+		}
+	}
+	fillMem(ctx, doc, p, before, after)
+	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
+		return err
+	}
+	if refused != nil {
+		return exit(exitProblem)
+	}
+	return nil
+}
+
+// followed has a process pause or resume. On a terminal it shows how far that is, from one
+// second on.
+func (g *globals) followed(ctx context.Context, pid int, step state.Step) (*state.Status, error) {
+	if !g.env.stderrTerminal {
+		return pausable.Do(ctx, pid, step)
+	}
+	following, end := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() { g.follow(following, pid) })
+	s, err := pausable.Do(ctx, pid, step)
+	end()
+	wait.Wait()
+	return s, err
+}
+
+func (g *globals) follow(ctx context.Context, pid int) {
+	began, shown := time.Now(), false
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if shown {
+				fmt.Fprint(g.env.stderr, "\r\x1b[K")
+			}
+			return
+		case <-tick.C:
+		}
+		if s, err := pausable.Ask(ctx, pid); err == nil && s.Doing != nil {
+			fmt.Fprint(g.env.stderr, "\r\x1b[K"+memProgress(s.Doing, time.Since(began)))
+			shown = true
+		}
+	}
+}
+
+// memProgress is how far a pause or resume is that takes so long already.
+func memProgress(d *state.Doing, passed time.Duration) string {
+	text := d.Do + " under way"
+	if d.Total == 0 || d.Done == 0 {
+		return text
+	}
+	text += fmt.Sprintf(": %s of %s copied", units.Bytes(d.Done), units.Bytes(d.Total))
+	if d.Done < d.Total {
+		text += ", " + units.Duration(time.Duration(float64(d.Total-d.Done)/float64(d.Done)*float64(passed))) + " left"
+	}
+	return text
+}
+
+// askMem asks a process what its pausable memory is.
+func askMem(ctx context.Context, pid int) (procfs.Process, *state.Status, error) {
+	if err := onLinux(); err != nil {
+		return 0, nil, err
+	}
+	p, err := reachable(pid)
+	if err != nil {
+		return 0, nil, err
+	}
+	const patience = 30 * time.Second
+	asking, end := context.WithTimeout(ctx, patience)
+	defer end()
+	s, err := pausable.Ask(asking, int(p))
+	switch {
+	case errors.Is(err, pausable.ErrNotThere):
+		return p, nil, fmt.Errorf("%w, or not yet: it opens a region of strandline.pausable first%s", err, whyNone(p))
+	case errors.Is(err, context.DeadlineExceeded):
+		return p, nil, fmt.Errorf("process %d has not answered within %s", p, patience)
+	}
+	return p, s, err
+}
+
+// whyNone is what in the environment of a process keeps it from answering.
+func whyNone(p procfs.Process) string {
+	environ, _ := p.Environ()
+	if name, ok := pauses.Expandable(environ); ok {
+		return fmt.Sprintf("; with expandable_segments:True in %s regions are refused", name)
+	}
+	if environ["STRANDLINE_MEM_SOCKET"] == "0" {
+		return "; STRANDLINE_MEM_SOCKET=0 has it answer nobody"
+	}
+	return ""
+}
+
+// fillMem adds what is known of a process and its devices.
+func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, after *state.Status) {
+	doc.Tags, doc.Doing, doc.NotFreed, doc.Kept, doc.Margin = after.Tags, after.Doing, after.NotFreed, after.Kept, after.Margin
+	judged := &pauses.Process{Name: fmt.Sprintf("process %d", p), Status: after}
+	judged.Environ, _ = p.Environ()
+	levels, outside := gauged(p), outsideRegions(ctx, p)
+	seen, note := devicesSeen(ctx)
+	doc.Note, doc.Devices = note, []api.MemDevice{}
+	for _, d := range after.Devices {
+		out := api.MemDevice{Device: d, Holders: []api.MemHolder{}}
+		own := pauses.Seen{Device: d.Index}
+		for i := range levels {
+			if l := &levels[i]; l.Device == d.Index {
+				own.Allocated, own.Reserved = &l.Allocated, &l.Reserved
+				out.Cached = new(max(l.Reserved-l.Allocated, 0))
+			}
+		}
+		if outside != nil {
+			out.Outside = outside(d.Index)
+			own.Outside = out.Outside
+		}
+		holders(&out, p, seen)
+		own.Used = out.Process
+		for i := range before.Devices {
+			if before.Devices[i].Index == d.Index && doc.Do != "status" {
+				out.Released = new(d.Free - before.Devices[i].Free)
+			}
+		}
+		doc.Devices = append(doc.Devices, out)
+		judged.Seen = append(judged.Seen, own)
+	}
+	for i := range doc.Devices {
+		d := &doc.Devices[i]
+		if doc.Device == nil || doc.Failure != nil && doc.Failure.Device != nil && *doc.Failure.Device == d.Device.Index {
+			doc.Device = d
+		}
+	}
+	doc.Findings = []finding.Finding{}
+	if doc.Failure == nil {
+		doc.Findings = pauses.Judge(judged)
+	}
+}
+
+// gauged is what PyTorch's allocator has in a process, nil if that cannot be read.
+func gauged(p procfs.Process) []cudaalloc.Level {
+	gauge, err := cudaalloc.OpenGauge(p)
+	if err != nil {
+		return nil
+	}
+	defer gauge.Close()
+	levels, _ := gauge.Read()
+	return levels
+}
+
+// outsideRegions finds what PyTorch's allocator has in no region, by device; nil if that
+// cannot be read.
+func outsideRegions(ctx context.Context, p procfs.Process) func(device int) *state.Outside {
+	segments, blocks := segmentsOf(ctx, p)
+	if segments == nil {
+		return nil
+	}
+	return func(device int) *state.Outside {
+		out := &state.Outside{}
+		for i := range segments {
+			s := &segments[i]
+			inside := func(b state.Block) bool { return b.Device == device && s.Addr-b.Addr < uint64(b.Bytes) }
+			if k, _ := slices.BinarySearchFunc(blocks, s.Addr+1, func(b state.Block, at uint64) int { return cmp.Compare(b.Addr, at) }); s.Device != device || k > 0 && inside(blocks[k-1]) {
+				continue
+			}
+			switch {
+			case s.Expandable:
+				out.Expandable += int64(s.Size)
+			case s.Private:
+				out.Pools += int64(s.Size)
+			default:
+				for b := range s.Blocks {
+					if n := int64(s.Blocks[b].Size); s.Blocks[b].Allocated {
+						out.Tensors += n
+					} else {
+						out.Cache += n
+					}
+				}
+			}
+		}
+		return out
+	}
+}
+
+// segmentsOf reads the segments of PyTorch's allocator, and asks for the library's blocks
+// before and after: what is in one of both was not outside.
+func segmentsOf(ctx context.Context, p procfs.Process) (segments []cudaalloc.Segment, blocks []state.Block) {
+	files := image.NewFiles()
+	defer files.Close()
+	im, err := image.Open(p, files)
+	if err != nil {
+		return nil, nil
+	}
+	defer im.Close()
+	a, err := cudaalloc.Find(im)
+	if err != nil {
+		return nil, nil
+	}
+	before, err := pausable.AskBlocks(ctx, int(p))
+	if err != nil {
+		return nil, nil
+	}
+	const tries = 20 // it runs meanwhile, and what is read can contradict itself
+	for range tries {
+		if segments, err = a.State(); err == nil {
+			break
+		}
+	}
+	after, failure := pausable.AskBlocks(ctx, int(p))
+	if err != nil || failure != nil {
+		return nil, nil
+	}
+	blocks = append(before.Blocks, after.Blocks...)
+	slices.SortFunc(blocks, func(a, b state.Block) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes)) })
+	return append([]cudaalloc.Segment{}, segments...), blocks
+}
+
+// devicesSeen asks the driver for the devices and their processes.
+func devicesSeen(ctx context.Context) (out *sample.Sample, note string) {
+	const patience = 10 * time.Second
+	ctx, end := context.WithTimeout(ctx, patience)
+	defer end()
+	s, err := sampler.New(sampler.Options{Interval: time.Second, Devices: sampler.NewNVIDIA()})
+	if err != nil {
+		return nil, err.Error()
+	}
+	defer s.Close()
+	if out, err = s.Sample(ctx); err != nil {
+		return nil, err.Error()
+	}
+	return out, out.DevicesNote
+}
+
+// holders lists who holds memory of a device.
+func holders(out *api.MemDevice, p procfs.Process, seen *sample.Sample) {
+	if seen == nil {
+		return
+	}
+	index := sampler.DeviceIndex(int(p), out.Device.Index, seen.Devices)
+	i := slices.IndexFunc(seen.Devices, func(d sample.Device) bool { return d.Index == index })
+	if i < 0 {
+		return
+	}
+	out.Index = &index
+	pausing := pausable.Running()
+	for _, h := range seen.Devices[i].Processes {
+		one := api.MemHolder{PID: h.PID, Bytes: h.Used}
+		for k := range seen.Processes {
+			if seen.Processes[k].PID == h.PID {
+				one.Command = seen.Processes[k].Command
+			}
+		}
+		if h.PID == int(p) {
+			out.Process = h.Used
+		}
+		one.Pausing = slices.Contains(pausing, h.PID)
+		out.Holders = append(out.Holders, one)
+	}
+	size := func(h api.MemHolder) int64 {
+		if h.Bytes == nil {
+			return 0
+		}
+		return *h.Bytes
+	}
+	slices.SortStableFunc(out.Holders, func(a, b api.MemHolder) int { return cmp.Compare(size(b), size(a)) })
+}
+
+// memPlan computes what steps would do, and prints that.
+func (g *globals) memPlan(ctx context.Context, o *memOptions, steps []state.Step) error {
+	p, now, err := askMem(ctx, o.pid)
+	if err != nil {
+		return err
+	}
+	planned, err := now.Plan(steps)
+	if err != nil {
+		return fmt.Errorf("process %d: %w", p, err)
+	}
+	doc := &report.Mem{Mem: api.Mem{Schema: api.MemSchema, PID: int(p), Do: "plan"}}
+	fits := true
+	for _, s := range planned {
+		step := api.MemStep{Do: s.Do, Fits: s.Fits(), Saved: s.Saved, Restored: s.Restored, Devices: []api.MemStepDevice{}}
+		if !s.All {
+			step.Tag = &s.Tag
+		}
+		for _, d := range s.Devices {
+			step.Devices = append(step.Devices, api.MemStepDevice{Device: d.Device, Taken: d.Taken, Free: d.Free, Used: d.Total - d.Free - now.Margin})
+		}
+		fits = fits && step.Fits
+		doc.Steps = append(doc.Steps, step)
+	}
+	fillMem(ctx, doc, p, now, now)
+	for i := range doc.Devices {
+		doc.Devices[i].Released = nil
+	}
+	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
+		return err
+	}
+	if !fits {
+		return exit(exitProblem)
+	}
+	return nil
+}

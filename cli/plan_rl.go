@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strandline/face/report"
+	"strandline/host/store/recording"
+	"strandline/judge/handovers"
+	"strandline/pausable/history"
+	"strandline/plan/rl"
+	"strandline/run/planner"
+)
+
+// rlPlan is plan rl.
+type rlPlan struct {
+	planFlags
+	planner.RL
+	phases, check string
+	trace         string
+	yaml          bool
+	device        int
+	tags          []string
+}
+
+func newPlanRL(g *globals) *cobra.Command {
+	var o rlPlan
+	c := &cobra.Command{
+		Use:   "rl",
+		Short: "Plan a step of reinforcement learning: its phases, and their peaks",
+		Long: `Plan one step of reinforcement learning, in which a trainer and an inference
+engine share the GPUs, as a timeline of phases (rollout, log-probs, update, weight
+sync) under four ways of sharing, with the peak of each phase, what causes it, and
+the largest memory fraction of the engine that fits.
+
+The phases are data: --yaml prints them, --phases reads them back. The exit
+status is 1 where no way fits.
+
+--check lays what pausable memory did beside it: the log of a process that ran with
+STRANDLINE_MEM_LOG=FOLDER, a folder of them, or a recording of strandline trace --gpu,
+which has sizes but no tags. The exit status is 1 if each cycle leaves more behind, and
+with --strict if a phase used more than planned. Beside a log, --trace names the libraries
+that have what is not PyTorch's, from such a recording.`,
+		Example: `  strandline plan rl --model Qwen2.5-32B --gpu H200 --gpus 8 --trainer fsdp --rollout sglang --rollout-tp 4
+  strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --yaml > phases.yaml
+  strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --page
+  strandline plan rl --phases phases.yaml
+  strandline plan rl --phases phases.yaml --check logs/
+  strandline plan rl --phases phases.yaml --check gpu.strandline --tag "group1=rollout KV cache"
+  strandline plan rl --phases phases.yaml --check 4242-1795467009.pausable --trace gpu.strandline`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case o.page.on:
+			case o.check != "":
+				return g.checkPhases(c.Context(), &o)
+			case o.phases != "":
+				return g.planPhases(&o)
+			case o.yaml:
+				return g.printYAML(&o)
+			}
+			return g.planned(c, &o.planFlags, &o.RL, o.Model)
+		},
+	}
+	o.add(c, &o.RL)
+	c.Flags().StringVar(&o.phases, "phases", "", "take the phases from a `FILE`")
+	c.Flags().BoolVar(&o.yaml, "yaml", false, "print the phases as YAML, to edit")
+	c.Flags().StringVar(&o.check, "check", "", "compare a log of pausable memory, a `FILE` or a folder of them, or a recording of trace --gpu with the plan")
+	c.Flags().StringVar(&o.trace, "trace", "", "with --check of one process: a recording of trace --gpu made meanwhile, in a `FILE`")
+	c.Flags().IntVar(&o.device, "device", 0, "with --check: device `N`, as CUDA counts in the process")
+	c.Flags().StringArrayVar(&o.tags, "tag", nil, "with --check: the component of the plan that a tag is, `TAG=COMPONENT`")
+	o.checks(c)
+	return c
+}
+
+// printYAML prints the phases of a set-up, for a person to edit.
+func (g *globals) printYAML(o *rlPlan) error {
+	set, err := o.Setup(loadModel)
+	if err != nil {
+		return err
+	}
+	p, err := set.Phases()
+	if err != nil {
+		return err
+	}
+	return p.YAML(g.env.stdout)
+}
+
+func (g *globals) planPhases(o *rlPlan) error {
+	p, err := readPhases(o.phases)
+	if err != nil {
+		return err
+	}
+	name := ""
+	if p.Pool != "" {
+		name = "memory fraction"
+	}
+	if o.yaml {
+		return p.YAML(g.env.stdout)
+	}
+	doc, fits := planner.Phases(o.phases, name, p, nil)
+	return fitting(fits, g.printPlan(o.markdown, doc))
+}
+
+func readPhases(path string) (*rl.Phases, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p, err := rl.ReadPhases(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+// checkPhases lays logs of pausable memory beside the phases.
+func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
+	p, err := o.planned()
+	if err != nil {
+		return err
+	}
+	if p.Speeds.Host == 0 {
+		p.Speeds = o.Speeds()
+	}
+	names := map[string]string{}
+	for _, given := range o.tags {
+		tag, component, ok := strings.Cut(given, "=")
+		if !ok || tag == "" || component == "" {
+			return fmt.Errorf("--tag %q: want TAG=COMPONENT", given)
+		}
+		names[tag] = component
+	}
+	if g.begins(o.check, recording.Is) {
+		return g.checkTrace(ctx, o, p, names)
+	}
+	paths, err := logsOf(o.check)
+	if err != nil {
+		return err
+	}
+	var trace *recording.Run
+	if o.trace != "" {
+		if len(paths) > 1 {
+			return fmt.Errorf("--trace is of one process, and %s has logs of %d: give one of them to --check", o.check, len(paths))
+		}
+		if trace, err = g.readRecording(ctx, o.trace); err != nil {
+			return err
+		}
+	}
+	var checks []*handovers.Check
+	for _, path := range paths {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		log, err := readHistory(path)
+		if err == nil {
+			var c *handovers.Check
+			if c, err = handovers.New(p, log, o.device, names, trace); err == nil {
+				checks = append(checks, c)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return g.printChecks(o, checks)
+}
+
+func (g *globals) printChecks(o *rlPlan, checks []*handovers.Check) error {
+	good := true
+	for _, c := range checks {
+		good = good && !c.Failed(o.strict)
+	}
+	return fitting(good, g.printPlan(o.markdown, report.NewHandOvers(o.check, checks)))
+}
+
+// checkTrace lays a recording of trace --gpu beside the phases.
+func (g *globals) checkTrace(ctx context.Context, o *rlPlan, p *rl.Phases, names map[string]string) error {
+	if o.trace != "" {
+		return fmt.Errorf("--trace goes with a log of pausable memory, and %s is a recording itself", o.check)
+	}
+	run, err := g.readRecording(ctx, o.check)
+	if err != nil {
+		return err
+	}
+	checks, err := handovers.Traced(p, run, o.device, names)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.check, err)
+	}
+	return g.printChecks(o, checks)
+}
+
+// planned is the phases of a file, or of the set-up that the flags give.
+func (o *rlPlan) planned() (*rl.Phases, error) {
+	if o.phases != "" {
+		return readPhases(o.phases)
+	}
+	set, err := o.Setup(loadModel)
+	if err != nil {
+		return nil, err
+	}
+	return set.Phases()
+}
+
+// logsOf are the logs of pausable memory that a path leads to.
+func logsOf(path string) ([]string, error) {
+	s, err := os.Stat(path)
+	if err != nil || !s.IsDir() {
+		return []string{path}, err
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), history.Suffix) {
+			paths = append(paths, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(paths) == 0 {
+		err = fmt.Errorf("%s: there is no log of pausable memory in it (*%s), which STRANDLINE_MEM_LOG makes", path, history.Suffix)
+	}
+	return paths, err
+}
+
+func readHistory(path string) (*history.Log, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return history.Read(f)
+}

@@ -1,0 +1,342 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strandline/face/api"
+	"strandline/face/ci"
+	"strandline/face/report"
+	"strandline/finding"
+	"strandline/host/sampling/sample"
+	"strandline/host/sampling/sampler"
+	"strandline/host/store/series"
+	"strandline/judge/gate"
+	"strandline/run/soak"
+	"strandline/run/soak/load"
+	"strandline/units"
+)
+
+type soakOptions struct {
+	allowed
+	ciOutput
+	soak          soak.Options
+	endpoint      string
+	input, output string
+	imageSize     string
+	imageFormat   string
+	abort         string
+	untilVerdict  bool
+	out           string
+}
+
+func newSoak(g *globals) *cobra.Command {
+	var o soakOptions
+	c := &cobra.Command{
+		Use:   "soak --url URL",
+		Short: "Load a server in equal waves, and fail if its memory leaks",
+		Long: `Send equal waves of requests to a server that speaks the API of OpenAI (vLLM, SGLang
+and others), read the memory of its processes in the quiet after each wave, and compare
+the waves: a leak adds as much in each of them, a cache adds less and less. It stops as
+soon as the answer is clear. A verdict needs 5 waves.
+
+Memory is read where the server runs: that of the process that listens on the port of
+the URL, or of --pid, and of its children, on the host and on devices. What the engine
+reports at /metrics is shown beside it.
+
+The requests are new in each wave, drawn by --seed. Growth that looks like a leak is
+checked by two more waves, which send requests again that were sent before: a cache of
+prompts or images does not grow by them. If memory grows by new content alone, the
+verdict is unknown, unless --repeat=false says that the server has no such cache.
+
+If the server ends and is started again, the next wave warms it up, and only what follows
+is judged. Requests that failed are counted apart, by kind. An API key is read from
+$OPENAI_API_KEY.
+
+Lengths are a number of tokens (200), a range of equally likely ones (50-400), or ~200:
+log-normal with the median 200, like the prompts of people.
+
+Exit status: 0 no leak; 1 a leak, or above a limit; 4 the server failed in the middle;
+125 cannot be judged, with what would be needed; 2 usage, or the server cannot be
+reached; 130 interrupted.`,
+		Example: `  strandline soak --url http://localhost:8000/v1 --waves 5 --requests 100
+  strandline soak --url http://localhost:8000/v1 --requests 2000 --input ~300 --output 1-64 --until-verdict
+  strandline soak --url http://localhost:8000/v1 --images 2 --image-size 1280x720 --turns 3 --abort 10%
+  strandline soak --url http://localhost:30000/v1 --reclaim-cmd 'curl -s -X POST localhost:30000/flush_cache'
+  strandline soak --url http://localhost:8000/v1 --max-growth 1KiB/request --junit soak.xml --summary soak.md`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("soak takes no argument; got %q: the server is given with --url", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(c); err != nil {
+				return err
+			}
+			if err := onLinux(); err != nil {
+				return err
+			}
+			return runSoak(c.Context(), g, &o)
+		},
+	}
+	o.flags(c)
+	return c
+}
+
+func (o *soakOptions) flags(c *cobra.Command) {
+	f, s, l := c.Flags(), &o.soak, &o.soak.Load
+	f.StringVar(&l.URL, "url", "", "where the API begins, `URL` such as http://localhost:8000/v1")
+	f.StringVar(&l.Model, "model", "", "the `NAME` of the model to ask (default: the first that the server lists)")
+	f.IntVar(&s.PID, "pid", 0, "the server's process `N`, whose children count too (default: the process that listens on the port)")
+	f.IntVar(&s.Waves, "waves", 10, "send at most `N` waves; growth is then checked by 2 more")
+	f.IntVar(&s.Requests, "requests", 100, "send `N` requests in each wave")
+	f.BoolVar(&o.untilVerdict, "until-verdict", false, "send more waves, up to 5 times as many, as long as the verdict is unknown")
+	f.DurationVar(&s.AtMost, "at-most", 0, "begin no wave after the time `D`, such as 2h")
+	f.IntVar(&s.WarmUp, "warmup", 1, "leave out the first `N` waves")
+	f.BoolVar(&s.Repeat, "repeat", true, "check growth by sending the same requests again, by which a cache of their content does not grow")
+	f.DurationVar(&s.Quiet, "quiet", 2*time.Second, "read memory after it has not fallen for the time `D`")
+	f.DurationVar(&s.Gap, "gap", 30*time.Second, "after a wave, wait at most the time `D` for memory to stop falling")
+	f.DurationVar(&s.Return, "restart-wait", 5*time.Minute, "if the server ends, wait at most `D` for it to answer again")
+	f.StringVar(&s.Reclaim, "reclaim-cmd", "", "run `CMD` in a shell after each wave, and judge what is held after it")
+	o.allowed.flags(f, "request")
+	o.ciOutput.flags(f)
+	f.StringVarP(&o.out, "out", "o", "", "keep the samples in `FILE`, for strandline diagnose")
+	f.StringVar(&o.endpoint, "endpoint", "chat", "ask `NAME`: chat or completions")
+	f.BoolVar(&l.Stream, "stream", true, "have answers streamed")
+	f.IntVar(&l.Concurrency, "concurrency", 8, "send `N` requests at a time")
+	f.DurationVar(&l.Timeout, "timeout", 5*time.Minute, "give a request up after the time `D`")
+	f.StringVar(&o.input, "input", "50-400", "`LENGTH` of prompts")
+	f.StringVar(&o.output, "output", "64", "`LENGTH` of answers")
+	f.IntVar(&l.Prefix, "prefix", 0, "begin prompts with `N` tokens that they share with others")
+	f.IntVar(&l.Prefixes, "prefixes", 1, "use `N` different prefixes")
+	f.IntVar(&l.Images, "images", 0, "send `N` random images in each request")
+	f.StringVar(&o.imageSize, "image-size", "640x480", "`WIDTHxHEIGHT` of images, in pixels")
+	f.StringVar(&o.imageFormat, "image-format", "png", "send images as `FORMAT`: png or jpeg")
+	f.IntVar(&l.Turns, "turns", 1, "make conversations of `N` requests, each with the whole conversation so far")
+	f.StringVar(&o.abort, "abort", "0", "cancel this `SHARE` of the requests while they are answered, such as 10%")
+	f.Uint64Var(&l.Seed, "seed", 1, "draw requests by the number `N`")
+	for name, values := range map[string][]string{"endpoint": {"chat", "completions"}, "image-format": {"png", "jpeg"}, "metric": {"host", "device", "both"}} {
+		c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flags exist
+	}
+}
+
+// leastWaves is how many waves after the warm-up a verdict needs: with the last of the
+// warm-up they are 5.
+const leastWaves = 4
+
+// further is how many times --waves may follow with --until-verdict.
+const further = 4
+
+// check returns what is wrong with the options, and completes them.
+func (o *soakOptions) check(c *cobra.Command) (err error) {
+	s, l := &o.soak, &o.soak.Load
+	given := c.Flags().Changed
+	switch {
+	case l.URL == "":
+		return errors.New("give the server: strandline soak --url http://localhost:8000/v1")
+	case s.Waves < 1 || s.Requests < 1:
+		return errors.New("want at least 1 wave, of at least 1 request")
+	case given("pid") && s.PID <= 0:
+		return fmt.Errorf("--pid %d is not a process ID", s.PID)
+	case given("at-most") && s.AtMost <= 0:
+		return fmt.Errorf("--at-most %s: want a time above 0", s.AtMost)
+	case s.WarmUp < 1:
+		return fmt.Errorf("--warmup %d: want at least 1: what a server loads for its first requests is not a leak", s.WarmUp)
+	case s.Quiet <= 0 || s.Gap < s.Quiet:
+		return fmt.Errorf("--quiet %s, --gap %s: want times above 0, and a gap that is not shorter", s.Quiet, s.Gap)
+	case l.Timeout <= 0 || s.Return < 0:
+		return fmt.Errorf("--timeout %s, --restart-wait %s: want a time above 0, and one that is not below 0", l.Timeout, s.Return)
+	case l.Concurrency < 1:
+		return fmt.Errorf("--concurrency %d: want at least 1", l.Concurrency)
+	case o.endpoint != "chat" && o.endpoint != "completions":
+		return fmt.Errorf("--endpoint %s: want chat or completions", o.endpoint)
+	case o.imageFormat != "png" && o.imageFormat != "jpeg":
+		return fmt.Errorf("--image-format %s: want png or jpeg", o.imageFormat)
+	case l.Images < 0 || l.Turns < 1 || l.Prefix < 0 || l.Prefixes < 1:
+		return errors.New("--images, --turns, --prefix and --prefixes: want no number below 0, and at least 1 turn and 1 prefix")
+	}
+	l.Completions, l.JPEG = o.endpoint == "completions", o.imageFormat == "jpeg"
+	if l.Input, err = load.ParseLength(o.input); err != nil {
+		return fmt.Errorf("--input %w", err)
+	}
+	if l.Output, err = load.ParseLength(o.output); err != nil {
+		return fmt.Errorf("--output %w", err)
+	}
+	if l.Width, l.Height, err = pixels(o.imageSize); err != nil {
+		return err
+	}
+	if l.Abort, err = share(o.abort); err != nil {
+		return err
+	}
+	if o.untilVerdict {
+		s.Further = further * s.Waves
+	}
+	if most := s.Waves + s.Further; given("warmup") && most < s.WarmUp+leastWaves {
+		return fmt.Errorf("--warmup %d of at most %s: nothing could be judged; want %d more than the warm-up", s.WarmUp, units.Plural(int64(most), "wave"), leastWaves)
+	}
+	if err := cmp.Or(o.ciOutput.check(), o.allowed.read()); err != nil {
+		return err
+	}
+	s.Limits = o.limits
+	return nil
+}
+
+// pixels reads a size such as 640x480.
+func pixels(text string) (width, height int, err error) {
+	w, h, _ := strings.Cut(text, "x")
+	width, err = strconv.Atoi(w)
+	if err == nil {
+		height, err = strconv.Atoi(h)
+	}
+	if err != nil || width < 1 || height < 1 {
+		return 0, 0, fmt.Errorf("--image-size %s: want WIDTHxHEIGHT, such as 640x480", text)
+	}
+	return width, height, nil
+}
+
+// share reads a share such as 10% or 0.1.
+func share(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	x, err := strconv.ParseFloat(number, 64)
+	if percent {
+		x /= 100
+	}
+	if err != nil || !(0 <= x && x <= 1) {
+		return 0, fmt.Errorf("--abort %s: want a share such as 10%% or 0.1", text)
+	}
+	return x, nil
+}
+
+// soakSuite is the name of the suite that soak writes.
+const soakSuite = "strandline soak"
+
+func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
+	s := &o.soak
+	s.Load.Key = g.env.getenv("OPENAI_API_KEY")
+	if s.PID > 0 {
+		p, err := reachable(s.PID)
+		if err != nil {
+			return err
+		}
+		s.PID = int(p)
+	}
+	if _, ok := s.Limits[gate.Device]; ok {
+		s.Devices = func() sample.DeviceSource { return sampler.NewNVIDIA() }
+	}
+	if o.out != "" {
+		const most = 256 << 20
+		file, err := series.Open(o.out, most)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		kept := &store{g: g, w: file}
+		s.Keep = kept.add
+	}
+	progress := soakProgress{g: g}
+	s.Progress = progress.show
+	g.concludes.Store(true)
+	began := time.Now()
+	d, err := soak.Run(ctx, *s)
+	progress.clear()
+	if err != nil {
+		c := ci.Case{Name: load.Redacted(s.Load.URL), Seconds: time.Since(began).Seconds(), Verdict: finding.Unknown, Failed: err.Error()}
+		if bad := o.ciOutput.write(ctx, g, soakSuite, "FAILED", []ci.Case{c}, []ci.Case{c}); bad != nil {
+			g.warn("%v", bad)
+		}
+		return err
+	}
+	doc := &report.Soak{Soak: d}
+	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
+		return err
+	}
+	code := soakExit(g, d)
+	cases := soakCases(doc)
+	if err := o.ciOutput.write(ctx, g, soakSuite, doc.Word(), cases, cases); err != nil {
+		if code == exitOK {
+			return err
+		}
+		g.warn("%v", err) // the verdict counts for more
+	}
+	if code == exitOK {
+		return nil
+	}
+	return exit(code)
+}
+
+// soakExit is the exit status that an experiment has, with the reason on standard error.
+func soakExit(g *globals, d *api.Soak) int {
+	switch {
+	case d.Interrupted:
+		return exitInterrupted
+	case fails(d.Verdict):
+		return exitProblem
+	case d.Failed != "":
+		g.warn("%s", d.Failed)
+		return exitCommand
+	case d.Verdict == finding.Unknown:
+		for _, m := range d.Missing {
+			g.warn("cannot be judged: %s", m)
+		}
+		return exitCannotJudge
+	}
+	return exitOK
+}
+
+// soakProgress shows how far an experiment is: a line for each wave, and on a terminal
+// one that is overwritten while a wave is sent.
+type soakProgress struct {
+	g       *globals
+	pending bool
+}
+
+func (p *soakProgress) show(now soak.Progress) {
+	if now.Done != nil {
+		p.clear()
+		growth := ""
+		for i := range now.Judgments { // the host comes first
+			if j := &now.Judgments[i]; j.Growth.Unit != "" && (growth == "" || j.Verdict == finding.Leaking) {
+				growth = j.Growth.String()
+			}
+		}
+		p.g.warn("%s", report.SoakProgress(now.Done, now.Verdict, growth))
+		return
+	}
+	if now.Stage != "" {
+		p.g.warn("%s", now.Stage)
+		return
+	}
+	if !p.g.env.stderrTerminal || now.Load == nil {
+		return
+	}
+	s := now.Load
+	text := fmt.Sprintf("wave %d: %s of %s requests, %.0f a second", now.Wave, units.Count(s.Sent), units.Count(int64(now.Requests)), float64(s.Sent)/max(s.Elapsed.Seconds(), 1e-3))
+	if n := s.Failed(); n > 0 {
+		text += fmt.Sprintf(", %s failed", units.Count(n))
+	}
+	if n := s.Errors[load.RateLimited]; n > 0 {
+		text += fmt.Sprintf(", asked to wait %s (429)", units.Plural(n, "time"))
+	}
+	if s.TTFT.Count() > 0 {
+		text += fmt.Sprintf(", TTFT %s, p95 %s", units.Duration(s.TTFT.Quantile(0.5)), units.Duration(s.TTFT.Quantile(0.95)))
+	}
+	fmt.Fprintf(p.g.env.stderr, "\r\x1b[K%s", report.Line(text))
+	p.pending = true
+}
+
+// clear removes the line that is overwritten.
+func (p *soakProgress) clear() {
+	if p.pending {
+		fmt.Fprint(p.g.env.stderr, "\r\x1b[K")
+		p.pending = false
+	}
+}

@@ -1,0 +1,329 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strandline/face/report"
+	"strandline/finding"
+	"strandline/host/sampling/engine"
+	"strandline/host/sampling/sample"
+	"strandline/host/sampling/sampler"
+	"strandline/host/store/series"
+	"strandline/judge/samples"
+)
+
+type watchOptions struct {
+	pid      int
+	duration time.Duration
+	interval time.Duration
+	out      string
+	most     string // how large the file of out may become
+	size     int64  // the same in bytes
+	listen   string // the address at which metrics are served
+	metrics  string // the address of an engine's own
+}
+
+func newWatch(g *globals) *cobra.Command {
+	var o watchOptions
+	c := &cobra.Command{
+		Use:   "watch [--pid N]",
+		Short: "Watch who holds memory, whether it grows, and when it runs out",
+		Long: `Watch running processes: what each holds on the host and on the GPUs, whether
+that keeps growing or levels off, and when a limit is reached. The processes are not
+changed, and watching costs about a hundredth of a core.
+
+Without --pid, these are the processes that hold memory of a GPU or are recorded by
+` + "`strandline record`" + `; on a machine without a GPU, the largest ones. With --pid, it is
+that process and its children.
+
+Device memory is split into what PyTorch has allocated, what it keeps cached, and the
+rest (context, libraries, graphs), by PyTorch's own counters, which are reported by the
+recorder of ` + "`strandline record`" + `, or read in the process's memory (as root, or of the same
+user); where that is not possible, the driver's count is one figure. Memory on the host
+is anonymous, of files, or shared.
+
+Each growth is judged by the shape of its curve: what levels off is not a leak. A
+finding says what grows, how fast, when it reaches the end of the device or the limit
+of the control group, and which command finds the cause.
+
+On a terminal, the arrow keys and the mouse choose a process, Enter shows its findings
+and which of its mappings grow, and s sorts by device, host, growth or process ID.
+Ctrl-C or q ends the watch and prints what was found. With --json, each sample is a line
+and the document is the last one. With --out, samples are kept in a file, which
+` + "`strandline diagnose`" + ` judges, even while it is being written; if the file exists,
+samples are appended. When it would grow beyond --max-size, every other sample is dropped.
+
+With --listen, what is shown is also served at /metrics, in the text formats of Prometheus
+and OpenMetrics; without a terminal, only what is found is printed.
+
+With --metrics, the load of a vLLM or SGLang server is read from its own metrics, and growth
+is held against it: so much for each request and each token.
+
+Exit status: 0 nothing grows for good; 1 a leak or fragmentation was found; 2 usage, or
+the process cannot be watched; 130 interrupted before --duration was over.`,
+		Example: `  strandline watch
+  strandline watch --pid 4242 --duration 10m
+  strandline watch --out node.strandline; strandline diagnose node.strandline
+  strandline watch --listen :9400
+  strandline watch --pid 4242 --metrics localhost:8000
+  strandline watch --json --duration 1m | tail -n 1 | jq .findings`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(c); err != nil {
+				return err
+			}
+			return runWatch(c.Context(), g, o)
+		},
+	}
+	c.Flags().IntVar(&o.pid, "pid", 0, "the process `N` and its children; all that hold memory of a GPU if it is not given")
+	c.Flags().DurationVar(&o.duration, "duration", 0, "watch for the time `D`, such as 30s or 10m; until Ctrl-C if it is not given")
+	c.Flags().DurationVar(&o.interval, "interval", time.Second, "take a sample each `TIME`; by default more often if --duration is below 40s")
+	c.Flags().StringVar(&o.out, "out", "", "keep the samples in `FILE`, for `strandline diagnose`")
+	c.Flags().StringVar(&o.most, "max-size", "256MiB", "with --out: bound the file to `SIZE`")
+	c.Flags().StringVar(&o.listen, "listen", "", "serve metrics at `ADDRESS`: :9400, or localhost:9400 for this machine only")
+	c.Flags().StringVar(&o.metrics, "metrics", "", "the `URL` of the metrics of the engine that --pid names, such as localhost:8000")
+	return c
+}
+
+var errMaxSize = errors.New("--max-size is the bound of the file that --out names")
+
+// shortest is the least time between samples.
+const shortest = 10 * time.Millisecond
+
+// check returns what is wrong with the options, and fills in what depends on others.
+func (o *watchOptions) check(c *cobra.Command) error {
+	given := c.Flags().Changed
+	var err error
+	if o.size, err = fileSizeFlag("max-size", o.most); err != nil {
+		return err
+	}
+	switch {
+	case given("pid") && o.pid <= 0:
+		return fmt.Errorf("--pid %d is not a process ID", o.pid)
+	case given("duration") && o.duration <= 0:
+		return fmt.Errorf("--duration %s: want a time above 0", o.duration)
+	case o.interval < shortest:
+		return fmt.Errorf("--interval %s: want at least %s", o.interval, shortest)
+	case given("max-size") && o.out == "":
+		return errMaxSize
+	case o.metrics != "" && !given("pid"):
+		return errors.New("--metrics is for the engine that --pid names: add --pid, such as `--pid $(pgrep -of 'vllm serve')`")
+	case o.metrics != "":
+		if o.metrics, err = engine.Endpoint(o.metrics); err != nil {
+			return fmt.Errorf("--metrics: %w", err)
+		}
+	}
+	if !given("interval") && o.duration > 0 {
+		const enough, least = 40, 100 * time.Millisecond // samples for a verdict
+		o.interval = min(o.interval, max(o.duration/enough, least))
+	}
+	return onLinux()
+}
+
+// A watchFace shows samples as they come.
+type watchFace interface {
+	sample(s *sample.Sample, w *samples.Watch) error
+}
+
+func runWatch(ctx context.Context, g *globals, o watchOptions) error {
+	if o.pid > 0 {
+		p, err := reachable(o.pid)
+		if err != nil {
+			return err
+		}
+		o.pid = int(p)
+	}
+	if o.duration == 0 && g.env.getenv("GOMAXPROCS") == "" {
+		// It does one thing after another: that others look for it costs a seventh more.
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	}
+	exports, err := g.export(o)
+	if err != nil {
+		return err
+	}
+	defer exports.close()
+	s, err := sampler.New(sampler.Options{PID: o.pid, Interval: o.interval, Devices: sampler.NewNVIDIA()})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var load *engine.Poller
+	if o.metrics != "" {
+		load = engine.Poll(o.metrics, max(o.interval, time.Second))
+		defer load.Close()
+	}
+	g.concludes.Store(true)
+	var kept *store
+	if o.out != "" {
+		file, err := series.Open(o.out, o.size)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		kept = &store{g: g, w: file}
+	}
+	var face watchFace = &watchLog{g: g, quiet: o.listen != ""}
+	watching, end := context.WithCancel(ctx)
+	defer end()
+	switch screen := g.terminal(end); {
+	case g.json:
+		face = watchLines{g}
+	case screen != nil:
+		face = screen
+		defer screen.close() // also where the watch fails
+	}
+	w, samples := samples.New(), 0
+	var last *sample.Sample
+	err = s.Run(watching, o.duration, func(now *sample.Sample) error {
+		last = now
+		samples++
+		if load != nil {
+			now.Load = load.Now()
+		}
+		w.Add(now)
+		if kept != nil {
+			kept.add(now)
+		}
+		exports.sample(now, w)
+		return face.sample(now, w)
+	})
+	if screen, ok := face.(*watchTerminal); ok {
+		screen.close() // what was found is printed below it
+	}
+	var over *sampler.Ended
+	switch {
+	case errors.As(err, &over) && last != nil:
+		end := &sample.Sample{Time: time.Now(), Seconds: last.Seconds, Over: append([]sample.Group{}, over.Groups...)}
+		w.Add(end)
+		if kept != nil {
+			kept.add(end)
+		}
+	case errors.As(err, &over):
+	case err != nil:
+		return err
+	}
+	return g.concludeWatch(ctx, o, report.NewWatch(last, samples, w.Findings()))
+}
+
+// concludeWatch prints what was found, and returns the exit status.
+func (g *globals) concludeWatch(ctx context.Context, o watchOptions, doc *report.Watch) error {
+	if g.json {
+		if err := report.JSONLine(g.env.stdout, doc); err != nil {
+			return err
+		}
+	} else {
+		doc.Text(report.PrintableWriter(g.env.stdout), g.env.style())
+	}
+	switch {
+	case ctx.Err() != nil && o.duration > 0:
+		return exit(exitInterrupted)
+	case problems(doc.Findings):
+		return exit(exitProblem)
+	}
+	return nil
+}
+
+// watchLines prints each sample as a line of JSON.
+type watchLines struct{ g *globals }
+
+func (f watchLines) sample(s *sample.Sample, _ *samples.Watch) error {
+	return report.JSONLine(f.g.env.stdout, s)
+}
+
+// watchLog prints a line for each process that changed, and each finding once.
+type watchLog struct {
+	g       *globals
+	quiet   bool                // only findings are printed
+	printed map[sample.ID]int64 // what each held when it was printed
+	found   map[string]bool
+	all     time.Time // when all were printed
+	next    time.Time // when findings are looked for again
+}
+
+func (f *watchLog) sample(s *sample.Sample, w *samples.Watch) error {
+	const every = time.Minute
+	out := report.PrintableWriter(f.g.env.stdout)
+	if f.quiet {
+		return f.findings(out, w)
+	}
+	if s.Time.Sub(f.all) >= every || s.Time.Before(f.all) {
+		f.all, f.printed = s.Time, map[sample.ID]int64{}
+	}
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		held := heldBy(p)
+		if before, ok := f.printed[p.ID()]; ok && !muchElse(before, held) {
+			continue
+		}
+		f.printed[p.ID()] = held
+		if _, err := fmt.Fprintln(out, report.SampleLine(s, p)); err != nil {
+			return err
+		}
+	}
+	return f.findings(out, w)
+}
+
+// pause is how long findings are not looked for after that took a time: of hundreds of
+// processes it takes milliseconds. The document at the end has them all.
+func pause(took time.Duration) time.Duration {
+	const rarer, longest = 2000, 10 * time.Second
+	return min(rarer*took, longest)
+}
+
+// findings prints the problems that are new.
+func (f *watchLog) findings(out io.Writer, w *samples.Watch) error {
+	began := time.Now()
+	if began.Before(f.next) {
+		return nil
+	}
+	if f.found == nil {
+		f.found = map[string]bool{}
+	}
+	current := w.Current()
+	f.next = began.Add(pause(time.Since(began)))
+	for _, found := range current {
+		key := string(found.Severity) + string(found.Kind) + found.Process
+		if found.Severity == "info" || f.found[key] {
+			continue
+		}
+		f.found[key] = true
+		mark := "!" // as in the report at the end
+		if found.Severity == finding.Problem {
+			mark = "✗"
+		}
+		if _, err := fmt.Fprintf(out, "%s %s\n", mark, report.Line(found.Title)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heldBy is all that a process holds, bytes.
+func heldBy(p *sample.Process) (n int64) {
+	if p.Host != nil {
+		n = p.Host.Resident()
+	}
+	for _, d := range p.Devices {
+		if d.Used != nil {
+			n += *d.Used
+		}
+	}
+	return n
+}
+
+// muchElse reports whether a change is large enough for a line.
+func muchElse(before, now int64) bool {
+	const least, share = 16 << 20, 20
+	change := now - before
+	if change < 0 {
+		change = -change
+	}
+	return change >= max(least, before/share)
+}

@@ -1,0 +1,24 @@
+//go:build linux
+
+package polling_test
+
+import (
+	"os"
+	"testing"
+
+	"strandline/host/calls/event"
+	"strandline/host/calls/polling"
+	"strandline/internal/test/eventtest"
+)
+
+func TestMain(m *testing.M) {
+	eventtest.Main()
+	os.Exit(m.Run())
+}
+
+// TestSource holds polling to what every source has to do.
+func TestSource(t *testing.T) {
+	eventtest.Run(t, func(t *testing.T, command []string) (event.Source, *eventtest.Program) {
+		return polling.Source{}, eventtest.Launch(t, command)
+	})
+}

@@ -1,0 +1,121 @@
+package series
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"strandline/host/sampling/sample"
+	"strandline/host/store/journal"
+)
+
+// A Writer appends to a recording. There is one for a file at a time.
+type Writer struct {
+	f    *os.File
+	path string
+	most int64 // bytes of the file
+	run  int64
+
+	state *state
+	out   *journal.Writer
+	lines int // of the frame; 0 if none is begun
+}
+
+// errBusy states that another watch writes to the file.
+var errBusy = errors.New("another watch writes to this file")
+
+// leastSize is the least bound of a file.
+const leastSize = 64 << 10
+
+// perFrame is how many lines a frame has: what of it is torn is lost at most.
+const perFrame = 600
+
+// Open creates a recording, or goes on with one. The file will not become larger than
+// most bytes: when it would, every other sample of it is dropped.
+func Open(path string, most int64) (*Writer, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{f: f, path: path, most: max(most, leastSize), run: time.Now().UnixNano()}
+	if err := w.begin(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Writer) begin() (err error) {
+	if err := lock(w.f); err != nil {
+		return err
+	}
+	w.out, err = journal.NewWriter(w.f, journal.Watch)
+	if errors.Is(err, journal.ErrOther) {
+		return fmt.Errorf("%s: %w; it is left alone", w.path, errOther)
+	}
+	return err
+}
+
+// Add appends a sample. After an error, such as that of a full disk, the recording is
+// whole up to the sample before, and the next one can be added.
+func (w *Writer) Add(s *sample.Sample) error {
+	if w.lines == 0 || w.lines == perFrame {
+		w.out.Begin(header{journal.Schema, of, w.run})
+		w.state, w.lines = newState(), 0
+	}
+	w.lines++
+	w.out.Line(w.state.changes(s))
+	if err := w.out.Flush(); err != nil {
+		w.lines = 0
+		return err
+	}
+	if w.out.Size() > w.most {
+		return w.thin()
+	}
+	return nil
+}
+
+// Close ends the recording.
+func (w *Writer) Close() error {
+	return errors.Join(w.out.End(), w.f.Sync(), w.f.Close())
+}
+
+// thin rewrites the file with every other sample, and puts it in place of the old
+// one at once: whoever reads the old one reads it to its end.
+func (w *Writer) thin() error {
+	part := w.path + ".thinned"
+	os.Remove(part) // of a watch that was killed
+	thinner, err := Open(part, 1<<62)
+	if err != nil {
+		return err
+	}
+	if err := w.copyInto(thinner); err != nil {
+		thinner.f.Close()
+		os.Remove(part)
+		return err
+	}
+	if err := os.Rename(part, w.path); err != nil {
+		thinner.f.Close()
+		os.Remove(part)
+		return err
+	}
+	w.f.Close()
+	w.f, w.out, w.lines = thinner.f, thinner.out, 0
+	return nil
+}
+
+func (w *Writer) copyInto(to *Writer) error {
+	n := 0
+	_, err := Read(io.NewSectionReader(w.f, 0, w.out.Size()), func(s *sample.Sample) error {
+		if n++; n%2 == 0 && s.Over == nil {
+			return nil
+		}
+		return to.Add(s)
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(to.out.End(), to.f.Sync())
+}

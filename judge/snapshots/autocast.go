@@ -1,0 +1,42 @@
+package snapshots
+
+import (
+	"fmt"
+
+	"strandline/finding"
+	"strandline/torch/purpose"
+	"strandline/units"
+)
+
+// autocast reports what autocast's cache of weights holds in the peak.
+func autocast(s *subject) []finding.Finding {
+	b, p, device, d := s.book, s.process, s.device, s.newest
+	c, peak := d.Purpose.Casts, &d.Purpose.Peak
+	if c == nil || severityOf(c.Bytes, peak.Bytes) == "" {
+		return nil
+	}
+	return []finding.Finding{{
+		Kind: finding.AutocastCache, Severity: finding.Info, Confidence: 1 - share(peak.By[purpose.Unknown], peak.Bytes),
+		Device: &device, Process: p.Name, Site: siteOf(c.Site), Stack: framesOf(b.Stacks.Stack(c.Stack)),
+		Bytes: finding.Int(c.Bytes), Count: finding.Int(int64(c.Count)),
+		Title: fmt.Sprintf("%s of the peak of %s is autocast's cache: weights in a lower precision, which stay until the autocast block ends, in %s",
+			units.Bytes(c.Bytes), units.Bytes(peak.Bytes), units.Plural(int64(c.Count), "allocation")),
+		Basis: "leaving the autocast block frees them, or C++ frames show a cast from a tensor twice as large, as a parameter is; the share of the peak whose purpose is known",
+		Evidence: &finding.AutocastEvidence{
+			Event: peak.Event, PeakBytes: peak.Bytes, CacheBytes: c.Bytes, KeptForBackwardBytes: c.Kept, PeakWithoutBytes: c.Without,
+		},
+		Remedies: castRemedies(c.Kept, c.Bytes, fmt.Sprintf("; without these copies the peak would be %s, replayed on this history", units.Bytes(c.Without))),
+	}}
+}
+
+// castRemedies are what to do about copies of weights in a lower type. The copies that a
+// backward pass needs stay even with cache_enabled=False.
+func castRemedies(kept, bytes int64, effect string) []finding.Remedy {
+	if 2*kept > bytes {
+		return []finding.Remedy{finding.CodeChange("keep the weights in bfloat16, and in float32 only what the optimizer updates: the backward pass needs these copies, so autocast's cache_enabled=False would not free them" + effect)}
+	}
+	return []finding.Remedy{{
+		Kind: "code", Setting: `torch.autocast("cuda", torch.bfloat16, cache_enabled=False)`,
+		Text: "load the weights in the type in which they are used (model.to(torch.bfloat16)), so that there is nothing to cast; or turn the cache off (cache_enabled=False): each copy is then freed at once, and made again at the next use" + effect,
+	}}
+}

@@ -1,0 +1,172 @@
+package snapshots
+
+import (
+	"fmt"
+	"math"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/digest"
+	"strandline/torch/timeline"
+	"strandline/units"
+)
+
+// The thresholds of fragmentation. PyTorch's own advice ("if reserved memory is >>
+// allocated memory") begins to be useful when a third is free. Recorded trainers of
+// realistic size waste less than a quarter of the peak with expandable segments and more
+// than half without; a third lies between. Below 512 MiB no setting repays a person's
+// time.
+const (
+	freeShare     = 1.0 / 3
+	overheadShare = 1.0 / 3
+	overheadLeast = 512 << 20
+)
+
+// fragmentation finds reserved memory that is far above what is active. It distinguishes
+// the cache left by a high peak, which empty_cache returns, from memory in pieces, which
+// it cannot return.
+func fragmentation(s *subject) []finding.Finding {
+	p, device, d := s.process, s.device, s.newest
+	free := d.Space.Releasable + d.Space.Stranded
+	grows := reservedGrows(p, device)
+	// Free memory in private pools has its own finding.
+	overhead := d.Space.Overhead-privateFree(d) >= overheadLeast && float64(d.Space.Overhead) >= overheadShare*float64(d.PeakReserved)
+	much := free > 0 && float64(free) >= freeShare*float64(d.Reserved)
+	if !much && !grows && !overhead {
+		return nil
+	}
+	e := &finding.FragmentationEvidence{
+		ReleasableBytes: d.Space.Releasable, StrandedBytes: d.Space.Stranded, ReservedBytes: d.Reserved,
+		TakenThoughFreeBytes: d.Space.Taken, OverheadBytes: d.Space.Overhead, PeakReservedBytes: d.PeakReserved,
+	}
+	f := finding.Finding{
+		Kind: finding.Fragmentation, Severity: finding.Info, Confidence: 1, Device: &device, Process: p.Name,
+		Title: fmt.Sprintf("%s of %s reserved is free: empty_cache() would return %s, %s is stranded next to active blocks",
+			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded)),
+		Basis: "the state of the segments and the history of driver calls", Evidence: e,
+	}
+	if d.Space.Taken > 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; %s of the peak is not explained by active memory",
+			units.Bytes(d.Space.Taken), units.Bytes(d.Space.Overhead)))
+	}
+	switch {
+	case grows:
+		f.Severity = finding.Problem
+		f.Confidence = 1 - math.Pow(0.5, float64(len(p.Files)-1))
+		f.Basis = fmt.Sprintf("reserved memory rose from file to file in %d files, while the peak of requested memory did not", len(p.Files))
+		f.Title = "reserved memory grows while active memory does not: " + f.Title
+	case overhead:
+		f.Severity = finding.Warning
+		f.Title = fmt.Sprintf("%s of the %s reserved at the peak is fragmentation: the active memory did not need it",
+			units.Bytes(d.Space.Overhead), units.Bytes(d.PeakReserved))
+		now := fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded next to active blocks",
+			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded))
+		if free == 0 {
+			now = fmt.Sprintf("now %s is reserved, and none of it is free", units.Bytes(d.Reserved))
+		}
+		f.Detail = append([]string{now}, f.Detail...)
+		f.Confidence = min(1, float64(d.Space.Overhead)/float64(d.PeakReserved)/overheadShare/2)
+		f.Basis = fmt.Sprintf("%s of the peak of reserved memory; %s is where this warning begins",
+			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(overheadShare))
+	}
+	e.Pins, e.SparsePins, e.PinnedBy = pinned(&f, &d.Space.Free)
+	addGap(&f, d)
+	f.Remedies = fragmentationRemedies(d)
+	return []finding.Finding{f}
+}
+
+// addGap states how much of what the finding states remains, if the simulated setting saves
+// less than half of it.
+func addGap(f *finding.Finding, d *digest.Device) {
+	stated, what := d.Space.Stranded, "stranded now"
+	if f.Severity == finding.Warning {
+		stated, what = d.Space.Overhead, "fragmentation at the peak"
+	}
+	t := d.Trial
+	if t == nil || t.RanOut && !t.RunsOut || stated < overheadLeast || 2*t.Saves() >= stated {
+		return
+	}
+	text := fmt.Sprintf("of the %s that are %s, expandable segments, simulated on this history, would take %s off the peak: "+
+		"the rest may lie in pools and streams of their own, between blocks of one page, or in rounding",
+		units.Bytes(stated), what, units.Bytes(max(0, t.Saves())))
+	if n := privateFree(d); n > 0 {
+		text += fmt.Sprintf("; %s is free in private pools", units.Bytes(n))
+	}
+	f.Detail = append(f.Detail, text)
+}
+
+// reservedGrows reports whether reserved memory rises from file to file while the peak of
+// requested memory stays the same.
+func reservedGrows(p *compare.Process, device int) bool {
+	const enoughFiles, clearly, flat = 3, 1.2, 1.05
+	if len(p.Files) < enoughFiles {
+		return false
+	}
+	for j := 1; j < len(p.Files); j++ {
+		if p.Files[j].Device(device).Reserved <= p.Files[j-1].Device(device).Reserved {
+			return false
+		}
+	}
+	first, last := p.Files[0].Device(device), p.Newest().Device(device)
+	return float64(last.Reserved) > clearly*float64(first.Reserved) &&
+		float64(last.PeakRequested) <= flat*float64(first.PeakRequested)
+}
+
+// pinned states what keeps stranded memory from being returned: the few blocks in segments
+// that are mostly free, if most of the stranded memory is there. It returns the pins of
+// all segments, the pins of those that are mostly free, and the places that made the pins
+// of all segments.
+func pinned(f *finding.Finding, free *timeline.Free) (all, sparse *finding.Pins, by []finding.PinSite) {
+	if len(free.Pins.Sites) == 0 {
+		return nil, nil, nil
+	}
+	pins, where := &free.Pins, "stranded: %s in %s"
+	if len(free.Sparse.Sites) > 0 && 2*free.Sparse.Stranded >= free.Pins.Stranded {
+		pins, where = &free.Sparse, "stranded: %s in %s that are at least half free"
+	}
+	f.Detail = append(f.Detail, fmt.Sprintf(where+", pinned by %s of %s in all, %s allocated at %s",
+		units.Bytes(pins.Stranded), units.Plural(int64(pins.Segments), "segment"), units.Plural(int64(pins.Blocks), "block"), units.Bytes(pins.Bytes),
+		partOf(pins.Sites[0].Count, pins.Blocks), short(pins.Sites[0].Site)))
+	return pinsOf(&free.Pins), pinsOf(&free.Sparse), pinSites(free.Pins.Sites)
+}
+
+// partOf states how many of the whole are meant.
+func partOf(part, whole int) string {
+	switch {
+	case whole == 1:
+		return "which was"
+	case part == whole:
+		return "all of them"
+	}
+	return units.Count(int64(part)) + " of them"
+}
+
+func pinsOf(p *timeline.Pins) *finding.Pins {
+	return &finding.Pins{Segments: p.Segments, StrandedBytes: p.Stranded, Blocks: p.Blocks, Bytes: p.Bytes}
+}
+
+// pinSites are the places that made most of some pins, for machines.
+func pinSites(sites []timeline.SiteSum) (out []finding.PinSite) {
+	const most = 10
+	for i, p := range sites {
+		if i == most {
+			break
+		}
+		out = append(out, finding.PinSite{Site: siteOf(p.Site), Count: p.Count, Bytes: p.Bytes})
+	}
+	return out
+}
+
+func fragmentationRemedies(d *digest.Device) (out []finding.Remedy) {
+	stranded := d.Space.Stranded > d.Space.Releasable
+	if !d.Expandable && (stranded && d.Space.Stranded >= overheadLeast || d.Space.Overhead >= overheadLeast) {
+		out = append(out, expandable(d.Conf, d.Trial)...)
+	}
+	switch {
+	case stranded:
+		out = append(out, finding.CodeChange("allocate long-lived tensors before short-lived ones, or all in one place, so that they do not lie between temporaries"))
+	case d.Space.Releasable > 0:
+		out = append(out, finding.CodeChange("torch.cuda.empty_cache() after the phase with the high peak returns the memory for other processes to use; this process would reuse it anyway"))
+	}
+	return out
+}

@@ -1,0 +1,163 @@
+package snapshots
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"strandline/finding"
+	"strandline/stack"
+	"strandline/torch/compare"
+	"strandline/units"
+)
+
+// The kinds of holder.
+const (
+	byPython   = "python"   // a name leads to the tensors
+	byAutograd = "autograd" // the graph of a tensor that a name leads to
+	byNative   = "native"   // no Python object and no known graph refers to them
+)
+
+// least is the share of a finding's tensors from which their holder is named.
+const least = 0.1
+
+// heldBy is what keeps the tensors that some places made, according to the newest file of
+// the process for which the recorder looked for holders and found some.
+func (g *growth) heldBy(places []*place) []finding.HeldBy {
+	of := map[stack.ID]bool{}
+	for _, p := range places {
+		for _, id := range p.stacks {
+			of[id] = true
+		}
+	}
+	for _, f := range slices.Backward(g.process.Files) {
+		held := g.process.HeldIn(f)
+		if held == nil {
+			continue
+		}
+		blocks := map[uint64]bool{}
+		for _, l := range f.Device(g.device).Live {
+			if of[l.Stack] {
+				blocks[l.Addr] = true
+			}
+		}
+		if out := holdersOf(held, blocks); len(out) > 0 {
+			return out
+		}
+	}
+	return nil
+}
+
+// holdersOf are the holders of some blocks; the one that holds the most comes first.
+func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
+	sampled := among(h.Sampled, blocks)
+	if sampled == 0 {
+		return nil
+	}
+	left := sampled
+	for i := range h.Holders {
+		x := &h.Holders[i]
+		n := among(x.Blocks, blocks)
+		left -= n
+		share := float64(n) / float64(sampled)
+		if share < least {
+			continue
+		}
+		out = append(out, finding.HeldBy{Kind: byPython, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: share})
+		for j := range h.Graphs {
+			if graph := &h.Graphs[j]; graph.Path == x.Path && graph.ChainLength > 1 {
+				out = append(out, graphHolder(graph, share))
+			}
+		}
+	}
+	if share := float64(left) / float64(sampled); share >= least {
+		// A search that ended early need not have come to what keeps the rest. A graph that
+		// does has a node for each tensor, about; that of one step has not.
+		if h.Bound == "" || len(h.Graphs) > 0 && h.Graphs[0].Nodes >= int64(max(left, 2)) {
+			out = append(out, beyondPython(h, share))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b finding.HeldBy) int { return cmp.Compare(b.Share, a.Share) })
+	return out
+}
+
+// beyondPython is what keeps blocks that no Python object refers to: the largest graph,
+// if there is one with more than a few nodes.
+func beyondPython(h *compare.Held, share float64) finding.HeldBy {
+	if len(h.Graphs) > 0 && h.Graphs[0].Nodes > 1 {
+		return graphHolder(&h.Graphs[0], share)
+	}
+	return finding.HeldBy{Kind: byNative, Path: "no Python object", Share: share}
+}
+
+func graphHolder(x *compare.Holder, share float64) finding.HeldBy {
+	return finding.HeldBy{Kind: byAutograd, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: share,
+		ChainLength: &x.ChainLength, Grew: x.Grew, Node: plain(x.Node)}
+}
+
+func lineOf(n int64) *int64 {
+	if n <= 0 {
+		return nil
+	}
+	return &n
+}
+
+func among(addresses []uint64, blocks map[uint64]bool) (n int) {
+	for _, a := range addresses {
+		if blocks[a] {
+			n++
+		}
+	}
+	return n
+}
+
+// heldWords names a holder in words.
+func heldWords(h *finding.HeldBy) string {
+	where := h.Path
+	if h.File != "" && h.Line != nil {
+		where += " (" + base(finding.Site{File: h.File, Line: *h.Line}) + ")"
+	}
+	switch h.Kind {
+	case byAutograd:
+		text := fmt.Sprintf("%s ends a chain of %s %s", where, units.Count(*h.ChainLength), h.Node)
+		if h.Grew != nil && *h.Grew > 0 {
+			text += fmt.Sprintf("; it grew by %s since the snapshot before", units.Count(*h.Grew))
+		}
+		return text
+	case byNative:
+		return "no Python object refers to them, nor a graph that Python names lead to: C++ code keeps them"
+	}
+	return "they are kept by " + where
+}
+
+// addHolders adds the holders to a finding's details and remedies.
+func addHolders(f *finding.Finding, held []finding.HeldBy) {
+	for i := range held {
+		f.Detail = append(f.Detail, fmt.Sprintf("%s (%.0f%% of those looked into)", heldWords(&held[i]), 100*held[i].Share))
+	}
+	if remedies := holderRemedies(held); len(remedies) > 0 {
+		f.Remedies = append(remedies, f.Remedies[1:]...) // the first one says to find the holder
+	}
+}
+
+// holderRemedies are what to do if tensors are kept.
+func holderRemedies(held []finding.HeldBy) (out []finding.Remedy) {
+	const most = 2
+	for i := range held {
+		if len(out) < most && held[i].Kind != byNative {
+			out = append(out, holderRemedy(&held[i]))
+		}
+	}
+	return out
+}
+
+func holderRemedy(h *finding.HeldBy) finding.Remedy {
+	at := ""
+	if h.File != "" && h.Line != nil {
+		at = fmt.Sprintf(" at %s:%d", h.File, *h.Line)
+	}
+	if h.Kind == byAutograd {
+		return finding.CodeChange(fmt.Sprintf("call .detach() (or .item()) on what is kept in %s%s: it keeps the graph of every step it was computed from", h.Path, at))
+	}
+	return finding.CodeChange(fmt.Sprintf("remove tensors from %s%s when they are no longer needed", h.Path, at))
+}

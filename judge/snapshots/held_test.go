@@ -1,0 +1,162 @@
+package snapshots
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/digest"
+	"strandline/torch/timeline"
+)
+
+func TestHoldersOf(t *testing.T) {
+	five := int64(5000)
+	h := &compare.Held{
+		Sampled: []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9},
+		Holders: []compare.Holder{
+			{Path: "net[0].weight", File: "/a/train.py", Line: 3, Blocks: []uint64{9}},
+			{Path: "CACHE[...]", File: "/a/train.py", Line: 7, Blocks: []uint64{1, 2, 3}},
+			{Path: "self.last", Blocks: []uint64{4}},
+		},
+		Graphs: []compare.Holder{{Path: "meter.total", File: "/a/train.py", Line: 17, Nodes: 20007, ChainLength: 20000, Node: "AddBackward0", Grew: &five}},
+	}
+	blocks := map[uint64]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 100: true}
+	var got []string
+	for _, x := range holdersOf(h, blocks) {
+		got = append(got, x.Kind+": "+heldWords(&x))
+	}
+	want := []string{
+		"python: they are kept by CACHE[...] (train.py:7)",
+		"autograd: meter.total (train.py:17) ends a chain of 20,000 AddBackward0; it grew by 5,000 since the snapshot before",
+		"python: they are kept by self.last",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	h.Graphs = nil
+	if out := holdersOf(h, blocks); len(out) != 3 || out[1].Kind != byNative || out[1].Share != 2.0/6 {
+		t.Errorf("without graphs: %+v", out)
+	}
+	h.Bound = "time" // the rest was not looked for to the end
+	if out := holdersOf(h, blocks); len(out) != 2 || out[1].Kind != byPython {
+		t.Errorf("of a search that ended early: %+v", out)
+	}
+	h.Graphs = []compare.Holder{{Path: "l in train()", Nodes: 2, ChainLength: 2, Node: "SumBackward0"}}
+	if out := holdersOf(h, blocks); len(out) != 3 || out[1].Kind != byAutograd {
+		t.Errorf("of a search that ended early, with a graph that may keep them: %+v", out)
+	}
+	for a := uint64(10); a < 40; a++ { // as many tensors as the graph of one step does not keep
+		h.Sampled, blocks[a] = append(h.Sampled, a), true
+	}
+	for _, x := range holdersOf(h, blocks) {
+		if x.Kind == byAutograd {
+			t.Errorf("kept by the graph of one step: %+v", x)
+		}
+	}
+	if out := holdersOf(h, map[uint64]bool{100: true}); out != nil {
+		t.Errorf("of blocks that were not sampled: %+v", out)
+	}
+}
+
+// TestAddHolders replaces the advice to find the holder.
+func TestAddHolders(t *testing.T) {
+	line := int64(17)
+	for _, c := range []struct {
+		held []finding.HeldBy
+		want string
+	}{
+		{nil, "find what"},
+		{[]finding.HeldBy{{Kind: byNative, Path: "no Python object", Share: 1}}, "find what"},
+		{[]finding.HeldBy{{Kind: byPython, Path: "CACHE[...]", File: "/a/train.py", Line: &line, Share: 1}}, "remove tensors from CACHE[...] at /a/train.py:17"},
+	} {
+		f := finding.Finding{Remedies: []finding.Remedy{finding.CodeChange("find what still refers"), finding.CodeChange("x.cpu()")}}
+		addHolders(&f, c.held)
+		if len(f.Detail) != len(c.held) || len(f.Remedies) != 2 || !strings.HasPrefix(f.Remedies[0].Text, c.want) {
+			t.Errorf("%v: %+v", c.held, f)
+		}
+	}
+}
+
+// TestGrowingGraphs finds a chain that grows from file to file though no memory of the
+// device does.
+func TestGrowingGraphs(t *testing.T) {
+	for _, c := range []struct {
+		lengths []int64
+		want    bool
+	}{
+		{[]int64{10, 20, 30, 40}, true},
+		{[]int64{10, 20, 30}, true},
+		{[]int64{10, 15, 30}, false},
+		{[]int64{10, 20}, false},
+		{[]int64{10, 20, 20, 40}, false},
+		{[]int64{1000, 1001, 1002, 1003}, false},
+		{[]int64{1, 2, 3, 4}, false},
+	} {
+		p := &compare.Process{Name: "pid7", About: &compare.About{Held: map[*digest.File]*compare.Held{}, Steps: map[*digest.File]int{}}}
+		for i, n := range c.lengths {
+			f := &digest.File{}
+			p.Files = append(p.Files, f)
+			p.About.Steps[f] = 5 * i
+			p.About.Held[f] = &compare.Held{Graphs: []compare.Holder{
+				{Path: "loss in main()", Nodes: 7, ChainLength: 7, Node: "MulBackward0"},
+				{Path: "meter.total", File: "/a/train.py", Line: 17, Nodes: n, ChainLength: n, Node: "AddBackward0"},
+				{Path: "mean in main()", Nodes: 1, ChainLength: n, Node: "AddBackward0"}, // computed from meter.total
+			}}
+		}
+		s := &subject{process: p, book: digest.NewBook()}
+		out := growingGraphs(s)
+		if (len(out) == 1) != c.want {
+			t.Errorf("%v: %+v", c.lengths, out)
+			continue
+		}
+		if !c.want {
+			continue
+		}
+		if f := out[0]; f.Kind != finding.AutogradGraph || f.Severity != finding.Problem || !strings.Contains(f.Remedies[0].Text, "/a/train.py:17") {
+			t.Errorf("%+v", f)
+		}
+		s.leaks = []finding.Finding{{Severity: finding.Problem, Evidence: &finding.LeakEvidence{HeldBy: []finding.HeldBy{{Kind: byAutograd, Path: "meter.total"}}}}}
+		if out := growingGraphs(s); len(out) > 0 {
+			t.Errorf("named twice: %+v", out)
+		}
+		s.leaks[0].Severity = finding.Warning // of its few bytes on the device
+		if out := growingGraphs(s); len(out) != 1 || out[0].Severity != finding.Problem {
+			t.Errorf("beside a warning: %+v", out)
+		}
+	}
+}
+
+// TestGrowingGraphsOfOneStep does not take the graph of one forward pass for a leak.
+func TestGrowingGraphsOfOneStep(t *testing.T) {
+	ends := func(from string, n int) []digest.Device {
+		return []digest.Device{{History: digest.History{Steps: timeline.Steps{From: from, Ends: make([]int, n)}}}}
+	}
+	for _, c := range []struct {
+		name    string
+		counted []int // steps, by file; nil where they are not counted
+		devices []digest.Device
+		want    finding.Severity
+	}{
+		{"steps ended", []int{1, 4, 9}, nil, finding.Problem},
+		{"one step", []int{1, 1, 2}, nil, finding.Warning},
+		{"no step is seen", nil, nil, finding.Warning},
+		{"lines that repeat", nil, ends(timeline.Loops, 9), finding.Warning},
+		{"passes in the history", nil, ends(timeline.Passes, 9), finding.Problem},
+		{"one pass in the history", nil, ends(timeline.Passes, 1), finding.Warning},
+	} {
+		p := &compare.Process{Name: "pid7", About: &compare.About{Held: map[*digest.File]*compare.Held{}, Steps: map[*digest.File]int{}}}
+		for i := range 3 {
+			f := &digest.File{Devices: c.devices}
+			p.Files = append(p.Files, f)
+			p.About.Held[f] = &compare.Held{Graphs: []compare.Holder{{Path: "y", Nodes: int64(100 << i), ChainLength: int64(100 << i), Node: "AddBackward0"}}}
+			if c.counted != nil {
+				p.About.Steps[f] = c.counted[i]
+			}
+		}
+		if out := growingGraphs(&subject{process: p, book: digest.NewBook()}); len(out) != 1 || out[0].Severity != c.want {
+			t.Errorf("%s: %+v, want one of severity %v", c.name, out, c.want)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package snapshots
+
+import (
+	"cmp"
+	"fmt"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/units"
+)
+
+// Recording shows how to record so that strandline can judge.
+const Recording = `import torch
+torch.cuda.memory._record_memory_history(max_entries=1_000_000)  # first of all, before the model is created
+for step in range(4):
+    ...                                                          # your step
+    torch.cuda.memory._dump_snapshot(f"step-{step}.pickle")`
+
+// RecordingOf shows how to record a process so that strandline can judge: as it was
+// recorded, where strandline did that.
+func RecordingOf(p *compare.Process) string {
+	if p.About != nil {
+		return cmp.Or(p.About.Again, Recording)
+	}
+	return Recording
+}
+
+// history states what the recording leaves unknown.
+func history(s *subject) (out []finding.Finding) {
+	p, device, judged := s.process, s.device, s.judged
+	d := s.newest
+	entries := "max_entries"
+	if p.About != nil {
+		entries = "--entries"
+	}
+	add := func(severity finding.Severity, title string, evidence *finding.HistoryEvidence, detail ...string) {
+		out = append(out, finding.Finding{
+			Kind: finding.History, Severity: severity, Confidence: 1, Title: title, Detail: detail, Device: &device,
+			Process: p.Name, Evidence: evidence,
+			Remedies: []finding.Remedy{{Kind: "code", Text: "record from the first allocation, with stacks", Setting: RecordingOf(p)}},
+		})
+	}
+	if !judged.Enough && d.Requested > 0 {
+		add(finding.Info, fmt.Sprintf("too little is recorded to judge growth: %s and %s%s",
+			units.Plural(int64(len(p.Files)), "file"), units.Plural(int64(d.Events), "event"), stepsFound(judged)),
+			&finding.HistoryEvidence{FileCount: len(p.Files), Events: &d.Events, Steps: &judged.Checkpoints},
+			"three files of one process are needed, or one file with a history of three steps")
+	}
+	if d.RingFull {
+		add(finding.Info, fmt.Sprintf("the ring of %s events overflowed: what happened before is lost", units.Count(int64(d.Events))),
+			&finding.HistoryEvidence{Events: &d.Events}, "a larger "+entries+" keeps more")
+	}
+	if d.UnknownBytes > d.Requested/100 && d.HasHistory {
+		what := "it was allocated before the recording began"
+		if d.Complete {
+			what = "the recording has no stacks"
+		}
+		add(finding.Info, fmt.Sprintf("what allocated %s of %s is unknown: %s", units.Bytes(d.UnknownBytes), units.Bytes(d.Requested), what),
+			&finding.HistoryEvidence{UnknownBytes: d.UnknownBytes, UnknownCount: &d.UnknownCount, RequestedBytes: &d.Requested})
+	}
+	return out
+}
+
+// stepsFound states which steps were found in a history that has too few of them.
+func stepsFound(j Judged) string {
+	if j.StepsFrom == "" {
+		return ", in which no step was found"
+	}
+	return fmt.Sprintf(" of %s, by %s", units.Plural(int64(j.Checkpoints), "step"), j.StepsFrom)
+}

@@ -1,0 +1,113 @@
+package tables
+
+import (
+	"fmt"
+	"strings"
+
+	"strandline/finding"
+	"strandline/internal/lazyregexp"
+	"strandline/profiles"
+	"strandline/trend"
+	"strandline/units"
+)
+
+// courses judges the columns of a table, each on its own.
+func courses(f *profiles.File, limit *int64) (out []finding.Finding, judged bool) {
+	for i := range f.Columns {
+		c := &f.Columns[i]
+		v := trend.JudgeLevels(c.Times, c.Bytes)
+		v.Unit, v.Percent = c.Unit, c.Percent
+		judged = judged || v.Shape != trend.Unknown
+		out = append(out, course(c, &v, limit))
+	}
+	return out, judged
+}
+
+// addressSpace are names of columns of addresses, of which only a part has memory.
+var addressSpace = lazyregexp.New(`(?i)^(vsz|vms|vm_?size|virt(ual)?)([ _.(\[].*)?$`)
+
+// course is the finding on one column. The limit of what the caller judges is not that of
+// a cache, nor of address space.
+func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
+	space := addressSpace.MatchString(c.Name)
+	if limit == nil || c.Cache || space {
+		limit = c.Limit
+	}
+	e := v.Evidence(c.Name, limit)
+	f := finding.Finding{
+		Kind: finding.Usage, Severity: finding.Info, Confidence: e.Confidence, Process: c.Process, Bytes: e.LevelBytes, Evidence: e,
+		Title: c.Name + ": " + v.Words(), Basis: v.Basis(),
+	}
+	if !c.Percent {
+		f.Trend = trend.Thinned(c.Bytes)
+	}
+	switch {
+	case v.Leaks() && c.Cache:
+		fills(&f, c)
+	case v.Leaks():
+		f.Kind, f.Severity = finding.Leak, finding.Problem
+		f.Remedies = remedies(c)
+		if space {
+			f.Detail = append(f.Detail, "this is address space, of which only a part is in memory")
+		}
+	}
+	if limit != nil {
+		name := "the limit of " + units.Bytes(*limit)
+		if c.Percent {
+			name = units.Percent(float64(*limit) / 100)
+		}
+		if text := v.Reaches(e, name); text != "" {
+			f.Detail = append(f.Detail, text)
+			if f.Severity == finding.Info && !v.Leaks() {
+				f.Severity = finding.Warning // it is above the limit
+			}
+		}
+	}
+	return f
+}
+
+// fills judges the KV cache of an engine that is fuller and fuller. It takes no more of
+// the device; what matters is whether requests hold it, which give it back.
+func fills(f *finding.Finding, c *profiles.Column) {
+	f.Detail = append(f.Detail, "the engine has taken this memory already; when it is full, requests wait or are preempted")
+	if n := len(c.Requests); n > 0 {
+		third := (n + 1) / 3
+		before, after := mean(c.Requests[:third]), mean(c.Requests[n-third:])
+		f.Detail = append(f.Detail, fmt.Sprintf("requests in progress: %.3g at first, %.3g at the end, on average", before, after))
+		if after > 1.1*before {
+			f.Detail = append(f.Detail, "it grows with them, and they give it back when they end")
+			return
+		}
+	}
+	f.Severity = finding.Warning
+	f.Remedies = []finding.Remedy{finding.CodeChange("hold it against the engine's requests: `strandline watch --pid PID --metrics HOST:PORT` states the growth per request; longer and longer contexts, and requests that are never ended, fill it")}
+}
+
+func mean(x []float64) float64 {
+	var sum float64
+	for _, n := range x {
+		sum += n
+	}
+	return sum / float64(len(x))
+}
+
+// ofDevice are names of the memory of devices, and of what PyTorch has of it.
+var ofDevice = lazyregexp.New(`(?i)(gpu|cuda|hbm|vram|memory\.used|fb_used|device|allocated|reserved)`)
+
+// OfDevice reports whether a column is memory of a device, as far as its name tells.
+func OfDevice(c *profiles.Column) bool { return ofDevice.MatchString(c.Name + " " + c.Process) }
+
+// pidIn is the process of a column.
+var pidIn = lazyregexp.New(`\bpid (\d+)\b`)
+
+// remedies are what to do next about a level that grows.
+func remedies(c *profiles.Column) []finding.Remedy {
+	text := "find the line: `strandline trace --pid PID` of the running process names the calls that take the memory"
+	if OfDevice(c) {
+		text = "find the line: `strandline record --pid PID` records the allocations of a running PyTorch process, `strandline trace --gpu --pid PID` those from the driver of any process"
+	}
+	if m := pidIn.FindStringSubmatch(c.Process); m != nil {
+		text = strings.ReplaceAll(text, "PID", m[1])
+	}
+	return []finding.Remedy{finding.CodeChange(text)}
+}

@@ -1,0 +1,310 @@
+package texts
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"strandline/judge/shortage"
+	"strandline/logs"
+)
+
+// engineKinds are the failures of inference engines.
+var engineKinds = map[logs.Kind]func(*view){
+	logs.VLLMFree: (*view).vllmFree, logs.VLLMLength: (*view).vllmLength, logs.VLLMCache: (*view).vllmCache, logs.VLLMWarmUp: (*view).vllmWarmUp,
+	logs.VLLMMapping: (*view).vllmMapping, logs.VLLMSwap: (*view).vllmSwap, logs.VLLMHostCache: (*view).vllmHostCache,
+	logs.SGLangWeights: (*view).sglangStart, logs.SGLangNothing: (*view).sglangStart, logs.SGLangPool: (*view).sglangPool, logs.SGLangSlots: (*view).sglangSlots, logs.SGLangUnbalanced: (*view).sglangUnbalanced,
+	logs.FlashInferWorkspace: (*view).flashInfer,
+	logs.TGIPrefill:          (*view).tgi,
+	logs.TGITotal:            (*view).tgiTotal,
+	logs.TensorRTMemory:      (*view).tensorRT, logs.TensorRTTactics: (*view).tensorRT, logs.TensorRTLLM: (*view).tensorRTLLM, logs.TensorRTStart: (*view).tensorRTLLM,
+	logs.ONNXArena: (*view).onnx, logs.ONNXLimit: (*view).onnx,
+}
+
+// others adds who else may hold memory on the device, and how to find out.
+func (v *view) others(text string) {
+	command := shortage.ListProcesses
+	switch v.f.Words["maker"] {
+	case logs.MakerAMD:
+		command = "rocm-smi --showpids"
+	case logs.MakerHuawei:
+		command = "npu-smi info"
+	case logs.MakerHabana:
+		command = "hl-smi"
+	}
+	v.set(command, "%s", text)
+}
+
+// vllmFree is a device with less free memory than the engine is set to take.
+func (v *view) vllmFree() {
+	v.cause(causeStartup)
+	if !v.has(logs.Free, logs.Capacity) {
+		v.title("memory ran out before vLLM started: less of the device is free than it is set to take")
+		v.set("--gpu-memory-utilization 0.6", "take a smaller share of the device, less than what is free")
+		v.others("look for other processes on the device: they hold the memory")
+		return
+	}
+	free, capacity := v.f.Figures[logs.Free], v.f.Figures[logs.Capacity]
+	held := capacity - free
+	v.title("vLLM does not start: %s of the device's %s is free, and it is set to take %s", v.size(logs.Free), v.size(logs.Capacity), v.size(logs.Needed))
+	v.say("%s is held by other processes, or by an earlier run that is still alive", sizeOf(held))
+	fits := math.Floor(free/capacity*100) / 100
+	const useful = 0.3
+	fit := func() {
+		v.set(fmt.Sprintf("--gpu-memory-utilization %.2f", fits), "take no more than what is free now: gpu_memory_utilization of at most %.2f; weights and KV cache have to fit into it", fits)
+	}
+	if fits >= useful {
+		fit()
+	}
+	v.others("look for the other processes on the device, and end those that are stale")
+	if fits < useful && fits > 0 {
+		fit()
+	}
+}
+
+// vllmLength is a KV cache that is too small for one request of maximum length.
+func (v *view) vllmLength() {
+	v.cause(causeStartup)
+	length, haveLength := v.f.Figure(logs.Length)
+	fits, haveFits := v.f.Figure(logs.MaxLength)
+	switch {
+	case v.has(logs.Needed, logs.Available):
+		v.title("vLLM does not start: one request of maximum length needs %s of KV cache, and %s is available", v.size(logs.Needed), v.size(logs.Available))
+	case haveFits:
+		v.title("vLLM does not start: its KV cache holds %s tokens, less than one request of maximum length", v.count(logs.MaxLength))
+	default:
+		v.title("vLLM does not start: its KV cache does not hold one request of maximum length")
+	}
+	if haveLength {
+		v.say("the longest request is set to %s tokens", v.count(logs.Length))
+	}
+	switch needed, available := v.f.Figures[logs.Needed], v.f.Figures[logs.Available]; {
+	case haveFits:
+		v.set(fmt.Sprintf("--max-model-len %d", fits), "what fits: max_model_len of %s tokens", v.count(logs.MaxLength))
+	case haveLength && needed > 0 && available > 0:
+		const block = 16
+		about := int64(float64(length)*available/needed) / block * block
+		v.set(fmt.Sprintf("--max-model-len %d", about), "about what fits, by the rounded figures")
+	default:
+		v.set("--max-model-len 8192", "a smaller maximum length")
+	}
+	v.moreForCache()
+}
+
+// moreForCache adds the ways to get a larger KV cache in vLLM.
+func (v *view) moreForCache() {
+	v.set(more(v.f.Figures[logs.Fraction], 0.95), "give the engine more of the device (gpu_memory_utilization), if nothing else needs it")
+	v.set("--kv-cache-dtype fp8", "halve the cache; --tensor-parallel-size spreads weights and cache over more GPUs")
+}
+
+// more is a larger share of the device than is set now.
+func more(now, most float64) string {
+	const step = 0.05
+	to := most
+	if now > 0 {
+		to = min(now+step, 0.97)
+	}
+	return fmt.Sprintf("--gpu-memory-utilization %.2f", to)
+}
+
+// vllmCache is an engine with nothing left for the KV cache.
+func (v *view) vllmCache() {
+	v.cause(causeStartup)
+	v.title("vLLM does not start: weights and the profiling batch leave nothing for the KV cache")
+	if n, ok := v.f.Figures[logs.Available]; ok && n < 0 {
+		v.title("vLLM does not start: it is %s short before the KV cache gets anything", sizeOf(-n))
+	}
+	v.say("if the log states more non-torch memory than about 1 GiB, another process took memory of the device while the engine measured it")
+	v.set(more(v.f.Figures[logs.Fraction], 0.95), "give the engine more of the device (gpu_memory_utilization), if nothing else needs it")
+	v.set("--max-num-seqs 16 --max-num-batched-tokens 2048 --enforce-eager", "a smaller profiling batch and no CUDA graphs; fewer images per request with --limit-mm-per-prompt")
+	v.others("look for other processes on the device")
+	v.do("make the weights smaller: a quantized checkpoint, or --tensor-parallel-size over more GPUs")
+}
+
+// vllmWarmUp is the largest batch, which the engine tries at start-up.
+func (v *view) vllmWarmUp() {
+	v.cause(causeStartup)
+	v.title("vLLM does not start: the profiling run of its largest batch did not fit")
+	v.set("--max-num-seqs 64", "fewer requests at once, so that the sampler computes fewer logits")
+	v.set("--gpu-memory-utilization 0.85", "leave more room besides weights and KV cache")
+}
+
+// vllmMapping is memory that was there before the engine slept.
+func (v *view) vllmMapping() {
+	v.title("memory ran out when vLLM mapped its memory, as it does when it wakes up")
+	v.say("the memory it released when it went to sleep has since been taken: by a trainer on the same device, or its cache")
+	v.do("let the trainer release its memory before the engine wakes up: offload parameters and optimizer state, then torch.cuda.empty_cache()")
+	v.set("--gpu-memory-utilization 0.6", "a smaller share for the engine (gpu_memory_utilization)")
+	v.others("look for other processes on the device")
+}
+
+// vllmHostCache is vLLM without a GPU, whose cache is as large as a variable says.
+func (v *view) vllmHostCache() {
+	v.cause(causeStartup)
+	v.title("vLLM does not start: the space that is set for its KV cache in the host's memory holds nothing")
+	v.set("VLLM_CPU_KVCACHE_SPACE=40", "a larger KV cache, in GiB of the host's memory (RAM), beside the weights; --max-model-len makes what a request needs smaller")
+}
+
+// vllmSwap is swap space that the host does not have.
+func (v *view) vllmSwap() {
+	v.cause(causeStartup)
+	v.title("vLLM does not start: its swap space takes %s of the host's %s", v.size(logs.Needed), v.size(logs.Capacity))
+	v.set("--swap-space 1", "a smaller swap space, in GiB per GPU: it is host memory (RAM)")
+}
+
+// sglangStart is SGLang with nothing left for its KV cache.
+func (v *view) sglangStart() {
+	v.cause(causeStartup)
+	v.title("SGLang does not start: the weights leave nothing for the KV cache")
+	if v.has(logs.InProcess, logs.Available) {
+		v.say("the weights took %s per GPU, and %s was left", v.size(logs.InProcess), v.size(logs.Available))
+	}
+	least := v.f.Figures[logs.Least]
+	if least == 0 && v.has(logs.InProcess, logs.Available) && v.f.Kind == logs.SGLangWeights {
+		used, left := v.f.Figures[logs.InProcess], v.f.Figures[logs.Available]
+		least = math.Ceil(used/(used+left)*1000) / 1000
+	}
+	const most = 0.97
+	switch fraction := v.f.Figures[logs.Fraction]; {
+	case least > 0 && least < most:
+		v.set(fmt.Sprintf("--mem-fraction-static %.2f", min(most, math.Ceil(least*100)/100+0.01)), "weights and KV cache need more than %.3f of the device; what exceeds that is the cache", least)
+	case fraction > 0 && fraction < 0.9:
+		v.set("--mem-fraction-static 0.92", "give weights and KV cache more of the device than the current %.2f", fraction)
+	default:
+		v.do("spread the weights over more GPUs (--tp-size), or take a quantized checkpoint; data-parallel attention keeps a copy of its weights on each GPU, so use less of it (--dp-size)")
+		v.set("--mem-fraction-static 0.92", "give weights and KV cache more of the device, if it is set lower")
+	}
+	v.do("if that leaves too little for activations: more GPUs (--tp-size), fewer bits, or a smaller --cuda-graph-max-bs and --chunked-prefill-size")
+	v.others("look for other processes on the device, which count as taken")
+}
+
+// sglangPool is SGLang's pool of tokens, full while serving.
+func (v *view) sglangPool() {
+	v.title("SGLang's KV cache has no room for the batch")
+	if v.has(logs.Tokens) {
+		v.title("SGLang's KV cache has no room for another %s tokens", v.count(logs.Tokens))
+	}
+	v.say("the token pool is full, not the device: it was sized when the engine started")
+	v.set("--max-running-requests 64 --chunked-prefill-size 4096", "fewer requests and less prefill at once")
+	v.set("--mem-fraction-static 0.92", "a larger pool, if the device has room for it; --schedule-conservativeness 1.3 admits fewer requests")
+}
+
+// sglangSlots is SGLang's table of requests, in which each has a slot.
+func (v *view) sglangSlots() {
+	v.title("SGLang has no slot for another request: a table of the engine is full, not the device")
+	v.say("the table has a slot for each of --max-running-requests; requests that are retracted or speculated can need more than one")
+	v.set("--max-running-requests 64", "a number of requests at which the engine starts and all of them have slots; without the option SGLang derives it from the memory of the device")
+	v.do("a newer release of SGLang, or without speculative decoding and overlapped scheduling (--disable-overlap-schedule), if it fails with few requests too")
+}
+
+// sglangUnbalanced is a device that others hold a part of.
+func (v *view) sglangUnbalanced() {
+	v.cause(causeOutside)
+	v.title("SGLang does not start: other processes hold memory of some of its GPUs")
+	v.others("look for the other processes on the devices, and end those that are stale")
+	v.set("--mem-fraction-static 0.7", "take less of each device")
+}
+
+// flashInfer is a workspace of FlashInfer's, whose size the engine sets.
+func (v *view) flashInfer() {
+	v.cause(causeLimit)
+	v.title("FlashInfer's workspace is too small: %s was requested of it; the device itself need not be full", v.size(logs.Request))
+	if v.has(logs.Request, logs.Available) {
+		v.title("FlashInfer's workspace is too small: %s was requested of it, and %s was left; the device itself need not be full", v.size(logs.Request), v.size(logs.Available))
+	}
+	v.say("the engine allocates it once, when it starts: a share of the device that is smaller or larger changes nothing")
+	size := int64(1) << 30
+	for n, _ := v.f.Figure(logs.Request); size < 2*n && size < 1<<40; {
+		size *= 2
+	}
+	switch {
+	case v.hint(logs.HintSGLang):
+		v.figures.Source = string(logs.SourceSGLang)
+		v.set(fmt.Sprintf("SGLANG_FLASHINFER_WORKSPACE_SIZE=%d", size), "a larger workspace, in bytes per GPU (FLASHINFER_WORKSPACE_SIZE in older releases)")
+		v.set("--attention-backend triton", "or another backend for attention; a smaller --chunked-prefill-size and --max-running-requests need less of it")
+	case v.hint(logs.HintVLLM):
+		v.figures.Source = string(logs.SourceVLLM)
+		v.set(fmt.Sprintf("VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE=%d", size), "a larger workspace, in bytes per GPU")
+		v.set("--max-num-batched-tokens 4096", "or smaller batches, which need less of it")
+	default:
+		v.do("a larger workspace buffer, which the program passes to FlashInfer's wrappers, or fewer tokens in a batch")
+	}
+}
+
+// tgi is text-generation-inference's trial run of the largest prefill.
+func (v *view) tgi() {
+	v.cause(causeStartup)
+	v.title("text-generation-inference does not start: there is not enough memory for its largest prefill")
+	tokens, ok := v.f.Figure(logs.Tokens)
+	if ok {
+		v.title("text-generation-inference does not start: there is not enough memory to prefill %s tokens", v.count(logs.Tokens))
+	}
+	const few, usual = 1024, 2048
+	switch {
+	case ok && tokens < few:
+		v.do("make the weights smaller with --quantize, or use more GPUs with --num-shard: so few tokens need little")
+		v.say("the message asks for fewer tokens (--max-batch-prefill-tokens), which gains nothing here: it is the weights that do not fit")
+	default:
+		if !ok {
+			tokens = 2 * usual
+		}
+		v.set(fmt.Sprintf("--max-batch-prefill-tokens %d", max(few, tokens/2)), "prefill less at once")
+		v.do("bound requests by --max-input-length and --max-total-tokens; make the weights smaller with --quantize, or use more GPUs with --num-shard")
+	}
+	v.others("look for other processes on the device")
+}
+
+// tgiTotal is the trial run of as many tokens as its cache is to hold.
+func (v *view) tgiTotal() {
+	v.cause(causeStartup)
+	v.title("text-generation-inference does not start: there is not enough memory for the %s tokens that its batches may have", v.count(logs.Tokens))
+	tokens, _ := v.f.Figure(logs.Tokens)
+	v.set(fmt.Sprintf("--max-batch-total-tokens %d", int64(tokens)/2), "fewer tokens at once; without the option the server takes as many as fit")
+	v.do("make the weights smaller with --quantize, or use more GPUs with --num-shard")
+	v.others("look for other processes on the device")
+}
+
+// tensorRT is TensorRT's builder or runtime.
+func (v *view) tensorRT() {
+	v.title("memory ran out for TensorRT")
+	if v.has(logs.Request) {
+		v.cause(causeTooBig)
+		v.title("memory ran out for TensorRT: the device refused it %s", v.size(logs.Request))
+	}
+	v.do("build with smaller shapes: a smaller max_batch_size, max_num_tokens or optimization profile; fewer bits (FP16, INT8)")
+	v.set("config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, 1 << 30)", "a smaller workspace, so that the builder tries no tactics that do not fit")
+	v.others("look for other processes on the device")
+}
+
+// tensorRTLLM is TensorRT-LLM, whose KV cache takes most of what is free.
+func (v *view) tensorRTLLM() {
+	v.title("memory ran out for TensorRT-LLM: weights, KV cache and the engine's buffers do not fit the device")
+	if v.f.Kind == logs.TensorRTStart {
+		v.cause(causeStartup)
+		if v.has(logs.Free, logs.Capacity) {
+			v.title("TensorRT-LLM does not start: a part of it did not fit into the %s that were free of the device's %s", v.size(logs.Free), v.size(logs.Capacity))
+		}
+		if c := v.f.Words["component"]; c != "" {
+			v.say("the part that could not be created is the %s", strings.Replace(c, "KVcache", "KV cache", 1))
+		}
+	}
+	v.set("kv_cache_free_gpu_memory_fraction: 0.7", "a smaller KV cache: by default it takes 0.9 of what is free")
+	v.do("build the engine with a smaller max_batch_size, max_num_tokens, max_seq_len; more GPUs (tp_size), or fewer bits")
+	v.others("look for other processes on the device")
+}
+
+// onnx is ONNX Runtime's arena.
+func (v *view) onnx() {
+	v.title("memory ran out for ONNX Runtime")
+	if v.has(logs.Request) {
+		v.title("memory ran out for ONNX Runtime: its arena could not get %s", v.size(logs.Request))
+	}
+	if v.f.Kind == logs.ONNXLimit {
+		v.cause(causeLimit)
+		v.title("memory ran out for ONNX Runtime: %s was requested, and its arena may take %s more", v.size(logs.Request), v.size(logs.Available))
+		v.set(`"gpu_mem_limit": 8 * 1024 * 1024 * 1024`, "raise the limit of the CUDA provider, or remove it")
+	}
+	v.set(`"arena_extend_strategy": "kSameAsRequested"`, "let the arena grow by what is requested, not to the next power of two")
+	v.do("run a smaller batch or shorter input; several sessions on one device each keep an arena: bound them with gpu_mem_limit")
+	v.others("look for other processes on the device")
+}

@@ -1,0 +1,316 @@
+package texts
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"strandline/logs"
+	"strandline/units"
+)
+
+// hostKinds are the failures of the host's memory.
+var hostKinds = map[logs.Kind]func(*view){
+	logs.KernelKill: (*view).kernel, logs.CgroupKill: (*view).cgroup, logs.ServiceKill: (*view).service,
+	logs.PressureKill: (*view).pressure,
+	logs.PodKilled:    (*view).pod, logs.PodEvicted: (*view).evicted, logs.SlurmKilled: (*view).slurm, logs.RayKilled: (*view).ray,
+	logs.SharedWorkers: (*view).shared, logs.SharedNCCL: (*view).shared, logs.SharedFile: (*view).shared,
+	logs.HostRequest: (*view).hostRequest, logs.HostUnknown: (*view).hostRequest, logs.WindowsCommit: (*view).windows,
+	logs.ProcessKilled: (*view).killed,
+}
+
+// traceHost adds how to see what is in a process's memory.
+func (v *view) traceHost() {
+	v.set("strandline trace --pid PID", "watch the next run: which part of the host's memory grows, and which code takes it")
+}
+
+// kernelLog adds where the kernel reports a kill.
+func (v *view) kernelLog() {
+	v.set("journalctl -k | grep -iE 'oom|killed process'", "the kernel's log (dmesg) shows whether it was because of memory, which process, and how much it held")
+	v.traceHost()
+}
+
+// lessHost adds what makes a program use less host memory.
+func (v *view) lessHost() {
+	if v.hint(logs.HintDeepSpeed) {
+		v.do("more RAM, or less on the host: offload_optimizer and offload_param to NVMe, fewer processes on the node; Adam's optimizer state takes 12 bytes per parameter on the host")
+		return
+	}
+	v.do("more RAM for the job, or less in the host's memory: fewer DataLoader workers (num_workers), fewer processes at once, a checkpoint loaded once (low_cpu_mem_usage, mmap) instead of by every rank")
+}
+
+// victim is the process that was killed, in words.
+func (v *view) victim() string {
+	name := v.f.Words["victim"]
+	if name == "" {
+		name = "a process"
+	}
+	if pid, ok := v.f.Figure("pid"); ok {
+		name += fmt.Sprintf(" (pid %d)", pid)
+	}
+	return name
+}
+
+// holders states who else held memory according to the kernel's table.
+func (v *view) holders() {
+	var list []string
+	for line := range strings.Lines(v.f.Words["others"]) {
+		fields := strings.Fields(line)
+		const parts = 3
+		if len(fields) < parts {
+			continue
+		}
+		n, err := strconv.ParseInt(fields[len(fields)-1], 10, 64)
+		if err != nil || n == 0 {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s by %s (%s)", units.Bytes(n<<10), strings.Join(fields[:len(fields)-2], " "), fields[len(fields)-2]))
+	}
+	if len(list) > 0 {
+		v.say("the kernel's table shows, with pages of 4 KiB: %s", strings.Join(list, ", "))
+	}
+}
+
+// kernel is a kill by the kernel because the host had no memory left.
+func (v *view) kernel() {
+	v.title("%s was killed: the host's memory ran out, not the GPU's", v.victim())
+	if v.has(logs.RSS) {
+		v.cause(causeTooBig)
+		v.title("%s was killed with %s resident: the host's memory ran out, not the GPU's", v.victim(), v.size(logs.RSS))
+	}
+	switch c := v.f.Words["constraint"]; {
+	case strings.EqualFold(c, "CPUSET"), strings.EqualFold(c, "MEMORY_POLICY"):
+		v.say("only a part of the machine was full: a NUMA node to which the process is bound")
+	default:
+		v.say("the whole machine was full, RAM and swap, not one program's limit")
+	}
+	if by := v.f.Words["invoker"]; by != "" {
+		v.say("%s asked for memory when there was none; which process the kernel then killed is not in the text", by)
+	}
+	v.holders()
+	v.say("the kernel kills the largest process, which need not be the one that grew")
+	v.lessHost()
+	v.traceHost()
+}
+
+// cgroup is a kill by the kernel at the limit of a cgroup.
+func (v *view) cgroup() {
+	v.cause(causeLimit)
+	v.title("%s was killed at the memory limit of its cgroup: the host's memory, not the GPU's", v.victim())
+	if v.has(logs.Limit) {
+		v.title("%s was killed at the limit of %s of its cgroup: the host's memory, not the GPU's", v.victim(), v.size(logs.Limit))
+	}
+	if v.has(logs.RSS) {
+		v.say("it had %s resident", v.size(logs.RSS))
+	}
+	if c := v.f.Words["cgroup"]; c != "" {
+		v.say("the limit is that of %s; page cache, /dev/shm and the kernel's own memory count too", c)
+	}
+	v.holders()
+	v.do("raise the limit: --memory of the container, resources.limits.memory of the pod, --mem of the Slurm job, MemoryMax of the service")
+	v.lessHost()
+	v.traceHost()
+}
+
+// service is systemd's report that the kernel killed something.
+func (v *view) service() {
+	v.title("a process of a service was killed: the host's memory ran out, or the service reached its limit")
+	v.lessHost()
+	v.kernelLog()
+}
+
+// pressure is a kill by a daemon that does not wait until the memory is full.
+func (v *view) pressure() {
+	of := v.f.Words["cgroup"]
+	if of == "" {
+		of = "a cgroup"
+	}
+	v.title("the processes of %s were killed by an out-of-memory daemon: the host's memory was short, not the GPU's", of)
+	switch {
+	case v.has("used", logs.Capacity):
+		v.cause(causeLimit)
+		v.say("%s of %s RAM and %s of %s swap were in use, more than the %g %% that are allowed", v.size("used"), v.size(logs.Capacity),
+			v.size("swap"), v.size("swap_total"), v.f.Figures["threshold"])
+	case v.has("swap", "swap_total"):
+		v.cause(causeLimit)
+		v.say("%s of %s swap were in use, more than the %g %% that are allowed", v.size("swap"), v.size("swap_total"), v.f.Figures["threshold"])
+	case v.has("pressure", "threshold"):
+		v.cause(causeLimit)
+		v.say("processes waited for memory %g %% of the time, more than the %g %% that are allowed; memory can have been left", v.f.Figures["pressure"], v.f.Figures["threshold"])
+	case v.has("pressure"):
+		v.say("processes waited for memory %g %% of the last 10 s", v.f.Figures["pressure"])
+	}
+	if v.has("held") {
+		v.say("it held %s", v.size("held"))
+	}
+	v.say("it kills a whole cgroup: run the job in one of its own (systemd-run --scope), so that neither takes the other with it")
+	v.lessHost()
+	if v.f.Words["slice"] != "" || v.has("swap") {
+		v.set("systemctl show -p ManagedOOMMemoryPressure,ManagedOOMMemoryPressureLimit,ManagedOOMSwap UNIT", "shows what the daemon allows a unit; ManagedOOMPreference=omit in the unit of a job leaves it to the kernel")
+	}
+	v.traceHost()
+}
+
+// pod is a container that was killed at its limit.
+func (v *view) pod() {
+	v.cause(causeLimit)
+	v.title("a container was killed at its memory limit: the host's memory, not the GPU's")
+	if v.has(logs.Limit) {
+		v.title("a container was killed at its limit of %s: the host's memory, not the GPU's", v.size(logs.Limit))
+	}
+	v.say("page cache that cannot be reclaimed and /dev/shm (an emptyDir of medium Memory) count against the limit")
+	v.do("raise resources.limits.memory of the container; a job that ends within seconds needs more to load its model, one that ends after hours grows")
+	v.lessHost()
+	v.traceHost()
+}
+
+// evicted is a pod that had to leave a full node.
+func (v *view) evicted() {
+	v.title("a pod was evicted: its node was low on memory (RAM)")
+	if v.has("threshold_bytes", logs.Available) {
+		v.cause(causeLimit)
+		v.title("a pod was evicted: its node had %s of memory (RAM) available, less than the kubelet's threshold of %s", v.size(logs.Available), v.size("threshold_bytes"))
+	}
+	if v.has(logs.RSS) {
+		v.say("its container %s was using %s", v.f.Words["victim"], v.size(logs.RSS))
+	}
+	v.say("the kubelet evicts pods when what is available on the node falls below its threshold; all pods of the node count, those that use more than they requested first")
+	v.do("set resources.requests.memory to what the pod needs, so that it is scheduled where that much is free; pods above their requests are evicted first")
+	v.traceHost()
+}
+
+// slurm is a job at its limit, which is always a limit on host memory.
+func (v *view) slurm() {
+	v.cause(causeLimit)
+	if v.batch() {
+		return
+	}
+	v.title("Slurm killed a process of the job at its memory limit: the host's memory, not the GPU's")
+	v.set("#SBATCH --mem=128G", "ask for more of the node's memory for the job (--mem, or --mem-per-cpu, --mem-per-gpu)")
+	v.set("sacct -j JOBID --format=JobID,ReqMem,MaxRSS,State", "see how much memory the job used, and how much it was allowed")
+	v.lessHost()
+	v.traceHost()
+}
+
+// batch is a job that LSF or PBS killed; false if it was neither.
+func (v *view) batch() bool {
+	system, setting := "", ""
+	switch quote := v.f.Quote; {
+	case strings.Contains(quote, "TERM_MEMLIMIT"):
+		system, setting = "LSF", "#BSUB -M 128GB"
+	case strings.Contains(quote, "PBS"):
+		system, setting = "PBS", "#PBS -l mem=128gb"
+	default:
+		return false
+	}
+	v.title("%s killed the job at its memory limit: the host's memory, not the GPU's", system)
+	if v.has(logs.Limit) {
+		v.title("%s killed the job at its memory limit of %s: the host's memory, not the GPU's", system, v.size(logs.Limit))
+	}
+	v.set(setting, "ask for more of the node's memory for the job")
+	v.lessHost()
+	v.traceHost()
+	return true
+}
+
+// ray is a worker that Ray killed because its node was full.
+func (v *view) ray() {
+	v.cause(causeLimit)
+	v.title("Ray killed a worker: its node's memory (RAM) was nearly full")
+	if v.has(logs.Capacity, "used") {
+		v.title("Ray killed a worker: its node had %s of %s of memory (RAM) in use", v.size("used"), v.size(logs.Capacity))
+	}
+	if v.has(logs.RSS) {
+		v.say("the worker itself, %s, held %s: Ray chooses by its policy, so the largest in its list of memory users is the one to look at", v.victim(), v.size(logs.RSS))
+	}
+	v.set("@ray.remote(memory=8 * 1024**3)", "say what a task needs, so that fewer run in parallel on a node; or more CPUs per task (num_cpus)")
+	v.do("more RAM, or a smaller object store (--object-store-memory); RAY_memory_usage_threshold=0.98 only delays the end")
+	v.traceHost()
+}
+
+// shared is shared memory that could not be allocated.
+func (v *view) shared() {
+	v.title("shared memory ran out: /dev/shm is full; it is the host's memory, not the GPU's")
+	v.cause(causeLimit)
+	if v.has(logs.Request) {
+		v.title("shared memory ran out: /dev/shm could not provide %s; it is the host's memory, not the GPU's", v.size(logs.Request))
+	}
+	v.say("a container has 64 MiB of it by default; DataLoader workers, NCCL and vLLM's processes share tensors through it")
+	v.set("docker run --shm-size=16g", "more of it for the container (or --ipc=host); in Kubernetes an emptyDir of medium Memory at /dev/shm")
+	if v.f.Kind == logs.SharedNCCL {
+		v.set("NCCL_SHM_DISABLE=1", "let NCCL do without it, slower")
+	} else {
+		v.do("fewer DataLoader workers (num_workers) with less prefetch_factor, or torch.multiprocessing.set_sharing_strategy('file_system')")
+	}
+	v.set("df -h /dev/shm; ls -l /dev/shm", "see how large it is, and what an earlier run left there")
+}
+
+// hostRequest is an allocation of host memory that was refused.
+func (v *view) hostRequest() {
+	v.title("the host's memory (RAM) ran out")
+	if v.has(logs.Request) {
+		v.cause(causeTooBig)
+		v.title("the host's memory (RAM) ran out: %s was requested at once", v.size(logs.Request))
+	}
+	v.say("the refused memory is the host's, not the GPU's")
+	const little = 512 << 20 // then it is what holds the rest that counts
+	n, stated := v.f.Figure(logs.Request)
+	windows := func() {
+		if v.hint(logs.HintWindows) {
+			v.do("on Windows the commit limit counts, RAM and page file together: a larger page file")
+		}
+	}
+	if stated && n < little {
+		windows()
+		v.lessHost()
+	}
+	v.do("make the one allocation smaller: a shorter input, a smaller batch or chunks, a smaller dtype; a size that cannot be intended, such as a whole dataset or n × n, is a mistake in shapes")
+	if !stated || n >= little {
+		v.lessHost()
+		windows()
+	}
+	v.traceHost()
+}
+
+// windows is the commit limit of Windows.
+func (v *view) windows() {
+	v.cause(causeLimit)
+	v.title("the commit limit of Windows is reached: RAM and page file together, the host's memory, not the GPU's")
+	v.say("mapping a checkpoint and each process with CUDA's libraries commit memory that they may never touch")
+	v.do("a larger page file (System, Advanced, Performance, Virtual memory), such as 64 GB on a fast disk; end other programs")
+	v.do("fewer processes: num_workers=0 in the DataLoader; a smaller model, or one that is loaded in parts")
+}
+
+// killed is a process that was ended by signal 9.
+func (v *view) killed() {
+	v.Confidence = 0.7
+	v.Basis = "signal 9 is mostly sent by the kernel because of memory; the text does not say so"
+	v.title("a process was killed (signal 9), most likely for the host's memory, not the GPU's")
+	if v.f.Words["or"] != "" {
+		v.Confidence = 0.5
+		v.Basis = "the text states both as possible"
+		v.title("a worker process ended: it was killed for the host's memory, not the GPU's, or it crashed")
+	}
+	if usage := v.f.Figures["usage"]; v.has(logs.Limit) && usage >= v.f.Figures[logs.Limit] {
+		v.cause(causeLimit)
+		v.Confidence = 1
+		v.Basis = "what the text states"
+		v.title("a function was killed at its memory limit of %s: the host's memory, not the GPU's", v.size(logs.Limit))
+		v.do("raise the function's memory (Memory Size), or have it hold less at once")
+	}
+	if v.has("used", "percent") && v.f.Figures["percent"] > 0 {
+		used, percent := v.f.Figures["used"], v.f.Figures["percent"]
+		v.say("before that the host had %s in use, %.0f %% of about %s", v.size("used"), percent, sizeOf(used/percent*100))
+		const nearlyFull = 90
+		if percent >= nearlyFull {
+			v.cause(causeTooBig)
+			v.Confidence = 0.9
+			v.Basis = "signal 9, and a host whose memory was nearly full before it"
+		}
+	}
+	if v.has(logs.RSS) {
+		v.title("a process was killed (signal 9) some time after the program had stated %s of the host's memory in use: most likely for that, not for the GPU's", v.size(logs.RSS))
+	}
+	v.kernelLog()
+	v.lessHost()
+}

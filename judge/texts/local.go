@@ -1,0 +1,434 @@
+package texts
+
+import (
+	"strings"
+
+	"strandline/judge/shortage"
+	"strandline/logs"
+	"strandline/units"
+)
+
+func sizeOf(x float64) string { return units.Bytes(int64(x)) }
+
+// localKinds are the failures of engines that run on one's own machine.
+var localKinds = map[logs.Kind]func(*view){
+	logs.LlamaWeights: (*view).llama, logs.LlamaCache: (*view).llama, logs.LlamaCompute: (*view).llama, logs.LlamaBuffer: (*view).llama,
+	logs.LlamaMetal: (*view).llamaMetal, logs.LlamaHost: (*view).llamaHost,
+	logs.OllamaHost: (*view).ollamaHost, logs.OllamaKilled: (*view).ollamaKilled, logs.OllamaRunner: (*view).ollamaRunner,
+	logs.MLXBuffer: (*view).mlx, logs.MLXCount: (*view).mlx, logs.MLXMemory: (*view).mlx, logs.MLXCommand: (*view).mlx,
+}
+
+// llama is a buffer of llama.cpp on a device; there are three sorts of buffer.
+func (v *view) llama() {
+	what := map[logs.Kind]string{
+		logs.LlamaWeights: "the weights", logs.LlamaCache: "the KV cache", logs.LlamaCompute: "the compute buffer", logs.LlamaBuffer: "a buffer",
+	}[v.f.Kind]
+	where := "the device"
+	if b := v.f.Words["buffer"]; b != "" {
+		where = b
+	} else if v.has("device") {
+		where = "device " + v.count("device")
+	}
+	v.title("memory ran out for llama.cpp: %s did not fit on %s", what, where)
+	if v.has(logs.Request) {
+		v.cause(causeTooBig)
+		v.title("memory ran out for llama.cpp: %s of %s did not fit on %s", what, v.size(logs.Request), where)
+	}
+	if v.hint(logs.HintWhisper) { // it has neither layers to leave out nor a context to shorten
+		v.Title = strings.Replace(v.Title, "for llama.cpp", "for whisper.cpp", 1)
+		v.do("a smaller model, or one of fewer bits (whisper.cpp's quantize makes it)")
+		v.set("-ng", "run on the CPU (--no-gpu), in the host's memory")
+		return
+	}
+	layers := func() {
+		v.set("-ngl 20", "fewer layers on the GPU (--n-gpu-layers); --n-cpu-moe keeps the experts of a mixture of experts on the host")
+	}
+	cache := func() {
+		v.set("-c 8192 --cache-type-k q8_0 --cache-type-v q8_0", "a shorter context (--ctx-size), and a cache of fewer bits")
+	}
+	compute := func() {
+		v.set("-ub 256 -b 512 -fa on", "a smaller batch (--ubatch-size) and flash attention, which make the compute buffer smaller")
+	}
+	switch v.f.Kind {
+	case logs.LlamaCache:
+		cache()
+		layers()
+	case logs.LlamaCompute:
+		compute()
+		cache()
+		layers()
+	default:
+		layers()
+		cache()
+		compute()
+	}
+	v.set("-ts 1,1", "spread the layers over several GPUs by what each has free (--tensor-split); or a smaller quantization")
+}
+
+// llamaMetal is llama.cpp on Apple's GPUs, which may use only a part of the memory.
+func (v *view) llamaMetal() {
+	v.cause(causeLimit)
+	v.title("memory ran out on Apple's GPU for llama.cpp: weights, KV cache and compute buffers exceed what the system lets the GPU use")
+	v.set("-c 8192", "a shorter context: fewer tokens in the KV cache (--ctx-size), with --cache-type-k q8_0 --cache-type-v q8_0 a smaller one")
+	v.set("-ngl 20", "fewer layers on the GPU, or a smaller quantization")
+	v.set("sudo sysctl iogpu.wired_limit_mb=24576", "let the GPU use more of the memory, below what the machine has by some GiB")
+}
+
+// llamaHost is a buffer of llama.cpp in host memory.
+func (v *view) llamaHost() {
+	v.title("the host's memory ran out for llama.cpp")
+	if v.has(logs.Request) {
+		v.cause(causeTooBig)
+		v.title("the host's memory ran out for llama.cpp: it could not provide %s", v.size(logs.Request))
+	}
+	v.do("a shorter context (-c), a smaller quantization, or more layers on the GPU (-ngl); leave mmap on, so that weights stay in the page cache and need no extra RAM")
+	v.traceHost()
+}
+
+// ollamaHost is a model that needs more than the host has.
+func (v *view) ollamaHost() {
+	v.cause(causeTooBig)
+	v.title("the model needs more of the host's memory than Ollama finds available")
+	if v.has(logs.Needed, logs.Available) {
+		v.title("the model needs %s of the host's memory, and %s is available", v.size(logs.Needed), v.size(logs.Available))
+	}
+	v.do("a smaller model or quantization, or a shorter context (/set parameter num_ctx 4096); end other programs that hold RAM, or add swap")
+	v.say("Ollama keeps what does not fit on the GPU in host memory (RAM); in a container or WSL that is the memory given to it")
+}
+
+// ollamaKilled is a runner that was killed.
+func (v *view) ollamaKilled() {
+	v.Confidence = 0.8
+	v.title("Ollama's runner was killed, most likely for the host's memory, not the GPU's")
+	v.do("a smaller model or quantization, or a shorter context (num_ctx); more RAM for the machine or the container")
+	v.kernelLog()
+}
+
+// ollamaRunner is a runner that found no room on the device.
+func (v *view) ollamaRunner() {
+	v.title("memory ran out on the device for Ollama's runner")
+	v.set("/set parameter num_gpu 20", "fewer layers on the GPU; the others are computed on the host")
+	v.set("/set parameter num_ctx 4096", "a shorter context makes the KV cache smaller; OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0 too")
+	v.set("OLLAMA_NUM_PARALLEL=1 OLLAMA_MAX_LOADED_MODELS=1", "one request and one model at a time; or a smaller quantization")
+}
+
+// mlx is MLX, and Metal's own limits.
+func (v *view) mlx() {
+	switch v.f.Kind {
+	case logs.MLXBuffer:
+		v.cause(causeLimit)
+		v.title("memory ran out for MLX: one buffer of %s, and Metal gives at most %s at once", v.size(logs.Request), v.size(logs.Limit))
+		v.do("make that one array smaller: a smaller batch, a shorter prompt or prefill in steps, attention in chunks; all memory may be free, the limit is for one buffer")
+		return
+	case logs.MLXCount:
+		v.cause(causeLimit)
+		v.title("memory ran out for MLX: more buffers than the system allows")
+		v.do("keep fewer arrays: mx.eval() more often, mx.clear_cache(), larger and fewer arrays; the limit is a number of buffers, not bytes")
+		return
+	case logs.MLXMemory:
+		v.cause(causeTooBig)
+		v.title("memory ran out for MLX: %s could not be allocated", v.size(logs.Request))
+	default:
+		v.cause(causeLimit)
+		v.title("memory ran out on Apple's GPU: a command failed, as more is allocated than the system lets the GPU use")
+	}
+	v.do("a smaller model or fewer bits, a smaller batch or a shorter prompt; mx.clear_cache() and mx.set_cache_limit() give back what is cached")
+	v.set("sudo sysctl iogpu.wired_limit_mb=24576", "let the GPU use more of the memory, below what the machine has by some GiB")
+}
+
+// arrayKinds are the failures of XLA, JAX and TensorFlow.
+var arrayKinds = map[logs.Kind]func(*view){
+	logs.XLARequest: (*view).xlaRequest, logs.XLAScratch: (*view).xlaScratch, logs.XLACompile: (*view).xlaCompile, logs.XLABuffer: (*view).xlaBuffer, logs.XLAProgram: (*view).xlaBuffer,
+	logs.TensorFlowPool: (*view).tensorFlow, logs.TensorFlowTensor: (*view).tensorFlow, logs.TensorFlowDriver: (*view).tensorFlow,
+}
+
+// smallerProgram adds what makes an XLA program smaller.
+func (v *view) smallerProgram() {
+	v.do("make the program smaller: a smaller batch, jax.checkpoint (remat), fewer bits, attention in blocks; or shard it over more devices, and donate inputs that are not needed again (donate_argnums)")
+}
+
+// xlaRequest is a buffer of a program that could not be allocated.
+func (v *view) xlaRequest() {
+	v.title("memory ran out for XLA: %s could not be allocated", v.size(logs.Request))
+	needed, request := v.f.Figures[logs.Needed], v.f.Figures[logs.Request]
+	if needed > 0 {
+		v.say("the program needs %s in total: %s for inputs, %s for temporaries", v.size(logs.Needed), v.size("parameters"), v.size("temporary"))
+	}
+	if op := v.f.Words["operator"]; op != "" {
+		v.say("the largest buffer, %s, is made by %s", v.size(logs.Largest), op)
+	}
+	const small = 1 << 30
+	held := func() {
+		v.others("find out what holds the device: another process, or arrays that this one keeps; a JAX process takes 75 % of a GPU when it starts, so a second one finds little")
+		v.set("XLA_PYTHON_CLIENT_PREALLOCATE=false", "take memory as it is needed, or XLA_PYTHON_CLIENT_MEM_FRACTION=.4 for each of two processes")
+	}
+	if v.hint(logs.HintTPU) {
+		v.smallerProgram()
+		return
+	}
+	if request < small && needed < small {
+		v.say("that is little for a device: most of it is held by something other than this program")
+		held()
+		v.smallerProgram()
+		return
+	}
+	v.smallerProgram()
+	held()
+}
+
+// xlaCompile is a program that does not fit a device, whatever else is on it.
+func (v *view) xlaCompile() {
+	v.cause(causeTooBig)
+	v.title("memory ran out when XLA compiled a program for the device")
+	if v.has(logs.Needed, logs.Capacity) {
+		v.title("a program needs %s of a device's %s: XLA does not compile it", v.size(logs.Needed), v.size(logs.Capacity))
+	}
+	v.say("the failure is at compile time: nothing had run yet, so no other array or process is the reason")
+	if op := v.f.Words["operator"]; op != "" {
+		v.say("the largest buffer, %s, is made by %s", v.size(logs.Largest), op)
+	} else if shape := v.f.Words["shape"]; shape != "" {
+		v.say("the largest buffer, %s, has the shape %s", v.size(logs.Largest), shape)
+	}
+	v.smallerProgram()
+}
+
+// xlaScratch is a kernel that does not fit in the memory of a TPU core.
+func (v *view) xlaScratch() {
+	v.cause(causeLimit)
+	v.title("a kernel needs more of a TPU core's own memory (vmem) than there is: XLA does not compile it")
+	if v.has(logs.Needed, logs.Limit) {
+		v.title("a kernel needs %s of a TPU core's own memory (vmem), and there is %s: XLA does not compile it", v.size(logs.Needed), v.size(logs.Limit))
+	}
+	v.say("that is the scratch memory of one kernel, not the device's HBM: a smaller model or fewer arrays do not change it")
+	v.do("make the blocks of that kernel smaller: the block sizes of a Pallas kernel or of the attention, or the window of a reduction")
+	v.set("LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib=65536", "let a kernel have more of it, where the chip has it")
+}
+
+// xlaBuffer is an array or a program that found no room on a TPU.
+func (v *view) xlaBuffer() {
+	v.title("memory ran out on the device: an array of %s could not be allocated", v.size(logs.Request))
+	if v.f.Kind == logs.XLAProgram {
+		v.title("memory ran out on the device: a program of %s could not be loaded", v.size(logs.Request))
+	}
+	if v.has(logs.Free, logs.Request) {
+		v.cause(causeTooBig)
+		v.say("%s was free", v.size(logs.Free))
+		if v.f.Figures[logs.Free] >= v.f.Figures[logs.Request] {
+			v.cause(causeFragmented)
+			v.say("that would be enough, but it is not in one piece")
+		}
+	}
+	if v.has(logs.Capacity, logs.Request) && v.f.Figures[logs.Request] > v.f.Figures[logs.Capacity] {
+		v.cause(causeTooBig)
+		v.title("memory ran out on the device: one array of %s is more than its %s", v.size(logs.Request), v.size(logs.Capacity))
+		v.smallerProgram()
+	}
+	v.do("delete arrays that are not needed (x.delete(), donate_argnums), keep fewer programs loaded (jax.clear_caches()), or use smaller arrays and more sharding; a second process on the same chips takes their memory too")
+}
+
+// tensorFlow is TensorFlow's allocator.
+func (v *view) tensorFlow() {
+	if v.f.Host {
+		v.title("the host's memory ran out for TensorFlow: a tensor of %s could not be allocated", v.size(logs.Request))
+		v.do("a smaller batch, fewer elements in shuffle() and prefetch(), less data in RAM at once")
+		v.traceHost()
+		return
+	}
+	v.title("memory ran out for TensorFlow")
+	if v.has(logs.Request) {
+		v.title("memory ran out for TensorFlow: %s could not be allocated", v.size(logs.Request))
+	}
+	if shape := v.f.Words["shape"]; shape != "" {
+		v.say("it was requested for a tensor of shape [%s]", shape)
+	}
+	growth := func() {
+		v.set("TF_FORCE_GPU_ALLOW_GROWTH=true", "take memory as it is needed: by default a process takes all of the device (allow_growth), and a second one finds nothing")
+	}
+	less := func() {
+		v.do("a smaller batch or smaller inputs, mixed precision, or a model over several devices")
+	}
+	request, free, largest := v.f.Figures[logs.Request], v.f.Figures["pool_free_bytes"], v.f.Figures[logs.Largest]
+	switch {
+	case free > 0 && free >= request && largest < request && request > 0:
+		v.cause(causeFragmented)
+		v.say("%s of the pool was free, its largest piece %s: enough, in pieces", sizeOf(free), sizeOf(largest))
+		v.set("TF_GPU_ALLOCATOR=cuda_malloc_async", "the driver's allocator, which moves pages together")
+		less()
+	case v.f.Kind == logs.TensorFlowDriver:
+		v.say("the driver refused the process its pool: other processes hold memory on the device")
+		v.others("look for other processes on the device")
+		growth()
+		less()
+	default:
+		if request > 0 && v.f.Kind != logs.TensorFlowDriver && (free > 0 || v.has(logs.Active)) {
+			v.cause(causeTooBig)
+		}
+		if free > 0 {
+			v.say("%s of the pool was free, its largest piece %s", sizeOf(free), sizeOf(largest))
+		}
+		less()
+		growth()
+		v.others("look for other processes on the device")
+	}
+}
+
+// driverKinds are the failures of drivers and of libraries on top of them.
+var driverKinds = map[logs.Kind]func(*view){
+	logs.DriverMemory: (*view).driver, logs.DriverLibrary: (*view).library, logs.DriverNVML: (*view).nvml, logs.DriverXPU: (*view).xpu,
+	logs.DriverPinned: (*view).pinned, logs.DriverVulkan: (*view).vulkan, logs.DriverPool: (*view).pool, logs.DriverPoolLimit: (*view).poolLimit, logs.DriverManaged: (*view).driver, logs.DriverSaver: (*view).saver, logs.DirectML: (*view).directML, logs.TorchShort: (*view).torchShort,
+}
+
+// driver is a driver call that states no figures.
+func (v *view) driver() {
+	v.title("memory ran out in a call to the GPU driver")
+	if v.has(logs.Request, logs.Free) && v.f.Figures[logs.Request] <= v.f.Figures[logs.Free] {
+		v.cause(causeRefused)
+		v.title("the GPU driver refused %s, although it had %s free", v.size(logs.Request), v.size(logs.Free))
+		v.say("no limit is stated: the cause is not in the text; the free memory can be in pieces, another process can have freed it right after the failure, or the host's memory or a quota (MIG, vGPU) is what ran out")
+	} else if v.has(logs.Request, logs.Free) {
+		v.cause(causeTooBig)
+		v.title("memory ran out on the GPU: %s was requested, and %s was free", v.size(logs.Request), v.size(logs.Free))
+	} else if v.has(logs.Request, logs.Active, logs.Capacity) {
+		v.cause(causeTooBig)
+		v.title("memory ran out on the device: %s was requested, and %s of %s was allocated", v.size(logs.Request), v.size(logs.Active), v.size(logs.Capacity))
+	} else if v.has(logs.Request) {
+		v.title("memory ran out on the device: %s was requested", v.size(logs.Request))
+	} else {
+		v.say("the text states neither how much was requested nor what holds the device; for pinned memory, it can be the host's")
+	}
+	if v.hint(logs.HintJulia) {
+		v.set("GC.gc(true); CUDA.reclaim()", "have Julia return to the driver what its collector has not freed yet; CUDA.unsafe_free! frees an array at once")
+	}
+	v.others("look for other processes on the device, which may hold most of it")
+	v.engineOptions()
+	v.do("allocate less at once: a smaller batch, a smaller model or fewer bits; leave room besides a cache")
+}
+
+// saver is torch_memory_saver, which takes memory when an engine starts and again when it resumes.
+func (v *view) saver() {
+	v.title("memory ran out when torch_memory_saver took memory for an engine")
+	v.say("the driver's error 2 means out of memory; the text states neither how much was requested nor what holds the device")
+	v.do("where a trainer shares the device, let it release its memory before the engine resumes: offload parameters and optimizer state, then torch.cuda.empty_cache()")
+	v.set("--mem-fraction-static 0.6", "a smaller share for the engine, or more GPUs for it (--tp-size)")
+	v.others("look for other processes on the device")
+}
+
+// pinned is host memory that the driver could not lock.
+func (v *view) pinned() {
+	v.title("memory ran out for pinned memory: the driver could not lock as much of the host's memory")
+	v.say("it is the host's memory, not the GPU's: pinned memory cannot be swapped, and WSL, containers (memlock) and small machines allow little of it")
+	v.do("pin less: pin_memory=False in the loader, fewer workers and less prefetching, a smaller batch")
+	v.set("ulimit -l", "how much a process may lock; in WSL memory= in .wslconfig, in a container --ulimit memlock=-1")
+	v.traceHost()
+}
+
+// vulkan is a program that uses the GPU through Vulkan.
+func (v *view) vulkan() {
+	v.title("memory ran out on the GPU, in a call to Vulkan")
+	if v.f.Host {
+		v.title("the host's memory ran out, in a call to Vulkan")
+	}
+	v.say("the text states no figure; a single allocation can also exceed what the driver allows at once (maxMemoryAllocationSize in vulkaninfo)")
+	v.do("a smaller model, fewer layers on the GPU, fewer bits, or a shorter context; close other programs that use the GPU; an integrated GPU takes the host's memory, of which the firmware reserves a part")
+}
+
+// engineOptions adds the options of the engine that the text comes from.
+func (v *view) engineOptions() {
+	v.Remedies = append(v.Remedies, v.text.ofEngine(&account{OOM: &logs.OOM{}})...)
+}
+
+// library is cuBLAS or cuDNN without memory for its handle.
+func (v *view) library() {
+	v.title("memory ran out for a library outside the framework's cache: cuBLAS or cuDNN could not create its handle or workspace")
+	v.say("the framework has taken the device, or other processes have: nothing was left for the library")
+	if v.hint(logs.HintTensorFlow) {
+		v.set("TF_FORCE_GPU_ALLOW_GROWTH=true", "let TensorFlow take memory as it is needed (allow_growth), so that some is left for cuBLAS and cuDNN")
+	} else {
+		v.do("leave room for the library: a smaller batch, or call the operation once before the cache grows, so that cuBLAS and cuDNN get their handles early")
+	}
+	v.others("look for other processes on the device")
+	v.engineOptions()
+}
+
+// nvml is PyTorch's query for how much is free, which failed.
+func (v *view) nvml() {
+	v.Confidence = 0.6
+	v.Basis = "the assertion is reached when an allocation has failed"
+	v.title("memory ran out, and PyTorch failed to say so: it asks NVML how much is free once an allocation has failed, and NVML did not answer")
+	v.say("NVML is missing or broken here, as on a Jetson, in some containers and after a driver update; the underlying failure is an allocation's")
+	v.do("allocate less at once: a smaller batch, smaller tensors or fewer bits; on a Jetson the memory is the host's too, so end other programs (tegrastats shows it)")
+	v.do("repair NVML to see the real message: the same version of driver and library, a release of PyTorch for this platform")
+}
+
+// xpu is Intel's driver.
+func (v *view) xpu() {
+	v.title("an Intel GPU's driver was out of memory or resources")
+	v.say("the text states no figure; out of resources can also mean a kernel's registers and local memory")
+	if v.f.Words["maker"] == "any" {
+		v.title("a device's OpenCL driver was out of memory or resources")
+		v.do("allocate less at once: a smaller batch or fewer rows; OpenCL gives a single buffer only a part of the device, often a quarter (CL_DEVICE_MAX_MEM_ALLOC_SIZE)")
+		v.others("look for other processes on the device")
+		return
+	}
+	v.do("allocate less at once: a smaller batch or shorter sequences; a single allocation above 4 GiB needs UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1")
+	v.set("xpu-smi ps", "look for other processes on the device")
+}
+
+// pool is a pool with a limit, such as CuPy's.
+func (v *view) pool() {
+	v.title("memory ran out in CuPy's pool: %s was requested, with %s allocated", v.size(logs.Request), v.size(logs.Active))
+	if v.has(logs.Limit) && v.f.Figures[logs.Active]+v.f.Figures[logs.Request] > v.f.Figures[logs.Limit] {
+		v.cause(causeLimit)
+		v.set("CUPY_GPU_MEMORY_LIMIT=90%", "raise the pool's limit")
+	}
+	v.do("allocate less at once, or cupy.get_default_memory_pool().free_all_blocks() between phases")
+	v.others("look for other processes on the device")
+}
+
+// poolLimit is RMM's pool.
+func (v *view) poolLimit() {
+	v.cause(causeLimit)
+	v.title("memory ran out in RMM's pool: it has reached the size that was set for it")
+	if v.has(logs.Request) {
+		v.title("memory ran out in RMM's pool: %s was requested, and it has reached the size that was set for it", v.size(logs.Request))
+	}
+	v.do("a larger maximum_pool_size in rmm.reinitialize or --rmm-maximum-pool-size of dask-cuda, or smaller partitions")
+	v.others("look for other processes on the device")
+}
+
+// directML is DirectML.
+func (v *view) directML() {
+	v.title("memory ran out for DirectML")
+	if v.has(logs.Request) {
+		v.title("memory ran out for DirectML: a tensor of %s could not be allocated", v.size(logs.Request))
+	}
+	v.do("a smaller batch or image, fewer bits, or a tiled VAE; DirectML keeps no cache that could be released")
+	if v.hint(logs.HintComfyUI) {
+		v.set("--lowvram", "let ComfyUI keep less on the device")
+	}
+}
+
+// torchShort is PyTorch's error without its figures.
+func (v *view) torchShort() {
+	v.title("memory ran out for PyTorch; the text does not contain the figures of its message")
+	if v.has(logs.Request) {
+		v.title("memory ran out for PyTorch: %s was requested; the text does not contain the other figures of its message", v.size(logs.Request))
+	}
+	if v.has(logs.Request, logs.Capacity, logs.Free, logs.Reserved, logs.Active) {
+		v.title("memory ran out: %s was requested, with %s of the device's %s allocated and %s free", v.size(logs.Request), v.size(logs.Active), v.size(logs.Capacity), v.size(logs.Free))
+		room := v.f.Figures[logs.Free] + v.f.Figures[logs.Reserved] - v.f.Figures[logs.Active]
+		const material = 0.05 // of the device
+		if pieces := v.f.Figures[logs.Reserved] - v.f.Figures[logs.Active]; v.f.Figures[logs.Request] > room || pieces < material*v.f.Figures[logs.Capacity] {
+			v.cause(causeTooBig)
+		}
+	}
+	v.engineOptions()
+	if v.hint(logs.HintComfyUI) || strings.Contains(v.f.Quote, "Allocation on device") {
+		if !v.hint(logs.HintComfyUI) {
+			v.set("--lowvram", "if it is ComfyUI: let it keep less on the device; a smaller resolution, a model in fp8 or GGUF")
+		}
+		v.set("--disable-cuda-malloc", "with PyTorch's own allocator the message has figures, and strandline diagnose explains them")
+	}
+	v.Remedies = append(v.Remedies, shortage.NeedLess()...)
+	v.do("give the whole message: its figures show the cause, and whether a setting, another process or a smaller batch is the place to look")
+}

@@ -1,0 +1,291 @@
+package texts
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"strandline/finding"
+	"strandline/judge/shortage"
+	"strandline/logs"
+	"strandline/units"
+)
+
+// unexplained returns the messages about failures that no snapshot explains, by rank and
+// device.
+func (t *Statement) unexplained() (out []logs.Failures) {
+	for _, f := range t.OOM.Failures {
+		all := len(f.Messages)
+		f.Messages = slices.DeleteFunc(slices.Clone(f.Messages), func(m *logs.OOM) bool { return t.Explained[m] })
+		if f.Count -= all - len(f.Messages); len(f.Messages) > 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// mostComplete is the message to judge: the last complete one, or else the last that states
+// something; nil if there is none.
+func mostComplete(groups []logs.Failures) (o *logs.OOM) {
+	for _, g := range groups {
+		for _, m := range g.Messages {
+			if o == nil || completeness(m) > completeness(o) || completeness(m) == completeness(o) && m.Line >= o.Line {
+				o = m
+			}
+		}
+	}
+	return o
+}
+
+// completeness is how much a message states.
+func completeness(m *logs.OOM) int {
+	switch {
+	case m.Bare():
+		return 0
+	case m.Missing() > 0 || Contradictory(m):
+		return 1
+	}
+	return 2
+}
+
+// message judges a failure by the figures in PyTorch's message alone.
+func (t *Statement) message(o *logs.OOM, groups []logs.Failures, known Options) finding.Finding {
+	a := accountOf(o, known)
+	e := &finding.OOMEvidence{
+		File: t.File, Line: o.Line, Messages: t.OOM.Count, Of: "device", Source: string(sourceOf(o)),
+		LimitBytes: o.Allowed, PrivateBytes: o.Private, ProcessBytes: o.InUse, UnallocatedBytes: o.Unallocated, OthersBytes: o.Others,
+	}
+	f := finding.Finding{
+		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Device: o.Device, Process: t.Process,
+		Basis: "PyTorch's own figures, rounded as it prints them", Evidence: e,
+	}
+	if o.Total != nil && known.Capacity != nil && !near(*o.Total, *known.Capacity) {
+		f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s given with --capacity are not used", units.Bytes(*o.Total), units.Bytes(*known.Capacity)))
+	}
+	a.checkCapacity(&f)
+	e.ActiveBytes, e.CapacityBytes, e.DeviceFreeBytes, e.OutsideBytes = a.active, a.capacity, a.free, a.beside()
+	e.RequestBytes, e.ReservedBytes, e.Cause = a.request, a.reserved, a.cause()
+	f.Title = a.title()
+	f.Confidence = a.confidence()
+	t.explain(&f, e, a)
+	e.Failures = addFailures(&f, groups, o, known)
+	f.Remedies = t.remedies(a)
+	return f
+}
+
+// sourceOf is the program that wrote a message.
+func sourceOf(o *logs.OOM) logs.Source {
+	switch o.Wording {
+	case logs.NCCL:
+		return logs.SourceNCCL
+	case logs.Runtime, logs.Driver:
+		return logs.SourceDriver
+	}
+	return logs.SourcePyTorch
+}
+
+// explain states what the message states beyond its title.
+func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *account) {
+	o := a.OOM
+	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
+	whose := ""
+	if o.Rank != "" {
+		whose = " of " + o.Rank
+	}
+	if known := figuresOf(o); len(known) > 0 {
+		say("the message%s on line %s states: %s", whose, units.Count(o.Line), strings.Join(known, ", "))
+	} else {
+		say("the message%s on line %s states nothing else", whose, units.Count(o.Line))
+	}
+	if wrong := contradictions(o); wrong != nil && !a.lent() {
+		e.Contradictory = true
+		if a.shared() {
+			say("the driver states %s free on a device of %s: a GPU that is part of the processor has what the firmware reserves for it (VRAM), and what the kernel allows it of the host's memory (GTT)", units.Bytes(*o.Free), units.Bytes(*o.Total))
+			say("which of the two refused is not in the text; one allocation may also be larger than either grants at once")
+		} else {
+			say("that is impossible: %s. Lines of several messages are mixed, or the driver lends host memory, as it does on Windows; nothing is concluded from these figures", strings.Join(wrong, "; "))
+		}
+	}
+	if n := a.outside(); n != nil && *n > 0 {
+		say("%s of the device was held outside PyTorch's allocator: %s", units.Bytes(*n), a.holders())
+	}
+	for _, p := range o.Processes {
+		say("process %d holds %s (in a container this can be the program itself)", p.PID, units.Bytes(p.Bytes))
+	}
+	cause := a.cause()
+	switch {
+	case a.lent():
+		say("more is allocated than the device has: the driver on Windows (and in WSL) lends host memory (shared GPU memory) until the system's commit limit is reached; the program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
+	case cause == causeFragmented:
+		if a.Wording == logs.Native && t.onWindows(a) {
+			where := "on Windows"
+			if t.Hints[logs.HintWindows] == 0 {
+				where += ", where this seems to have run: the message lists no process"
+			}
+			say("expandable_segments, the setting against it, is not available %s", where)
+		}
+		say("this is fragmentation; freed memory that waits for another stream, or serves only a private pool, counts as free here; a snapshot of that moment separates these")
+	case cause == causeRefused:
+		t.explainRefusal(say, a)
+	case o.Wording == logs.Runtime || o.Wording == logs.Driver:
+		say("such an error comes from allocations outside PyTorch's cache: creating the context, loading kernels, handles and workspaces of libraries, CUDA graphs, pinned host memory; with expandable segments also from mapping a page")
+	case o.Wording == logs.Async && a.complete():
+		say("the backend cudaMallocAsync does not report what its pool keeps: %s of the device is neither allocated by PyTorch nor free, so it is cached in that pool or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
+	case cause == causeTooBig && o.Backend == "HIP" && t.Hints[logs.HintIntegrated] > 0:
+		say("the GPU is part of the processor: it has the memory that the firmware reserves for it (VRAM) and what the kernel allows it of the rest (GTT: ttm.pages_limit, amdgpu.gttsize); PyTorch sees %s of these", shortage.Amount(a.capacity))
+	case a.refusedWhole():
+		say("the message does not state what was free: another process can hold the rest of the device, but PyTorch itself leaves room")
+	case cause == "" && withoutFree(o):
+		say("the message does not state what was free, as early messages of XPU devices did not; the cause cannot be determined without it")
+	case cause == "" && o.Missing() > 0 && !Contradictory(o):
+		say("%s", missingOf(o))
+	case cause == causeTooBig && a.unused() > 0 && a.room() != nil && *a.room() >= *a.request:
+		say("%s of the reserved memory is not allocated: a setting against fragmentation would gain at most that", units.Bytes(a.unused()))
+	}
+}
+
+// explainRefusal states what may explain a refusal although there was room.
+func (t *Statement) explainRefusal(say func(string, ...any), a *account) {
+	say("no limit is stated, and the driver had more free than was requested: the cause is not in the text")
+	switch {
+	case a.oneTooLarge():
+		say("a single allocation of 4 GiB or more was requested, which Intel's drivers refuse by default")
+	case a.Backend == "HIP":
+		say("on an APU the limit is the kernel's limit of GTT pages (ttm.pages_limit), on Windows the commit limit of the system; the free memory stated can be of another kind, or was freed right after the failure")
+	case t.Hints[logs.HintWindows] > 0 || t.Hints[logs.HintWSL] > 0:
+		say("on Windows, each device allocation also counts against the commit limit of the system: a page file that is too small makes the driver refuse")
+	default:
+		say("it can be a quota (MIG, vGPU, WSL), the host's memory or its commit limit (a page file that is too small on Windows, ulimit -v on Linux), or memory that another process freed right after the failure")
+	}
+}
+
+// withoutFree reports whether a message has the wording that never states what was free:
+// that of Intel's devices before it adopted CUDA's.
+func withoutFree(o *logs.OOM) bool {
+	return o.Backend == "XPU" && o.Whole && o.Free == nil && o.Total != nil && o.Allocated != nil && o.Reserved != nil
+}
+
+// figuresOf lists what a message states, in words.
+func figuresOf(o *logs.OOM) (known []string) {
+	allocated := "of it allocated"
+	if o.Reserved == nil {
+		allocated = "allocated by PyTorch"
+	}
+	for _, x := range []struct {
+		n    *int64
+		what string
+	}{
+		{o.Total, "on the device"}, {o.Free, "free there"}, {o.Reserved, "reserved by PyTorch"}, {o.Allocated, allocated},
+		{o.Private, "free in private pools"}, {o.Others, "held by the other process"}, {o.Allowed, "allowed to this process"}, {o.InUse, "held by this process in all"},
+	} {
+		if x.n != nil {
+			known = append(known, units.Bytes(*x.n)+" "+x.what)
+		}
+	}
+	return known
+}
+
+// missingOf states which figures a message lacks.
+func missingOf(o *logs.OOM) string {
+	var names []string
+	for _, x := range []struct {
+		n    *int64
+		what string
+	}{{o.Request, "the size requested"}, {o.Total, "the size of the device"}, {o.Free, "what was free"}, {o.Allocated, "what was allocated"}, {o.Reserved, "what was reserved"}} {
+		if x.n == nil && !(o.Wording == logs.Async && x.what == "what was reserved") {
+			names = append(names, x.what)
+		}
+	}
+	text := "the message is cut off: "
+	if o.Whole {
+		text = "lines of other messages are mixed in: "
+	}
+	text += strings.Join(names, ", ")
+	if len(names) == 1 {
+		return text + " is missing, without which the cause cannot be determined"
+	}
+	return text + " are missing, without which the cause cannot be determined"
+}
+
+// addFailures states which other messages there are, and returns the last message for each
+// rank and device if there are several.
+func addFailures(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, known Options) (failures []finding.OOMFailure) {
+	count, last := 0, true
+	for _, g := range groups {
+		count += g.Count
+		last = last && g.Last().Line <= judged.Line
+	}
+	if count < 2 {
+		return nil
+	}
+	text := fmt.Sprintf("it is the last of %s such messages in this text", units.Count(int64(count)))
+	if !last {
+		text = fmt.Sprintf("it is one of %s such messages in this text, the last complete one", units.Count(int64(count)))
+	}
+	if len(groups) == 1 {
+		f.Detail = append(f.Detail, text)
+		return nil
+	}
+	f.Detail = append(f.Detail, fmt.Sprintf("%s, of %s ranks or devices:", text, units.Count(int64(len(groups)))))
+	const most = 16
+	for i, g := range groups {
+		m := g.Last()
+		a := accountOf(m, known)
+		failures = append(failures, a.failure(&g, m))
+		if i < most {
+			f.Detail = append(f.Detail, fmt.Sprintf("%s: %s on line %s: %s", speaker(&g), oneOf(g.Count), units.Count(m.Line), strings.TrimPrefix(a.title(), "memory ran out: ")))
+		}
+	}
+	if n := len(groups) - most; n > 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("and of %s more (--json lists them)", units.Count(int64(n))))
+	}
+	return failures
+}
+
+// speaker names the rank or device that wrote some messages.
+func speaker(g *logs.Failures) string {
+	device := "an unnamed device"
+	if g.Device != nil {
+		device = fmt.Sprintf("device %d", *g.Device)
+	}
+	if g.Rank == "" {
+		return device
+	}
+	return g.Rank + ", " + device
+}
+
+func oneOf(count int) string {
+	if count == 1 {
+		return "a message"
+	}
+	return fmt.Sprintf("%s messages, the last", units.Count(int64(count)))
+}
+
+// near reports whether two sizes are the same apart from rounding.
+func near(a, b int64) bool {
+	const rounding = 0.01
+	return math.Abs(float64(a-b)) <= rounding*float64(max(a, b))
+}
+
+// beside is what is held outside PyTorch, nil if that is unknown or the driver lends host
+// memory.
+func (a *account) beside() *int64 {
+	if a.lent() {
+		return nil
+	}
+	return a.outside()
+}
+
+// failure is the evidence from a message that is the last for a rank and device.
+func (a *account) failure(g *logs.Failures, m *logs.OOM) finding.OOMFailure {
+	out := finding.OOMFailure{
+		Device: g.Device, Messages: g.Count, Line: m.Line, Cause: a.cause(),
+		ActiveBytes: a.active, CapacityBytes: a.capacity, DeviceFreeBytes: a.free,
+		OutsideBytes: a.beside(), RequestBytes: a.request, ReservedBytes: a.reserved,
+	}
+	if g.Rank != "" {
+		out.Rank = &g.Rank
+	}
+	return out
+}

@@ -1,0 +1,276 @@
+package texts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"strandline/finding"
+	"strandline/judge/shortage"
+	"strandline/logs"
+	"strandline/units"
+)
+
+// dumpAtFailure shows how to get a snapshot of the moment when memory runs out.
+const dumpAtFailure = `torch.cuda.memory._record_memory_history(max_entries=1_000_000)  # first thing
+torch._C._cuda_attach_out_of_memory_observer(
+    lambda *_: torch.cuda.memory._dump_snapshot("oom.pickle"))`
+
+// dumpWhere does the same where no observer is called: on Intel's devices, and for memory
+// that does not come from PyTorch's allocator.
+const dumpWhere = `MODULE._record_memory_history(max_entries=1_000_000)  # first thing
+try:
+    ...  # the program
+except RuntimeError:
+    MODULE._dump_snapshot("oom.pickle")
+    raise`
+
+// remedies are what helps against a failure that PyTorch's message states: first the
+// options of the program that ran.
+func (t *Statement) remedies(a *account) []finding.Remedy {
+	var out []finding.Remedy
+	switch a.cause() {
+	case causeOutside, causeLimit, causeRefused:
+	default:
+		if a.Wording != logs.Absurd {
+			out = t.ofEngine(a)
+		}
+	}
+	if against := t.against(a); a.huge() || a.inPieces() {
+		out = append(against, out...)
+	} else {
+		out = append(out, against...)
+	}
+	out = append(out, remediesAgainstOthers(a)...)
+	return append(out, further(a.OOM)...)
+}
+
+// against are the remedies for a cause. The release of PyTorch is known only as far as
+// the wording shows it.
+func (t *Statement) against(a *account) []finding.Remedy {
+	switch {
+	case a.Wording == logs.Absurd:
+		return []finding.Remedy{wronglyComputed}
+	case a.Wording == logs.Silent:
+		return shortage.NeedLess()
+	case a.Bare():
+		return forBackend(a.Backend, leaveRoom())
+	case a.Wording == logs.Metal:
+		return metal(a)
+	case a.Block != nil:
+		return oneBlock(a)
+	}
+	switch a.cause() {
+	case causeLimit:
+		if a.refusedWhole() {
+			return t.refusalRemedies(a)
+		}
+		return forBackend(a.Backend, shortage.RaiseLimit())
+	case causeOutside:
+		return forBackend(a.Backend, findOthers(a))
+	case causeRefused:
+		return t.refusalRemedies(a)
+	case causeFragmented:
+		return t.fragmentationRemedies(a)
+	case "":
+		switch {
+		case a.oneTooLarge():
+			return t.refusalRemedies(a)
+		case a.shared():
+			return t.refusalRemedies(a)
+		case Contradictory(a.OOM):
+			return append([]finding.Remedy{finding.CodeChange("give one message alone, as PyTorch printed it; nothing is concluded from contradictory figures")}, shortage.NeedLess()...)
+		case a.huge():
+			return shortage.NeedLess()
+		case a.Missing() > 0 && !withoutFree(a.OOM) && a.Wording != logs.Async:
+			return append([]finding.Remedy{finding.CodeChange("give the whole message: the missing figures show the cause, and whether a setting, another process or a smaller batch is the place to look")}, shortage.NeedLess()...)
+		}
+	}
+	return shortage.NeedLess()
+}
+
+// metal are the remedies on Apple's GPUs, where memory outside PyTorch counts too.
+func metal(a *account) []finding.Remedy {
+	raise := finding.SettingChange("PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", "lift the limit; the system then swaps, and may stop responding")
+	if a.Others != nil && a.Reserved != nil && *a.Others > *a.Reserved {
+		return append([]finding.Remedy{finding.CodeChange(fmt.Sprintf("look for what the process holds outside PyTorch's cache, %s in total: buffers of other libraries (MLX, Core ML, an old torchaudio), or a release of PyTorch that keeps them; close other programs that use the GPU", units.Bytes(*a.Others)))}, append(shortage.NeedLess(), raise)...)
+	}
+	return append(shortage.NeedLess(), raise)
+}
+
+// oneBlock are the remedies if one block is larger than the platform grants.
+func oneBlock(a *account) []finding.Remedy {
+	return []finding.Remedy{
+		finding.CodeChange(fmt.Sprintf("make the tensor in pieces below %s: a tiled VAE, attention in chunks, a smaller batch or image; the device itself need not be full", units.Bytes(*a.Block))),
+		finding.SettingChange("UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1", "allow single allocations above 4 GiB, where the releases of the driver and of PyTorch support it"),
+	}
+}
+
+// fragmentationRemedies are the remedies against fragmentation that the platform and the
+// release have.
+func (t *Statement) fragmentationRemedies(a *account) []finding.Remedy {
+	less := shortage.NeedLess()
+	split := finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128", "keep large free blocks whole")
+	newer := finding.CodeChange("better, with PyTorch 2.1 or newer: expandable_segments:True, which lets free pieces serve requests of any size")
+	switch {
+	case a.Private != nil && *a.room()-*a.Private < *a.request:
+		return append([]finding.Remedy{finding.CodeChange("free memory in private pools serves only allocations in the same pool: capture fewer or smaller CUDA graphs, let those that never run at the same time share a pool (torch.cuda.graph_pool_handle()), and allocate less under torch.cuda.use_mem_pool")}, less...)
+	case a.Backend == "XPU":
+		return []finding.Remedy{finding.CodeChange("use few sizes: pad batches to a few lengths, or run the longest first; torch.xpu.empty_cache() between phases returns segments that are wholly free")}
+	case a.Backend == "HIP":
+		newer.Text = "newer releases of PyTorch have expandable_segments:True on ROCm too"
+		return forBackend(a.Backend, append([]finding.Remedy{split, newer}, less...))
+	case a.Wording == logs.Old && a.Backend != "NPU" && t.Hints[logs.HintSplit] == 0 && a.Whole:
+		return append([]finding.Remedy{finding.CodeChange("this release of PyTorch has no setting against it: use a newer one, or few sizes, such as batches padded to a few lengths; run an evaluation under torch.no_grad() and keep less of each step"), sinceTen(split), newer}, less...)
+	case a.Wording == logs.Old && a.Backend != "NPU":
+		return append([]finding.Remedy{split, newer}, less...)
+	case t.onWindows(a):
+		return append([]finding.Remedy{split}, less...)
+	}
+	return forBackend(a.Backend, append([]finding.Remedy{finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+		"let segments grow and shrink page by page, so that free pieces can serve requests of any size (since PyTorch 2.1)")}, less...))
+}
+
+// sinceTen is max_split_size_mb where the release does not have it yet.
+func sinceTen(split finding.Remedy) finding.Remedy {
+	split.Text += " (since PyTorch 1.10)"
+	return split
+}
+
+// onWindows reports whether the program ran on Windows: where the text shows it, or a whole
+// message of a release that lists the processes of the device elsewhere lists none.
+func (t *Statement) onWindows(a *account) bool {
+	return t.Hints[logs.HintWindows] > 0 || t.Hints[logs.HintUnix] == 0 &&
+		a.Wording == logs.Native && a.Backend == "CUDA" && a.complete() && a.InUse == nil && len(a.Processes) == 0
+}
+
+// refusalRemedies are the remedies if the driver refused although it states that there
+// was room.
+func (t *Statement) refusalRemedies(a *account) []finding.Remedy {
+	if a.oneTooLarge() {
+		return append([]finding.Remedy{finding.SettingChange("UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1",
+			"allow one allocation of 4 GiB or more, which Intel's drivers refuse by default; or make the tensor in pieces below 4 GiB")}, shortage.NeedLess()...)
+	}
+	look := "check what else can refuse: the host's memory and its commit limit (the page file on Windows, .wslconfig in WSL, ulimit -v and vm.overcommit_memory on Linux), a quota of the driver (MIG, vGPU)"
+	if a.Backend == "HIP" {
+		look = "check what else can refuse: on an APU the kernel's limit of GTT pages (ttm.pages_limit, amdgpu.gttsize), on Windows the commit limit (a larger page file)"
+	}
+	out := []finding.Remedy{finding.CodeChange(look)}
+	out = append(out, forBackend(a.Backend, []finding.Remedy{finding.SettingChange(shortage.ListProcesses, "look for other processes on the device, which may have freed memory right after the failure")})...)
+	return append(out, shortage.NeedLess()...)
+}
+
+// ofEngine are the options of the program that ran, if the text names it.
+func (t *Statement) ofEngine(a *account) []finding.Remedy {
+	switch {
+	case t.Hints[logs.HintSGLang] > 0:
+		return []finding.Remedy{finding.SettingChange("--mem-fraction-static "+lower(0.88, a), "leave more room besides weights and KV cache, for activations and CUDA graphs; --cuda-graph-max-bs, --chunked-prefill-size and --max-running-requests make these smaller")}
+	case t.Hints[logs.HintVLLM] > 0:
+		return []finding.Remedy{finding.SettingChange("--gpu-memory-utilization "+lower(0.9, a), "leave more room besides weights and KV cache; --max-num-seqs and --max-num-batched-tokens make the profiling batch smaller, --max-model-len the cache, --tensor-parallel-size spreads the weights")}
+	case t.Hints[logs.HintLMDeploy] > 0:
+		return []finding.Remedy{finding.SettingChange("--cache-max-entry-count 0.5", "leave more room besides weights and KV cache: the cache takes 0.8 of what the weights leave free; --max-batch-size and --session-len bound a batch, --tp spreads the weights")}
+	case t.Hints[logs.HintTGI] > 0:
+		return []finding.Remedy{finding.SettingChange("--max-batch-prefill-tokens 2048", "prefill less at once; --max-input-length and --max-total-tokens bound a request, --quantize makes the weights smaller")}
+	case t.Hints[logs.HintComfyUI] > 0:
+		return []finding.Remedy{finding.SettingChange("--lowvram", "let ComfyUI keep less on the device (--novram keeps least); a smaller resolution or fewer frames, a tiled VAE, or a model in fp8 or GGUF")}
+	case t.Hints[logs.HintDeepSpeed] > 0:
+		return []finding.Remedy{finding.SettingChange(`"train_micro_batch_size_per_gpu": 1`, "a smaller micro batch, with gradient_accumulation_steps for the same total; ZeRO stage 3 and offload_optimizer keep less on the device")}
+	case t.Hints[logs.HintTrainer] > 0:
+		return []finding.Remedy{finding.SettingChange("--per_device_train_batch_size 1 --gradient_accumulation_steps 8 --gradient_checkpointing", "a smaller micro batch with the same total, and recomputed activations")}
+	}
+	return nil
+}
+
+// lower is a fraction of the device, lower than a default by what was missing.
+func lower(from float64, a *account) string {
+	const step, least = 0.05, 0.3
+	return fmt.Sprintf("%.2f", max(least, from-max(step, a.short())))
+}
+
+// leaveRoom are the remedies if the driver has nothing left outside PyTorch's allocator.
+func leaveRoom() []finding.Remedy {
+	return []finding.Remedy{
+		finding.SettingChange(shortage.ListProcesses, "look for other processes on the device; if there are none, this program leaves no room outside PyTorch's cache"),
+		finding.CodeChange("leave some memory for allocations outside PyTorch's cache: a smaller batch; an inference engine has a setting for its share (gpu_memory_utilization, mem_fraction_static), a program without one torch.cuda.set_per_process_memory_fraction(0.9)"),
+		finding.CodeChange("call torch.cuda.empty_cache() before the library starts, and let it start early: NCCL's buffers are allocated at the first collective; fewer channels (NCCL_MAX_NCHANNELS) or smaller buffers (NCCL_BUFFSIZE) make them smaller"),
+	}
+}
+
+// findOthers are the remedies against memory held outside PyTorch.
+func findOthers(a *account) []finding.Remedy {
+	leave := "leave room for the others: end stale processes, use a separate device, or make the library's workspace smaller"
+	if a.mostlyOwn() && !a.othersSuffice() {
+		leave = "leave room for the library: make its workspace smaller, such as NCCL's buffers by fewer channels (NCCL_MAX_NCHANNELS) or a smaller NCCL_BUFFSIZE"
+	}
+	return append([]finding.Remedy{lookForOthers(a), finding.CodeChange(leave)}, shortage.NeedLess()...)
+}
+
+func lookForOthers(a *account) finding.Remedy {
+	return shortage.FindHolder(a.mostlyOwn() && !a.othersSuffice())
+}
+
+// listers are the commands that show who holds memory on a device, by backend.
+var listers = map[string]string{
+	"HIP": "rocm-smi --showpids", "XPU": "xpu-smi ps", "NPU": "npu-smi info",
+	"MLU": "cnmon", "MUSA": "mthreads-gmi", "HPU": "hl-smi", "GCU": "efsmi", "PPU": "ppu-smi",
+}
+
+// forBackend puts a backend's names into remedies for CUDA: HIP uses the module
+// torch.cuda, and XPU has no such variable.
+func forBackend(backend string, remedies []finding.Remedy) []finding.Remedy {
+	lister, known := listers[backend]
+	if !known {
+		return remedies
+	}
+	pairs := []string{shortage.ListProcesses, lister}
+	if backend != "XPU" {
+		pairs = append(pairs, "PYTORCH_CUDA_", "PYTORCH_"+backend+"_")
+	}
+	if backend != "HIP" {
+		pairs = append(pairs, "torch.cuda.", "torch."+strings.ToLower(backend)+".")
+	}
+	names := strings.NewReplacer(pairs...)
+	for i := range remedies {
+		remedies[i].Setting = names.Replace(remedies[i].Setting)
+		remedies[i].Text = names.Replace(remedies[i].Text)
+	}
+	return remedies
+}
+
+// remediesAgainstOthers are what to do whatever the cause: others may hold as much as was
+// requested, or most of a device of unknown size.
+func remediesAgainstOthers(a *account) (out []finding.Remedy) {
+	switch cause := a.cause(); {
+	case a.Wording == logs.Metal || a.Wording == logs.Absurd || cause == causeOutside || cause == causeRefused || a.request == nil || a.lent():
+	case a.others() >= *a.request:
+		out = append(out, lookForOthers(a))
+	case a.capacity == nil && cause != causeLimit && a.room() != nil:
+		if r, ok := shortage.GiveCapacity(*a.free, *a.reserved, *a.active); ok {
+			out = append(out, r)
+		}
+	}
+	return forBackend(a.Backend, out)
+}
+
+// further is how to learn more than the message states.
+func further(o *logs.OOM) []finding.Remedy {
+	r := finding.Remedy{Kind: "code", Setting: dumpAtFailure,
+		Text: "the message does not state what holds the memory; a snapshot of that moment does, and strandline diagnose reads it"}
+	switch {
+	case o.Wording == logs.Absurd || o.Wording == logs.Metal || !slices.Contains([]string{"", "CUDA", "Cuda", "HIP", "XPU"}, o.Backend):
+		return nil
+	case o.Wording == logs.Async:
+		r.Kind, r.Setting = "setting", "PYTORCH_CUDA_ALLOC_CONF=backend:native"
+		r.Text = "the message does not state what holds the memory, and this backend records no history; PyTorch's own, the default, does"
+	case o.Backend == "XPU":
+		r.Setting = strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory")
+		r.Text += " (since PyTorch 2.11)"
+	case o.Bare():
+		r.Setting = strings.ReplaceAll(dumpWhere, "MODULE", "torch.cuda.memory")
+		r.Text = "the message does not state what PyTorch itself holds; a snapshot of that moment does, and strandline diagnose reads it"
+	}
+	return []finding.Remedy{r}
+}
+
+// wronglyComputed is the remedy for a request that nothing can meet.
+var wronglyComputed = finding.CodeChange("look at the line that failed: a negative or unset number of elements, or sizes that ranks exchanged in different order, often after another rank had failed")

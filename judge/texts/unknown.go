@@ -1,0 +1,97 @@
+package texts
+
+import (
+	"strings"
+
+	"strandline/logs"
+)
+
+// unknown is a failure whose wording is not known: what its words state is reported with less
+// confidence.
+func (v *view) unknown() {
+	v.Confidence = 0.4
+	v.Basis = "an error that says so, in unknown wording"
+	unclear := v.f.Words["unclear"] != "" && len(v.f.Figures) > 0
+	switch {
+	case v.f.Host:
+		v.unknownHost()
+	case unclear && !v.hintOfDevice():
+		v.figures.Of = "host"
+		v.unknownHost()
+		v.say("nothing in the text is of a GPU")
+	case v.f.Source == logs.SourceProcess && len(v.f.Figures) == 0:
+		v.title("memory ran out, according to an error in unknown wording")
+		v.say("the text does not say, in a form that is understood, which memory it was and how much was requested")
+		v.do("include the lines around it, and those with figures; for a program that still runs, `strandline trace --pid PID` watches its host memory and `strandline trace --gpu --pid PID` its GPU memory")
+	default:
+		v.unknownDevice()
+	}
+	v.do("for PyTorch, a snapshot at the failure shows what holds what")
+}
+
+// hintOfDevice reports whether the text is of a program that uses a GPU.
+func (v *view) hintOfDevice() bool {
+	for h := range v.text.Hints {
+		switch h {
+		case logs.HintWindows, logs.HintWSL, logs.HintUnix, logs.HintEval, logs.HintContainer, logs.HintShutdown, logs.HintPinned:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// unknownHost is a failure of the host's memory.
+func (v *view) unknownHost() {
+	v.title("the host's memory ran out, according to an error in unknown wording")
+	switch {
+	case v.over():
+		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested, and %s is allowed", v.size(logs.Request), v.size(logs.Limit))
+	case v.has(logs.Request):
+		v.cause(causeTooBig)
+		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested", v.size(logs.Request))
+	}
+	if v.f.Host {
+		v.say("the refused memory is the host's, not the GPU's")
+	}
+	v.do("make the one allocation smaller: a shorter input, a smaller batch or chunks, a smaller dtype")
+	v.lessHost()
+	v.traceHost()
+}
+
+// unknownDevice is a failure of a device's memory.
+func (v *view) unknownDevice() {
+	v.title("memory ran out on the device, according to an error in unknown wording")
+	switch {
+	case v.over():
+		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, and %s is allowed", v.size(logs.Request), v.size(logs.Limit))
+	case v.has(logs.Request, logs.Free):
+		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, and %s was free", v.size(logs.Request), v.size(logs.Free))
+		if v.f.Figures[logs.Request] > v.f.Figures[logs.Free] {
+			v.cause(causeTooBig)
+		}
+	case v.has(logs.Request, logs.Capacity) && v.f.Figures[logs.Request] > v.f.Figures[logs.Capacity]-v.f.Figures[logs.Active]:
+		v.cause(causeTooBig)
+		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, of %s in total", v.size(logs.Request), v.size(logs.Capacity))
+	case v.has(logs.Request):
+		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested", v.size(logs.Request))
+	}
+	v.engineOptions()
+	v.do("allocate less at once: a smaller batch, input or model, or fewer bits; keep less on the device")
+	v.others("look for other processes on the device")
+	v.do("include the lines around the error, and those with figures, if there are more")
+}
+
+// over reports whether a stated limit did not let a request through, and takes that for
+// the cause.
+func (v *view) over() bool {
+	if v.has(logs.Limit) && !v.has(logs.Request) && strings.Contains(strings.ToLower(v.f.Quote), "exceed") {
+		v.cause(causeLimit) // by a request too large to be one
+		return false
+	}
+	if !v.has(logs.Request, logs.Limit) || v.f.Figures[logs.Request]+v.f.Figures[logs.Active] <= v.f.Figures[logs.Limit] {
+		return false
+	}
+	v.cause(causeLimit)
+	return true
+}

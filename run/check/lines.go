@@ -1,0 +1,332 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"strandline/face/report"
+	"strandline/finding"
+	"strandline/host/store/recording"
+	"strandline/judge/gate"
+	"strandline/record"
+	"strandline/run/trace"
+	"strandline/stack"
+	"strandline/units"
+)
+
+// A line is named for a leak that the levels show. What names it neither measures nor
+// judges: Python's own trace of its objects in some steps, and the calls that take memory
+// from the system. Both begin when the levels so far look like a leak, so that a command
+// which does not leak runs undisturbed.
+
+// suspect has lines looked for if the levels so far look like a leak on the host. Python
+// processes are asked again when there are some times as many steps, or after some times
+// as long without steps, as what grows at first need not be what leaks.
+func (w *watch) suspect(pid int) {
+	if w.o.Lines == nil || time.Now().Before(w.next) {
+		return
+	}
+	began := time.Now()
+	w.measure()
+	leak := false
+	for _, s := range w.run.series(true, false) {
+		j := w.run.judge(&s, w.o.Lines[gate.Host])
+		leak = leak || j.Verdict == finding.Leaking
+	}
+	if leak {
+		if w.follower == nil {
+			w.follower = follow(context.Background(), pid)
+		}
+		n, _ := w.run.Steps()
+		steps := n > 0 && n >= again*w.asked
+		if periods := w.periods.begin(time.Since(w.run.began)); (steps || periods) && w.session.AskForLines() == nil {
+			w.asked = n
+		}
+	}
+	w.next = time.Now().Add(10 * time.Since(began)) // at most a tenth of the time goes into it
+}
+
+// again is after how many times as many steps processes are asked again.
+const again = 4
+
+// looking reports whether processes are expected to name lines soon, so that the command
+// is not stopped yet.
+func (w *watch) looking() bool {
+	if w.periods.running() {
+		return true
+	}
+	n, _ := w.run.Steps()
+	return w.asked > 0 && len(w.run.levels) > 0 && len(w.run.growing) == 0 && n < w.asked+w.asked/2+2*asks
+}
+
+// asks is about how many steps a process traces at least.
+const asks = 20
+
+// A follower traces the calls of a command while it runs.
+type follower struct {
+	stop context.CancelFunc
+	done chan struct{}
+	doc  *report.Trace // nil where nothing was traced
+	why  error         // why it is nil
+}
+
+// follow traces a process and its children until they end or close is called.
+func follow(ctx context.Context, pid int) *follower {
+	f := &follower{done: make(chan struct{})}
+	ctx, f.stop = context.WithCancel(ctx)
+	go func() {
+		defer close(f.done)
+		f.doc, f.why = traced(ctx, pid)
+	}()
+	return f
+}
+
+func traced(ctx context.Context, pid int) (*report.Trace, error) {
+	s, err := trace.Start(ctx, trace.Options{
+		PID: pid, Backend: trace.BPF, Duration: math.MaxInt64,
+		Warn: func(string, ...any) {}, Progress: func(func() *report.Trace) {},
+	})
+	if ended := (*trace.ProcessError)(nil); errors.As(err, &ended) {
+		return nil, errTooSoon
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its calls cannot be traced: %w", err)
+	}
+	defer s.Close()
+	if err := s.Run(ctx); err != nil {
+		return nil, err
+	}
+	return s.Document(nil), nil
+}
+
+var errTooSoon = errors.New("it looked like a leak only shortly before it ended; let it run for longer, or trace it from its start")
+
+// close ends the trace and puts what it found into a run.
+func (f *follower) close(r *Run) {
+	f.stop()
+	<-f.done
+	r.traced, r.untraced = f.doc, f.why
+}
+
+// lines names the line of each leak on the host, or states what names it.
+func (j *judging) lines(findings []finding.Finding) {
+	for i := range findings {
+		f := &findings[i]
+		e, ok := f.Evidence.(*finding.StepGrowthEvidence)
+		if !ok || e.Metric != gate.Host || f.Severity != finding.Problem {
+			continue
+		}
+		if byObjects(f, j.run.grower(f), j.run.growing) || j.run.traced != nil && byCalls(f, j.run.traced) {
+			continue
+		}
+		f.Detail = append(f.Detail, "no line is named: "+j.unnamed(f))
+		command := report.ShellLine(j.run.command)
+		if j.run.traced != nil { // a trace would find no more
+			f.Remedies = []finding.Remedy{finding.CodeChange("find the line with a heap profiler, which sees each allocation: `heaptrack " + command + "`; in Python, `memray run --native`")}
+		}
+		for k := range f.Remedies {
+			f.Remedies[k].Text = strings.Replace(f.Remedies[k].Text, "-- CMD", "-- "+command, 1)
+		}
+	}
+}
+
+// unnamed says why no line is named.
+func (j *judging) unnamed(f *finding.Finding) string {
+	switch {
+	case j.run.untraced != nil:
+		return j.run.untraced.Error()
+	case j.run.traced == nil:
+		return errTooSoon.Error()
+	case len(j.run.growing) > 0:
+		return "neither one line of Python nor one call to the system took most of it"
+	}
+	return "no single call to the system took most of it: it is in the heap of malloc, or another allocator's" + j.heap(pidOf(f.Process))
+}
+
+// heap states which calls made the heap of a process grow, 0 for any; "" if that is not
+// known. Those are not always the ones of which something stays.
+func (j *judging) heap(pid int) string {
+	for i := range j.run.traced.Findings {
+		g := &j.run.traced.Findings[i]
+		if q := pidOf(g.Process); g.Kind == finding.HeapLeak && g.Site != nil && !looks(g) && (q == pid || pid == 0 || q == 0) {
+			return fmt.Sprintf(". It grew most by what is allocated %s, which need not be what stays", at(*g.Site))
+		}
+	}
+	return ""
+}
+
+// most is the least share of a leak that is named by a line or a few, and near how much
+// the growth at a line may differ from that of the process to be all of it.
+const (
+	most = 0.5
+	near = 0.25
+)
+
+// byObjects names the line of a leak that consists of Python's objects, and reports
+// whether there is one.
+//
+// A cache that drops its oldest, and what is kept for some steps, also grow while they
+// are traced: what they replace was allocated before. So if the lines grow by more than
+// the process does, the one that grows by as much is named.
+func byObjects(f *finding.Finding, pid int, all []record.Growing) bool {
+	i := slices.IndexFunc(all, func(g record.Growing) bool { return pid == g.PID })
+	if i < 0 {
+		return false
+	}
+	g := &all[i]
+	grew := float64(g.Grew) // of the process meanwhile
+	if g.Seconds == 0 {
+		if f.BytesPerStep == nil {
+			return false
+		}
+		grew = float64(*f.BytesPerStep) * float64(g.Steps)
+	}
+	var places []finding.Place
+	var sum int64
+	stacks := map[finding.Site][]finding.Frame{} // the one with most bytes of each place
+	for _, l := range g.Lines {
+		site, frames := siteOf(l.Frames)
+		if stacks[site] == nil {
+			stacks[site] = frames
+		}
+		places = append(places, finding.Place{Site: site, Bytes: l.Bytes, Count: l.Count})
+		sum += l.Bytes
+	}
+	places = merged(places)
+	if len(places) == 0 || grew <= 0 || float64(sum) < most*grew {
+		return false
+	}
+	others := ""
+	if float64(sum) > (1+near)*grew {
+		off := func(p finding.Place) float64 { return math.Abs(float64(p.Bytes) - grew) }
+		best := slices.MinFunc(places, func(a, b finding.Place) int { return cmp.Compare(off(a), off(b)) })
+		if off(best) > near*grew {
+			return false
+		}
+		places = []finding.Place{best}
+	} else {
+		others = shares(places, sum)
+	}
+	f.Site, f.Stack, f.Sites = &places[0].Site, stacks[places[0].Site], places
+	text := fmt.Sprintf("in %d steps that were traced, what is allocated %s and kept grew by %s a step", g.Steps, at(*f.Site), units.Bytes(places[0].Bytes/int64(max(g.Steps, 1))))
+	if g.Seconds > 0 {
+		text = fmt.Sprintf("in %.1f seconds that were traced, the process grew by %s, and what is allocated %s and kept by %s", g.Seconds, units.Bytes(g.Grew), at(*f.Site), units.Bytes(places[0].Bytes))
+	}
+	if others != "" && len(places) > 1 {
+		text += " (" + others + ")"
+	}
+	f.Detail = append(f.Detail, text)
+	f.Remedies = []finding.Remedy{finding.CodeChange("drop the references to what is allocated here, or bound what holds them")}
+	return true
+}
+
+// byCalls names the place whose calls to the system took most of a leak, and reports
+// whether there is one. Only calls that are allocations themselves count: where an
+// allocator asks for more, any line can be the one that finds it empty.
+func byCalls(f *finding.Finding, doc *report.Trace) bool {
+	for i := range doc.Findings {
+		g := &doc.Findings[i]
+		e, ok := g.Evidence.(*finding.CallGrowthEvidence)
+		if !ok || g.Site == nil || g.Severity == finding.Info || looks(g) || !exact(g.Kind, e, doc.Stacks) || float64(e.ResidentBytes) < most*float64(e.RSSGrowthBytes) {
+			continue
+		}
+		if a, b := pidOf(f.Process), pidOf(g.Process); a != b && a > 0 && b > 0 {
+			continue
+		}
+		places := merged(g.Sites)
+		if len(places) == 0 {
+			places = []finding.Place{{Site: *g.Site, Bytes: *g.Bytes, Count: *g.Count}}
+		}
+		var sum int64
+		for _, p := range places {
+			sum += p.Bytes
+		}
+		f.Site, f.Stack, f.Sites = g.Site, g.Stack, places
+		f.Detail = append(f.Detail, fmt.Sprintf("calls to the system that were traced took %s which stayed: %s", units.Bytes(sum), shares(places, sum)))
+		f.Remedies = []finding.Remedy{finding.CodeChange("free what is allocated here, or bound what holds it")}
+		return true
+	}
+	return false
+}
+
+// looks reports whether the memory of a finding was taken while the module in the process
+// looked for lines: in a handler of a signal, above whatever the program did just then.
+func looks(f *finding.Finding) bool {
+	return slices.ContainsFunc(f.Stack, func(f finding.Frame) bool { return record.InModule(f.File) })
+}
+
+// exact reports whether the calls behind a finding are each one allocation of the
+// program.
+func exact(kind finding.Kind, e *finding.CallGrowthEvidence, stacks []recording.Stack) bool {
+	switch kind {
+	case finding.PythonObjects, finding.AllocatorRetention, finding.ArenaRetention, finding.FileMapping:
+		return false
+	}
+	var direct, all int64
+	for _, s := range stacks {
+		if slices.Contains(e.Stacks, s.ID) {
+			all += s.LiveBytes
+			if s.Call == "mmap" || s.Call == "mremap" {
+				direct += s.LiveBytes
+			}
+		}
+	}
+	return all > 0 && 10*direct >= 9*all
+}
+
+// pidOf is the process that a name begins with; 0 if there is none.
+func pidOf(name string) (pid int) {
+	if _, err := fmt.Sscanf(strings.Replace(name, "pid ", "pid", 1), "pid%d", &pid); err != nil {
+		return 0
+	}
+	return pid
+}
+
+// siteOf is the innermost place of a stack of Python that is the program's own, and the
+// stack.
+func siteOf(places []record.Frame) (site finding.Site, frames []finding.Frame) {
+	for _, p := range places {
+		frames = append(frames, finding.Frame{File: p.File, Line: p.Line})
+	}
+	own := slices.IndexFunc(frames, func(f finding.Frame) bool { return stack.OriginOf(stack.Frame(f)) == stack.Own })
+	return frames[max(own, 0)], frames
+}
+
+// merged sums up places, the one with most bytes first.
+func merged(all []finding.Place) (out []finding.Place) {
+	for _, p := range all {
+		if i := slices.IndexFunc(out, func(q finding.Place) bool { return q.Site == p.Site }); i >= 0 {
+			out[i].Bytes, out[i].Count = out[i].Bytes+p.Bytes, out[i].Count+p.Count
+		} else {
+			out = append(out, p)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b finding.Place) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return out
+}
+
+// shares says in words where most of some memory was allocated.
+func shares(places []finding.Place, sum int64) string {
+	var parts []string
+	for _, p := range places[:min(3, len(places))] {
+		if 20*p.Bytes >= sum {
+			parts = append(parts, units.Percent(float64(p.Bytes)/float64(max(sum, 1)))+" "+at(p.Site))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// at is a place in a few words.
+func at(s finding.Site) string {
+	if s.Line == 0 {
+		return fmt.Sprintf("in %s (%s)", s.Function, filepath.Base(s.File))
+	}
+	return fmt.Sprintf("at %s:%d", filepath.Base(s.File), s.Line)
+}

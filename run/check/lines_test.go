@@ -1,0 +1,106 @@
+package check
+
+import (
+	"strings"
+	"testing"
+
+	"strandline/face/report"
+	"strandline/finding"
+	"strandline/host/store/recording"
+	"strandline/judge/gate"
+	"strandline/record"
+)
+
+// leaking is a finding of a process that leaks 1,000 bytes a step.
+func leaking() *finding.Finding {
+	return &finding.Finding{
+		Severity: finding.Problem, Process: "pid7 (train.py)", BytesPerStep: finding.Int(1000),
+		Evidence: &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Step},
+	}
+}
+
+// line is what a line of a file kept in ten steps, below a function of Python's own
+// library.
+func line(n, bytes int64) record.GrowingLine {
+	return record.GrowingLine{Bytes: bytes, Count: 1, Frames: []record.Frame{{File: "/usr/lib/python3.12/json/decoder.py", Line: 355}, {File: "/app/train.py", Line: n}}}
+}
+
+func TestLinesByObjects(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		pid   int
+		lines []record.GrowingLine
+		want  int64 // line; 0 for none
+	}{
+		{"one line", 7, []record.GrowingLine{line(5, 10_000)}, 5},
+		{"several lines", 7, []record.GrowingLine{line(5, 6000), line(6, 4000)}, 5},
+		{"two stacks of one line", 7, []record.GrowingLine{line(6, 4000), line(5, 3000), line(5, 3000)}, 5},
+		{"beside a cache that replaces older objects", 7, []record.GrowingLine{line(8, 60_000), line(5, 9500)}, 5},
+		{"as much as no line", 7, []record.GrowingLine{line(8, 60_000), line(5, 3000)}, 0},
+		{"little of Python", 7, []record.GrowingLine{line(5, 1000)}, 0},
+		{"another process", 8, []record.GrowingLine{line(5, 10_000)}, 0},
+		{"nothing", 7, nil, 0},
+	} {
+		f := leaking()
+		ok := byObjects(f, 7, []record.Growing{{PID: c.pid, Steps: 10, Lines: c.lines}})
+		if ok != (c.want > 0) || ok && (f.Site.Line != c.want || f.Site.File != "/app/train.py" || len(f.Stack) != 2 || len(f.Detail) != 1) {
+			t.Errorf("%s: %v, %+v %q", c.name, ok, f.Site, f.Detail)
+		}
+	}
+}
+
+func TestLinesByCalls(t *testing.T) {
+	site := &finding.Site{File: "/app/train.c", Line: 5, Function: "load"}
+	for _, c := range []struct {
+		name    string
+		process string
+		kind    finding.Kind
+		call    string
+		bytes   int64 // of 1000
+		want    bool
+	}{
+		{"mappings", "", finding.MmapLeak, "mmap", 900, true},
+		{"large blocks of malloc", "pid 7 (train)", finding.HeapLeak, "mmap", 900, true},
+		{"another process", "pid 8 (train)", finding.MmapLeak, "mmap", 900, false},
+		{"the heap", "", finding.HeapLeak, "brk", 900, false},
+		{"arenas of Python", "", finding.PythonObjects, "mmap", 900, false},
+		{"a part of the growth", "", finding.MmapLeak, "mmap", 400, false},
+	} {
+		doc := &report.Trace{Document: recording.Document{
+			Stacks: []recording.Stack{{ID: 3, Call: c.call, LiveBytes: c.bytes}},
+			Findings: []finding.Finding{{
+				Kind: c.kind, Severity: finding.Warning, Process: c.process, Site: site, Bytes: finding.Int(c.bytes), Count: finding.Int(1),
+				Evidence: &finding.CallGrowthEvidence{ResidentBytes: c.bytes, RSSGrowthBytes: 1000, Stacks: []int{3}},
+			}},
+		}}
+		f := leaking()
+		if got := byCalls(f, doc); got != c.want || got && f.Site != site {
+			t.Errorf("%s: %v, %+v", c.name, got, f)
+		}
+	}
+}
+
+// TestLinesNotNamed checks that a leak for which nothing names a line states so, and that
+// nothing is reported of what does not leak.
+func TestLinesNotNamed(t *testing.T) {
+	j := judging{run: &Run{}}
+	fine := leaking()
+	fine.Severity = finding.Info
+	all := []finding.Finding{*leaking(), *fine}
+	j.lines(all)
+	if len(all[0].Detail) != 1 || len(all[1].Detail) != 0 {
+		t.Errorf("%q, %q", all[0].Detail, all[1].Detail)
+	}
+	j.run.traced = &report.Trace{Document: recording.Document{Findings: []finding.Finding{{Kind: finding.HeapLeak, Site: &finding.Site{File: "/app/train", Function: "load"}}}}}
+	heap := []finding.Finding{*leaking()}
+	j.lines(heap)
+	if d := heap[0].Detail; len(d) != 1 || !strings.HasSuffix(d[0], "It grew most by what is allocated in load (train), which need not be what stays") || heap[0].Site != nil {
+		t.Errorf("%q at %v", d, heap[0].Site)
+	}
+	j.run.traced.Findings[0].Stack = []finding.Frame{{File: "/tmp/strandline-1/strandline/_growing.py", Function: "sizes", Line: 185}, {File: "/app/train", Function: "load"}}
+	looked := []finding.Finding{*leaking()}
+	j.lines(looked)
+	if d := looked[0].Detail; len(d) != 1 || strings.Contains(d[0], "grew most") {
+		t.Errorf("what strandline itself allocates is named: %q", d)
+	}
+}

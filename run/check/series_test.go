@@ -1,0 +1,64 @@
+package check
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"strandline/finding"
+	"strandline/host/sampling/levels"
+	"strandline/judge/gate"
+)
+
+// TestTraced judges programs over time that traced their allocations for most of it, on
+// a machine so loaded that they also take long to end.
+func TestTraced(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		name  string
+		level func(seconds float64) float64 // MiB
+		want  finding.Verdict
+	}{
+		{"leak", func(s float64) float64 { return 8 * max(s-4, 0) }, finding.Leaking},
+		{"cache that is full before", func(s float64) float64 { return 8 * min(max(s-4, 0), 3) }, finding.OK},
+		{"constant", func(s float64) float64 { return 100 }, finding.OK},
+	} {
+		m := Measured{began: time.Unix(1_700_000_000, 0)}
+		m.Samples.Processes = []levels.Process{{PID: 7, Command: "train"}}
+		at := func(s float64) time.Time { return m.began.Add(time.Duration(s * float64(time.Second))) }
+		m.traces = []interval{{at(7.9), at(16)}}
+		for i := range 400 {
+			s := float64(i) / 20
+			level := c.level(s)
+			if s > 7.9 && s < 16 {
+				level += 50 // for the trace
+			}
+			if s > 19 { // it ends
+				level *= math.Max(0.1, 19.5-s)
+			}
+			m.Samples.Samples = append(m.Samples.Samples, levels.Sample{At: at(s), Bytes: map[int]int64{0: int64(level*mib) + int64(i%3)*4096}})
+		}
+		s := m.ofTime()[0]
+		j := gate.Judge(&s, gate.Limits{})
+		if j.Verdict != c.want {
+			t.Errorf("%s: %s, %s; %s", c.name, j.Verdict, j.Why, j.Growth)
+		}
+		if c.want == finding.Leaking && math.Abs(j.Growth.Rate/mib-8) > 0.4 {
+			t.Errorf("%s: %s", c.name, j.Growth)
+		}
+		if end := s.At[len(s.At)-1]; end > 19 || end < 18.9 {
+			t.Errorf("%s: judged until %g s", c.name, end)
+		}
+	}
+}
+
+// TestEndsTraced leaves out what was traced at the end of a run, where nothing follows.
+func TestEndsTraced(t *testing.T) {
+	m := Measured{began: time.Unix(1_700_000_000, 0)}
+	times := []time.Time{m.began, m.began.Add(1), m.began.Add(2), m.began.Add(3)}
+	m.traces = []interval{{begin: times[2]}}
+	s := gate.Series{At: []float64{1, 2, 3, 4}, Bytes: []float64{10, 20, 90, 90}}
+	if m.bridge(&s, times); len(s.At) != 2 || s.Bytes[1] != 20 {
+		t.Errorf("%v at %v", s.Bytes, s.At)
+	}
+}
