@@ -1,0 +1,162 @@
+package safefile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A Folder is one that files are written into. Names are relative to it, and a link
+// cannot lead out of it.
+type Folder struct {
+	root *os.Root
+	path string
+}
+
+// MakeFolder opens a folder to write into, and makes it where there is none, with its
+// parents. One that another user can redirect files in is refused with [ErrForeign].
+func MakeFolder(path string) (*Folder, error) {
+	if err := os.MkdirAll(path, folderMode); err != nil {
+		return nil, err
+	}
+	return OpenFolder(path)
+}
+
+// OpenFolder is MakeFolder for a folder that exists.
+func OpenFolder(path string) (*Folder, error) {
+	root, err := openRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return checked(root, path)
+}
+
+func checked(root *os.Root, path string) (*Folder, error) {
+	info, err := root.Stat(".")
+	if err == nil {
+		err = checkFolder(info)
+	}
+	if err != nil {
+		root.Close()
+		return nil, plain(path, err)
+	}
+	return &Folder{root, path}, nil
+}
+
+// Folder makes a folder below this one, or opens it.
+func (d *Folder) Folder(name string) (*Folder, error) {
+	path := filepath.Join(d.path, name)
+	if err := d.root.MkdirAll(name, folderMode); err != nil {
+		return nil, plain(path, err)
+	}
+	root, err := d.root.OpenRoot(name)
+	if err != nil {
+		return nil, plain(path, err)
+	}
+	return checked(root, path)
+}
+
+// Path is the path that the folder was opened by.
+func (d *Folder) Path() string { return d.path }
+
+// Close closes the folder.
+func (d *Folder) Close() error { return d.root.Close() }
+
+// Create creates a file. One that exists is an [fs.ErrExist], and a link too.
+func (d *Folder) Create(name string) (*os.File, error) {
+	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+	return f, plain(filepath.Join(d.path, name), err)
+}
+
+// Write creates a file with its contents.
+func (d *Folder) Write(name string, data []byte) error {
+	f, err := d.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		d.root.Remove(name)
+	}
+	return err
+}
+
+// Replace puts a file in the place of one of that name, whole from the first moment.
+func (d *Folder) Replace(name string, data []byte) error {
+	o, err := d.output(name, data)
+	if err != nil {
+		return err
+	}
+	return o.Commit()
+}
+
+// Claim creates a file like Replace, unless there is one: that is an [fs.ErrExist]. Of
+// several processes one succeeds.
+func (d *Folder) Claim(name string, data []byte) error {
+	o, err := d.output(name, data)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	switch err = o.claim(); {
+	case err == nil || errors.Is(err, fs.ErrExist):
+		return plain(filepath.Join(d.path, name), err)
+	}
+	return d.Write(name, data) // there are no links on this file system
+}
+
+// output is a file with its contents that is not in its place yet.
+func (d *Folder) output(name string, data []byte) (*Output, error) {
+	p, err := d.place(name)
+	if err != nil {
+		return nil, err
+	}
+	if p.old != nil && (p.isSpecial() || !trusted(p.old)) {
+		p.old = nil // what is replaced has no say
+	}
+	o := &Output{place: p}
+	if err = o.begin(anonymous); err == nil {
+		_, err = o.Write(data)
+	}
+	if err != nil {
+		o.Close()
+		return nil, plain(p.path, err)
+	}
+	return o, nil
+}
+
+// place is where a file is to be. A link is not followed.
+func (d *Folder) place(name string) (*place, error) {
+	path := filepath.Join(d.path, name)
+	dir, err := d.root.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return nil, plain(path, err)
+	}
+	p := &place{dir: dir, name: filepath.Base(name), path: path, descriptor: -1}
+	if err := p.look(); err != nil {
+		p.close()
+		return nil, plain(path, err)
+	}
+	return p, nil
+}
+
+// Append opens a regular file to add to it, or creates it.
+func (d *Folder) Append(name string) (*os.File, error) {
+	p, err := d.place(name)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if p.isSpecial() {
+		return nil, plain(p.path, ErrNotRegular)
+	}
+	f, err := p.existing(os.O_WRONLY | os.O_APPEND)
+	return f, plain(p.path, err)
+}
+
+// Remove removes a file, or a folder that is empty.
+func (d *Folder) Remove(name string) error { return d.root.Remove(name) }
+
+// RemoveAll removes a file or a folder with all that is in it.
+func (d *Folder) RemoveAll(name string) error { return d.root.RemoveAll(name) }

@@ -1,0 +1,91 @@
+//go:build unix
+
+package safefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+const nonblock = syscall.O_NONBLOCK
+
+// trusted reports whether a file or link is this user's or root's; for root, also
+// whether it is of the user who called sudo.
+func trusted(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || s.Uid == 0 || ours(int(s.Uid))
+}
+
+func ours(uid int) bool {
+	me := os.Geteuid()
+	if uid == me {
+		return true
+	}
+	caller, err := strconv.Atoi(os.Getenv("SUDO_UID"))
+	return me == 0 && err == nil && uid == caller
+}
+
+func sameOwner(a, b fs.FileInfo) bool {
+	s, ok := a.Sys().(*syscall.Stat_t)
+	t, known := b.Sys().(*syscall.Stat_t)
+	return ok && known && s.Uid == t.Uid
+}
+
+// severalNames reports whether a file has hard links.
+func severalNames(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && s.Nlink > 1
+}
+
+// checkFolder returns why files of ours are not safe in a folder that exists.
+func checkFolder(info fs.FileInfo) error {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	mode := info.Mode()
+	switch {
+	case !trusted(info):
+		return fmt.Errorf("the folder %w (%d), who can redirect the files written there: give a new folder, or one of your own", ErrForeign, s.Uid)
+	case mode&fs.ModeSticky != 0 && mode&0o002 != 0, mode&0o022 != 0 && !ours(int(s.Uid)):
+		return errShared
+	}
+	return nil
+}
+
+var errShared = fmt.Errorf("other users can write to the folder: give a new folder in it (%w)", ErrForeign)
+
+// takeAfter gives a new file the owner and the mode of an old one. Where the group
+// cannot be given, the new one gets no rights.
+func takeAfter(f *os.File, old fs.FileInfo) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	mode := old.Mode().Perm()
+	want, ok := old.Sys().(*syscall.Stat_t)
+	have, known := info.Sys().(*syscall.Stat_t)
+	if ok && known {
+		if want.Gid != have.Gid && f.Chown(-1, int(want.Gid)) != nil {
+			mode &^= 0o070
+		}
+		if want.Uid != have.Uid && f.Chown(int(want.Uid), -1) != nil {
+			return errors.New("it belongs to another user, to whom the new file cannot be given; remove it first")
+		}
+	}
+	return f.Chmod(mode)
+}
+
+// duplicate is another descriptor of an open file.
+func duplicate(fd int, name string) (*os.File, error) {
+	n, err := syscall.Dup(fd)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	syscall.CloseOnExec(n)
+	return os.NewFile(uintptr(n), name), nil
+}

@@ -1,0 +1,443 @@
+//go:build unix
+
+package safefile
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const stranger = 12345
+
+// give gives a file or link to another user, or skips where that is not permitted.
+func give(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		err := os.Lchown(path, stranger, stranger)
+		if errors.Is(err, fs.ErrPermission) {
+			t.Skip("files can be given away by root alone")
+		}
+		must(t, err)
+	}
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func pipe(t *testing.T, path string) string {
+	t.Helper()
+	must(t, syscall.Mkfifo(path, 0o600))
+	return path
+}
+
+func link(t *testing.T, to, path string) string {
+	t.Helper()
+	must(t, os.Symlink(to, path))
+	return path
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "file"), "text")
+	loop := link(t, "loop", filepath.Join(dir, "loop"))
+	for path, want := range map[string]string{
+		pipe(t, filepath.Join(dir, "pipe")):            "not a regular file",
+		link(t, "pipe", filepath.Join(dir, "to-pipe")): "not a regular file",
+		"/dev/zero":                "not a regular file",
+		dir:                        "not a regular file",
+		filepath.Join(dir, "none"): "no such file",
+		loop:                       "too many",
+		write(t, filepath.Join(dir, "large"), "longer"): "has 6 bytes, more than the 4",
+	} {
+		if f, err := Open(path, 4); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, %v; want an error with %q", path, f, err, want)
+		}
+	}
+	for _, path := range []string{file, link(t, "file", filepath.Join(dir, "own")), link(t, "own", filepath.Join(dir, "second"))} {
+		if text, err := ReadFile(path, 4); err != nil || string(text) != "text" {
+			t.Errorf("%s: %q, %v", path, text, err)
+		}
+	}
+}
+
+// A file that grows after it was opened is not read beyond the bound.
+func TestReadAllIsBounded(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "file"), "text")
+	f, err := Open(path, 4)
+	must(t, err)
+	defer f.Close()
+	write(t, path, "longer")
+	if text, err := ReadAll(f, 4); err == nil || !strings.Contains(err.Error(), "more than 4 bytes") {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// A link of another user leads to files of theirs, and not to ours.
+func TestOpenFollowsOwnersLinks(t *testing.T) {
+	dir := t.TempDir()
+	ours, theirs := write(t, filepath.Join(dir, "ours"), "text"), write(t, filepath.Join(dir, "theirs"), "text")
+	toOurs, toTheirs := link(t, ours, filepath.Join(dir, "to-ours")), link(t, theirs, filepath.Join(dir, "to-theirs"))
+	through := link(t, "to-ours", filepath.Join(dir, "through"))
+	give(t, theirs, toOurs, toTheirs)
+	for path, refused := range map[string]bool{ours: false, theirs: false, toTheirs: false, toOurs: true, through: true} {
+		text, err := ReadFile(path, 4)
+		if refused != errors.Is(err, ErrForeign) || !refused && string(text) != "text" {
+			t.Errorf("%s: %q, %v; want it refused: %t", filepath.Base(path), text, err, refused)
+		}
+	}
+}
+
+func TestOpenNamedIsInterrupted(t *testing.T) {
+	for what, open := range map[string]func(context.Context, string) error{
+		"reading": func(ctx context.Context, path string) error { _, err := OpenNamed(ctx, path); return err },
+		"writing": func(ctx context.Context, path string) error { _, err := Create(ctx, path); return err },
+		"adding":  func(ctx context.Context, path string) error { _, err := Append(ctx, path); return err },
+	} {
+		fifo := pipe(t, filepath.Join(t.TempDir(), "pipe"))
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if err := open(ctx, fifo); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", what, err)
+		}
+		stop()
+	}
+}
+
+func writeCreated(path, text string) error {
+	o, err := Create(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	if _, err := io.WriteString(o, text); err != nil {
+		return err
+	}
+	return o.Commit()
+}
+
+func writeNamed(path, text string) error {
+	o, err := CreateNamed(path)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	if err := os.WriteFile(o.Name(), []byte(text), 0); err != nil {
+		return err
+	}
+	return o.Commit()
+}
+
+func writeAppended(path, text string) error {
+	f, err := Append(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, text)
+	return errors.Join(err, f.Close())
+}
+
+func writeEdited(path, text string) error {
+	f, err := Edit(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, text)
+	return errors.Join(err, f.Close())
+}
+
+var writers = map[string]func(path, text string) error{"create": writeCreated, "named": writeNamed, "append": writeAppended, "edit": writeEdited}
+
+func TestNewFilesArePrivate(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	for name, writer := range writers {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "out")
+		must(t, writer(path, "text"))
+		info, err := os.Lstat(path)
+		must(t, err)
+		if text, _ := os.ReadFile(path); info.Mode() != fileMode || string(text) != "text" {
+			t.Errorf("%s: %v, %q", name, info.Mode(), text)
+		}
+		if list, _ := os.ReadDir(dir); len(list) != 1 {
+			t.Errorf("%s: %v", name, list)
+		}
+	}
+}
+
+// A file that is replaced keeps its mode and its owner, and so do the links to it.
+func TestReplacedKeepsMode(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o600, 0o640, 0o666, 0o755} {
+		dir := t.TempDir()
+		path := write(t, filepath.Join(dir, "out"), "before")
+		must(t, os.Chmod(path, mode), writeCreated(link(t, "out", filepath.Join(dir, "link")), "after"))
+		info, err := os.Lstat(path)
+		must(t, err)
+		if text, _ := os.ReadFile(path); info.Mode() != mode || string(text) != "after" {
+			t.Errorf("%v, %q; want %v", info.Mode(), text, mode)
+		}
+	}
+}
+
+// Links that another user planted are not followed, wherever they are, nor are files of
+// theirs touched where everyone may write.
+func TestForeignIsRefused(t *testing.T) {
+	for name, writer := range writers {
+		dir, shared := t.TempDir(), t.TempDir()
+		target := write(t, filepath.Join(t.TempDir(), "target"), "before")
+		own, planted := link(t, target, filepath.Join(dir, "own")), link(t, target, filepath.Join(dir, "planted"))
+		through := link(t, "planted", filepath.Join(dir, "through"))
+		dangling := link(t, filepath.Join(t.TempDir(), "new"), filepath.Join(dir, "dangling"))
+		theirs := write(t, filepath.Join(shared, "theirs"), "before")
+		give(t, planted, dangling, theirs)
+		must(t, os.Chmod(shared, 0o777|fs.ModeSticky))
+		for path, refused := range map[string]bool{own: false, planted: true, through: true, dangling: true, theirs: true, filepath.Join(shared, "new"): false} {
+			write(t, target, "before")
+			err := writer(path, "after!")
+			if errors.Is(err, ErrForeign) != refused || err != nil && !refused {
+				t.Errorf("%s %s: %v; want it refused: %t", name, filepath.Base(path), err, refused)
+			}
+			for _, kept := range []string{target, theirs} {
+				if text, _ := os.ReadFile(kept); refused && string(text) != "before" {
+					t.Errorf("%s %s: wrote %q to %s", name, filepath.Base(path), text, kept)
+				}
+			}
+		}
+	}
+}
+
+// The user who calls sudo is trusted by root.
+func TestSudo(t *testing.T) {
+	target := write(t, filepath.Join(t.TempDir(), "target"), "")
+	path := link(t, target, filepath.Join(t.TempDir(), "link"))
+	give(t, path)
+	t.Setenv("SUDO_UID", "12345")
+	must(t, writeCreated(path, "text"))
+}
+
+// A file that has a second name in a folder of another user may be anybody's.
+func TestSecondName(t *testing.T) {
+	dir := t.TempDir()
+	target := write(t, filepath.Join(dir, "target"), "before")
+	path := filepath.Join(dir, "name")
+	must(t, os.Link(target, path), writeAppended(path, ""))
+	give(t, dir)
+	if err := writeAppended(path, "after"); err == nil || !strings.Contains(err.Error(), "second name") {
+		t.Error(err)
+	}
+	must(t, writeCreated(path, "after"))
+	if text, _ := os.ReadFile(target); string(text) != "before" {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestSpecialOutputs(t *testing.T) {
+	must(t, writeCreated("/dev/null", "text"), writeAppended("/dev/null", "text"))
+	fifo := pipe(t, filepath.Join(t.TempDir(), "pipe"))
+	for name, writer := range map[string]func(path, text string) error{"create": writeCreated, "append": writeAppended} {
+		read := make(chan string)
+		go func() {
+			text, _ := os.ReadFile(fifo)
+			read <- string(text)
+		}()
+		must(t, writer(fifo, "text"))
+		if got := <-read; got != "text" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for name, writer := range map[string]func(path, text string) error{"named": writeNamed, "edit": writeEdited} {
+		if err := writer(fifo, "text"); !errors.Is(err, ErrNotRegular) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	dir := t.TempDir()
+	for name, writer := range writers {
+		for _, path := range []string{dir, dir + "/", filepath.Join(dir, "out") + "/", dir + "/."} {
+			if err := writer(path, "text"); err == nil {
+				t.Errorf("%s wrote to %s", name, path)
+			}
+		}
+	}
+}
+
+// A descriptor is written where it stands.
+func TestDescriptor(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	must(t, err)
+	defer f.Close()
+	_, err = f.WriteString("before ")
+	must(t, err)
+	place := filepath.Join("/dev/fd", strconv.Itoa(int(f.Fd())))
+	if _, err := os.Stat(place); err != nil {
+		t.Skip(err)
+	}
+	must(t, writeCreated(place, "during "))
+	_, err = f.WriteString("after")
+	must(t, err)
+	if text, _ := os.ReadFile(f.Name()); string(text) != "before during after" {
+		t.Errorf("%q", text)
+	}
+}
+
+// What is closed without being whole leaves nothing.
+func TestDiscarded(t *testing.T) {
+	dir := t.TempDir()
+	for name, open := range map[string]func(string) (*Output, error){"create": func(p string) (*Output, error) { return Create(t.Context(), p) }, "named": CreateNamed} {
+		o, err := open(filepath.Join(dir, "out"))
+		must(t, err)
+		_, err = io.WriteString(o, "text")
+		must(t, err, o.Close(), o.Close(), o.Place())
+		if list, _ := os.ReadDir(dir); len(list) > 0 {
+			t.Errorf("%s left %v", name, list)
+		}
+	}
+}
+
+// A file that is placed stays open.
+func TestPlace(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "out"), "before")
+	o, err := Create(t.Context(), path)
+	must(t, err)
+	_, err = io.WriteString(o, "one ")
+	must(t, err, o.Place())
+	_, err = io.WriteString(o, "two")
+	must(t, err, o.Close())
+	if text, _ := os.ReadFile(path); string(text) != "one two" {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestNew(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "target")
+	for _, path := range []string{write(t, filepath.Join(dir, "file"), ""), link(t, target, filepath.Join(dir, "link"))} {
+		if _, err := New(path); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	f, err := New(target)
+	must(t, err, f.Close())
+}
+
+func TestFolderOfOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode    fs.FileMode
+		given   bool
+		refused bool
+	}{
+		"new": {0, false, false}, "ours": {0o755, false, false}, "ours, of a group": {0o775, false, false}, "ours, of all": {0o777, false, false},
+		"as /tmp": {0o777 | fs.ModeSticky, false, true}, "theirs": {0o755, true, true},
+	} {
+		path := filepath.Join(t.TempDir(), "folder", "in")
+		if c.mode != 0 {
+			must(t, os.MkdirAll(path, 0o700), os.Chmod(path, c.mode))
+		}
+		if c.given {
+			give(t, path)
+		}
+		d, err := MakeFolder(path)
+		if errors.Is(err, ErrForeign) != c.refused || err != nil && !c.refused {
+			t.Errorf("%s: %v; want it refused: %t", name, err, c.refused)
+		}
+		if err != nil {
+			continue
+		}
+		if info, _ := os.Stat(path); c.mode == 0 && info.Mode() != folderMode|fs.ModeDir {
+			t.Errorf("%s: %v", name, info.Mode())
+		}
+		d.Close()
+	}
+}
+
+// Nothing in a folder leads out of it.
+func TestFolderIsClosed(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	target := write(t, filepath.Join(outside, "target"), "before")
+	link(t, target, filepath.Join(dir, "link"))
+	link(t, outside, filepath.Join(dir, "folder"))
+	d, err := MakeFolder(dir)
+	must(t, err)
+	defer d.Close()
+	if _, err := d.Create("link"); !errors.Is(err, fs.ErrExist) {
+		t.Error("create:", err)
+	}
+	if err := d.Claim("link", []byte("after")); !errors.Is(err, fs.ErrExist) {
+		t.Error("claim:", err)
+	}
+	if _, err := d.Append("link"); !errors.Is(err, ErrNotRegular) {
+		t.Error("append:", err)
+	}
+	for _, name := range []string{"folder/new", "../new"} {
+		if _, err := d.Create(name); err == nil {
+			t.Error("created", name)
+		}
+		if err := d.Replace(name, nil); err == nil {
+			t.Error("replaced", name)
+		}
+		if _, err := d.Append(name); err == nil {
+			t.Error("appended to", name)
+		}
+	}
+	if in, err := d.Folder("folder"); err == nil {
+		t.Error("it opened", in.Path())
+	}
+	must(t, d.Replace("link", []byte("after")))
+	info, err := os.Lstat(filepath.Join(dir, "link"))
+	must(t, err)
+	if text, _ := os.ReadFile(target); string(text) != "before" || info.Mode() != fileMode {
+		t.Errorf("%q, %v", text, info.Mode())
+	}
+	if list, _ := os.ReadDir(outside); len(list) != 1 {
+		t.Error(list)
+	}
+}
+
+// Of many that claim a name one has it, and all see it whole.
+func TestClaim(t *testing.T) {
+	dir := t.TempDir()
+	results := make(chan error)
+	const many = 20
+	for range many {
+		go func() {
+			d, err := MakeFolder(filepath.Join(dir, "folder"))
+			if err == nil {
+				err = d.Claim("name", []byte("text"))
+				d.Close()
+			}
+			if text, _ := os.ReadFile(filepath.Join(dir, "folder", "name")); string(text) != "text" {
+				err = errors.Join(err, errors.New("it is not whole"))
+			}
+			results <- err
+		}()
+	}
+	won := 0
+	for range many {
+		switch err := <-results; {
+		case err == nil:
+			won++
+		case !errors.Is(err, fs.ErrExist):
+			t.Error(err)
+		}
+	}
+	if list, _ := os.ReadDir(filepath.Join(dir, "folder")); won != 1 || len(list) != 1 {
+		t.Errorf("%d claimed it, %v", won, list)
+	}
+}
