@@ -17,7 +17,7 @@ import (
 func TestAction(t *testing.T) {
 	live.Linux(t)
 	bash := live.Tool(t, "bash")
-	text, err := os.ReadFile("../../.github/actions/check/action.yml")
+	text, err := os.ReadFile("../.github/actions/check/action.yml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ const farthest = 200
 
 // Values that are not below these are mistakes: in bytes, and in seconds.
 const (
-	mostLevel = 1 << 62
-	mostTime  = 1 << 50
+	maxLevel = 1 << 62
+	maxTime  = 1 << 50
 )
 
 // clean drops what was not measured, and returns times that start at 0 and do not run
@@ -27,7 +27,7 @@ func clean(times, levels []float64) (t, v []float64) {
 	var stamps []float64
 	for i, x := range levels[:min(len(levels), len(times))] {
 		// The comparisons are false for NaN.
-		if !(x >= 0 && x < mostLevel && math.Abs(times[i]) < mostTime) || x == 0 && 2*positive > len(levels) {
+		if !(x >= 0 && x < maxLevel && math.Abs(times[i]) < maxTime) || x == 0 && 2*positive > len(levels) {
 			continue
 		}
 		stamps, v = append(stamps, times[i]), append(v, x)

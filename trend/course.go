@@ -54,8 +54,8 @@ func (c *Course) Leaks() bool { return c.Shape == Growth || c.Shape == SawtoothG
 
 // The assumptions of [JudgeLevels].
 const (
-	// fewest is the least number of samples that is judged.
-	fewest = 13
+	// minSamples is the least number of samples that is judged.
+	minSamples = 13
 	// levelsOff is the phi below which a series that slows down levels off, and above
 	// which it grows on. By convention a phi below 0.1 is a plateau and one of 0.25 is
 	// growth; in between, nobody can know.
@@ -85,7 +85,7 @@ const (
 // is right.
 func JudgeLevels(times, levels []float64) Course {
 	t, v := clean(times, levels)
-	if len(v) < fewest {
+	if len(v) < minSamples {
 		c := Course{Shape: Unknown, Samples: len(v)}
 		if len(v) > 0 {
 			c.Seconds = t[len(t)-1]
@@ -117,7 +117,7 @@ func judgeClean(t, v []float64) Course {
 	}
 	// What is loaded at first hides slow growth after it.
 	for _, from := range []int{len(v) / 4, len(v) / 2} {
-		if len(v)-from < 2*fewest {
+		if len(v)-from < 2*minSamples {
 			break
 		}
 		rest := judgeTrend(t[from:], v[from:])

@@ -142,7 +142,7 @@ func TestRate(t *testing.T) {
 }
 
 func TestTooFew(t *testing.T) {
-	for n := range fewest {
+	for n := range minSamples {
 		c := JudgeLevels(make([]float64, n), make([]float64, n))
 		if c.Shape != Unknown || c.Leaks() {
 			t.Errorf("%d samples: %s", n, c.Shape)

@@ -133,8 +133,8 @@ func geometric(low, high float64, n int) []float64 {
 	return out
 }
 
-// mostJumps is the most jumps a staircase can have: one with more steps is growth.
-const mostJumps = 5
+// maxJumps is the most jumps a staircase can have: one with more steps is growth.
+const maxJumps = 5
 
 // fit fits every kind of curve to levels y at u, and returns the best of each.
 func fit(u, y []float64) (out []curve) {
@@ -149,7 +149,7 @@ func fit(u, y []float64) (out []curve) {
 			out = append(out, curve{shape: k.shape, params: k.params, at: best.at, rss: best.rss})
 		}
 	}
-	for n := 2; n <= mostJumps && len(y) >= 3*(n+1); n++ {
+	for n := 2; n <= maxJumps && len(y) >= 3*(n+1); n++ {
 		if c, ok := stairs(u, y, n); ok {
 			out = append(out, c)
 		}
@@ -157,13 +157,13 @@ func fit(u, y []float64) (out []curve) {
 	return out
 }
 
-// most is the largest number of bases in a curve.
-const most = 2
+// maxBases is the largest number of bases in a curve.
+const maxBases = 2
 
 // A fitted is a constant and the sum of some bases, each with its coefficient.
 type fitted struct {
 	bases []basis
-	coef  [most + 1]float64
+	coef  [maxBases + 1]float64
 	rss   float64
 }
 
@@ -179,9 +179,9 @@ func (f *fitted) at(u float64) float64 {
 // distinguished or have the wrong sign.
 func (k *kind) fit(bases []basis, u, y []float64) (out fitted, ok bool) {
 	m := len(bases) + 1
-	var a [most + 1][most + 2]float64 // the normal equations
-	var row [most + 2]float64
-	var values [most][points]float64 // of the bases, which take most of the time
+	var a [maxBases + 1][maxBases + 2]float64 // the normal equations
+	var row [maxBases + 2]float64
+	var values [maxBases][points]float64 // of the bases, which take most of the time
 	for i := range u {
 		row[0] = 1
 		for j, f := range bases {

@@ -109,7 +109,7 @@ func lastLife(t, v []float64, all []fall) (lt, lv []float64, ok bool) {
 			start = f.trough
 		}
 	}
-	return t[from:to], v[from:to], to-from >= fewest
+	return t[from:to], v[from:to], to-from >= minSamples
 }
 
 // judgeFalls judges a series that falls again and again by its troughs.
@@ -161,9 +161,9 @@ func judgeFalls(t, v []float64, all []fall) Course {
 // those before it. Of many levels some that are evenly spread stand for all: there are as many
 // slopes as pairs.
 func rise(t, v []float64) (slope, grown, noise, tau float64) {
-	const most = 2048
-	if len(v) > most {
-		t, v = spaced(t, most), spaced(v, most)
+	const maxPairs = 2048
+	if len(v) > maxPairs {
+		t, v = spaced(t, maxPairs), spaced(v, maxPairs)
 	}
 	slopes, pairs := make([]float64, 0, len(v)*(len(v)-1)/2), 0
 	for i := range v {

@@ -24,12 +24,12 @@ type forecast struct {
 	every   float64
 }
 
-// mostRest is how many times the rest is kept for.
-const mostRest = 240
+// maxRest is how many times the rest is kept for.
+const maxRest = 240
 
 // follow notes what the samples did above and below a curve whose u begins at start.
 func (f *forecast) follow(c curve, start float64, t, v []float64) {
-	n := min(len(v), mostRest)
+	n := min(len(v), maxRest)
 	end := t[len(t)-1] - t[0]
 	if end <= 0 {
 		end = 1

@@ -257,8 +257,8 @@ func (p *Population) lasting(j int) int64 {
 // that in the first; 1 if there are too few to judge, or if chance explains the decline.
 func (p *Past) slowing(added []int64) float64 {
 	n := len(added) - 1
-	const enough = 4
-	if n < enough {
+	const minAdded = 4
+	if n < minAdded {
 		return 1
 	}
 	var first, second, batch float64

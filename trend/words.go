@@ -33,7 +33,7 @@ func (c *Course) Words() string {
 		return "does not grow; it is at " + level
 	}
 	switch {
-	case c.Samples >= fewest:
+	case c.Samples >= minSamples:
 		return "grew and fell at the end; more samples are needed to judge it"
 	case c.Samples == 0:
 		return "nothing was measured: all samples are missing"
@@ -84,8 +84,8 @@ func (c *Course) lasts(x float64) string {
 	if c.Unit == "" {
 		return units.Seconds(x)
 	}
-	const most = 1 << 53
-	return units.Plural(int64(math.Round(min(x, most))), c.Unit)
+	const maxExact = 1 << 53
+	return units.Plural(int64(math.Round(min(x, maxExact))), c.Unit)
 }
 
 // Evidence returns the evidence for a finding on a series, with a name and a limit in
@@ -173,14 +173,14 @@ func (c *Course) Basis() string {
 // Thinned returns some of the levels of a series, for a sparkline, leaving out those that
 // are missing.
 func Thinned(levels []float64) (out []int64) {
-	const most = 60
+	const maxShown = 60
 	var seen []float64
 	for _, x := range levels {
 		if !math.IsNaN(x) && x >= 0 && x < 1<<62 {
 			seen = append(seen, x)
 		}
 	}
-	n := min(most, len(seen))
+	n := min(maxShown, len(seen))
 	for i := range n {
 		out = append(out, int64(seen[i*(len(seen)-1)/max(n-1, 1)]))
 	}

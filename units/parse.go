@@ -97,13 +97,13 @@ func digits(s string) (n int) {
 // it is at most 2^62: half of what an int64 holds, so that two sizes can be
 // added.
 func product(decimal string, factor int64) (int64, bool) {
-	const most, places = 1 << 62, 18
+	const maxProduct, places = 1 << 62, 18
 	whole, fraction, _ := strings.Cut(decimal, ".")
 	scale := int64(1)
 	for range min(len(fraction), places) {
 		scale *= 10
 	}
-	if n, err := strconv.ParseInt(whole+fraction, 10, 64); err == nil && len(fraction) <= places && n <= (most-scale)/factor {
+	if n, err := strconv.ParseInt(whole+fraction, 10, 64); err == nil && len(fraction) <= places && n <= (maxProduct-scale)/factor {
 		return (n*factor + scale/2) / scale, true
 	}
 	return productOf(decimal, factor)
@@ -111,14 +111,14 @@ func product(decimal string, factor int64) (int64, bool) {
 
 // productOf is [product] for numbers of any length.
 func productOf(decimal string, factor int64) (int64, bool) {
-	const most = 1 << 62
+	const maxProduct = 1 << 62
 	x, ok := new(big.Rat).SetString(decimal)
 	if !ok {
 		return 0, false
 	}
 	x.Mul(x, new(big.Rat).SetInt64(factor)).Add(x, big.NewRat(1, 2))
 	n := new(big.Int).Quo(x.Num(), x.Denom())
-	return n.Int64(), n.Cmp(big.NewInt(most)) <= 0
+	return n.Int64(), n.Cmp(big.NewInt(maxProduct)) <= 0
 }
 
 // Clip shortens a text that an error quotes to most bytes.

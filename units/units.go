@@ -77,8 +77,8 @@ func Duration(d time.Duration) string {
 
 // Seconds is [Duration] of a number of seconds; centuries are printed as three decades.
 func Seconds(s float64) string {
-	const most = 1e9
-	return Duration(time.Duration(min(s, most) * float64(time.Second)))
+	const maxSeconds = 1e9
+	return Duration(time.Duration(min(s, maxSeconds) * float64(time.Second)))
 }
 
 // Rate is a growth in bytes a second as people read it: "48 MiB a minute", or an hour

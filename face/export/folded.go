@@ -143,9 +143,9 @@ func foldedFrame(f stack.Frame) string {
 // short is the beginning of a name that is longer than any that a flame graph
 // shows.
 func short(name string) string {
-	const most = 256
-	if len(name) <= most {
+	const maxLength = 256
+	if len(name) <= maxLength {
 		return name
 	}
-	return strings.ToValidUTF8(name[:most], "") + "…"
+	return strings.ToValidUTF8(name[:maxLength], "") + "…"
 }

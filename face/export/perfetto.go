@@ -336,9 +336,9 @@ func scopes(s *snapshot.Snapshot, device int, c *clock) (out []scope) {
 	return out
 }
 
-// mostLanes is how many tracks the annotations of a device take. Scopes that
+// maxLanes is how many tracks the annotations of a device take. Scopes that
 // still overlap are cut short.
-const mostLanes = 64
+const maxLanes = 64
 
 // A lane is a track of scopes that nest.
 type lane struct {
@@ -359,7 +359,7 @@ func (t *tracer) annotations(d snapshot.Device, root uint64, c *clock) {
 			}
 		}
 		switch {
-		case to == nil && len(lanes) < mostLanes:
+		case to == nil && len(lanes) < maxLanes:
 			to = &lane{track: t.track("annotations", root, nil)}
 			lanes = append(lanes, to)
 		case to == nil:

@@ -12,8 +12,8 @@ import (
 	"strandline/units"
 )
 
-// mostDrawn is how many allocations of a series become events.
-const mostDrawn = 2_000_000
+// maxDrawn is how many allocations of a series become events.
+const maxDrawn = 2_000_000
 
 // second is a second in the unit of a snapshot's times.
 const second = 1_000_000
@@ -116,8 +116,8 @@ func (d *drawn) moment(at int64, counts map[piece]int64) error {
 	}
 	for _, p := range pieces {
 		more := max(counts[p]-int64(len(d.live[p])), 0)
-		if d.n = units.Sum(d.n, more); d.n > mostDrawn {
-			return fmt.Errorf("more than %s arrays cannot be drawn; `strandline diagnose` judges them", units.Count(mostDrawn))
+		if d.n = units.Sum(d.n, more); d.n > maxDrawn {
+			return fmt.Errorf("more than %s arrays cannot be drawn; `strandline diagnose` judges them", units.Count(maxDrawn))
 		}
 		for range more {
 			d.event(snapshot.SegmentAlloc, p, d.next, at)

@@ -20,9 +20,9 @@ import (
 // process with a strange name burdens the store: processes (the largest), findings, and
 // bytes of a label.
 const (
-	mostProcesses = 512
-	mostFindings  = 512
-	longestLabel  = 128
+	maxProcesses = 512
+	maxFindings  = 512
+	longestLabel = 128
 )
 
 // A State is what is exported: a sample, and what was found by then.
@@ -162,7 +162,7 @@ func largest(all []sample.Process) []*sample.Process {
 	for i := range all {
 		out[i] = &all[i]
 	}
-	if len(out) <= mostProcesses {
+	if len(out) <= maxProcesses {
 		return out
 	}
 	held := func(p *sample.Process) (n int64) {
@@ -177,7 +177,7 @@ func largest(all []sample.Process) []*sample.Process {
 		return n
 	}
 	slices.SortStableFunc(out, func(x, y *sample.Process) int { return cmp.Compare(held(y), held(x)) })
-	return out[:mostProcesses]
+	return out[:maxProcesses]
 }
 
 func (b *builder) process(p *sample.Process, devices map[int]*sample.Device) {
@@ -238,7 +238,7 @@ func (b *builder) findings(all []Verdict, now *sample.Sample) {
 		live[now.Processes[i].ID()] = true
 	}
 	count := map[finding.Severity]int{}
-	for i := range all[:min(len(all), mostFindings)] {
+	for i := range all[:min(len(all), maxFindings)] {
 		v := &all[i]
 		if v.Ended || v.Process != nil && !live[v.Process.ID()] {
 			continue

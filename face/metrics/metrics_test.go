@@ -130,10 +130,10 @@ func TestBounds(t *testing.T) {
 			}
 		}
 	}
-	if got["strandline_process_info"] != mostProcesses || got["strandline_finding"] > mostFindings {
+	if got["strandline_process_info"] != maxProcesses || got["strandline_finding"] > maxFindings {
 		t.Errorf("%v", got)
 	}
-	if f := s.family(t, "strandline_processes_omitted"); f.metrics[0].value != float64(len(s.Sample.Processes)-mostProcesses) {
+	if f := s.family(t, "strandline_processes_omitted"); f.metrics[0].value != float64(len(s.Sample.Processes)-maxProcesses) {
 		t.Errorf("%v are omitted", f)
 	}
 	if f := s.family(t, "strandline_process_info"); !strings.Contains(fmt.Sprint(*f), "{pid 14999}") || strings.Contains(fmt.Sprint(*f), "{pid 10000}") {

@@ -95,9 +95,9 @@ func NewRuns(before, after *compare.Run) *Comparison {
 
 // What the text shows at most; JSON has all.
 const (
-	mostSites  = 15 // places of a table
-	mostFiles  = 6  // columns of files
-	mostGroups = 4  // processes with a table each; of more, one line each
+	maxSites  = 15 // places of a table
+	maxFiles  = 6  // columns of files
+	maxGroups = 4  // processes with a table each; of more, one line each
 )
 
 // Text prints the tables.
@@ -105,7 +105,7 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 	if len(c.Groups) > 1 {
 		c.overview(w, s)
 	}
-	if len(c.Groups) <= mostGroups {
+	if len(c.Groups) <= maxGroups {
 		for i := range c.Groups {
 			if i > 0 || len(c.Groups) > 1 {
 				fmt.Fprintln(w)
@@ -118,7 +118,7 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 		t := table{right: map[int]bool{1: true, 2: true}}
 		t.row("process", "holds", "others", "allocated at")
 		for i, o := range c.Outliers {
-			if i == mostSites {
+			if i == maxSites {
 				t.row("", "", "", more(len(c.Outliers)))
 				break
 			}
@@ -160,7 +160,7 @@ func (c *Comparison) overview(w io.Writer, s Style) {
 			sparkline(spread(g.Requested)), perFile(g.Requested), units.Bytes(g.Reserved[last]))
 	}
 	t.write(w, "  ")
-	if len(c.Groups) > mostGroups {
+	if len(c.Groups) > maxGroups {
 		fmt.Fprintln(w, s.dim("  the places of one process: strandline compare its files, or --json"))
 	}
 }
@@ -202,7 +202,7 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 	total("reserved, total", g.Reserved)
 	t.row("")
 	for i, r := range g.Sites {
-		if i == mostSites {
+		if i == maxSites {
 			t.row(append(make([]string, n+2), more(len(g.Sites)))...)
 			break
 		}
@@ -217,17 +217,17 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 
 // more states that a list of places is cut off.
 func more(n int) string {
-	return fmt.Sprintf("… and %s (--json lists all)", count(n-mostSites, "more place"))
+	return fmt.Sprintf("… and %s (--json lists all)", count(n-maxSites, "more place"))
 }
 
 // some returns the files that have a column: all, or the first, the last and some
 // between them.
 func some(n int) []int {
-	out := make([]int, min(n, mostFiles))
+	out := make([]int, min(n, maxFiles))
 	for i := range out {
 		out[i] = i
-		if n > mostFiles {
-			out[i] = i * (n - 1) / (mostFiles - 1)
+		if n > maxFiles {
+			out[i] = i * (n - 1) / (maxFiles - 1)
 		}
 	}
 	return out
@@ -236,13 +236,13 @@ func some(n int) []int {
 // spread returns at most as many values as fit in a line, the first and the last
 // among them.
 func spread(v []int64) []int64 {
-	const most = 24
-	if len(v) <= most {
+	const maxShown = 24
+	if len(v) <= maxShown {
 		return v
 	}
-	out := make([]int64, most)
+	out := make([]int64, maxShown)
 	for i := range out {
-		out[i] = v[i*(len(v)-1)/(most-1)]
+		out[i] = v[i*(len(v)-1)/(maxShown-1)]
 	}
 	return out
 }
@@ -318,7 +318,7 @@ func writeRuns(w io.Writer, s Style, r *api.Runs) {
 	}
 	t.row("")
 	for i, c := range r.Sites {
-		if i == mostSites {
+		if i == maxSites {
 			t.row("", "", "", "", "", "", more(len(r.Sites)))
 			break
 		}

@@ -115,15 +115,15 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 			fmt.Fprintln(w, "  "+s.yellow("only partly readable:")+" "+inputName(f))
 		}
 	}
-	const mostGaps = 12
+	const maxGaps = 12
 	for i, note := range d.Notes {
-		if i == mostGaps {
-			fmt.Fprintf(w, "  and %s (--json lists all)\n", count(len(d.Notes)-mostGaps, "more note"))
+		if i == maxGaps {
+			fmt.Fprintf(w, "  and %s (--json lists all)\n", count(len(d.Notes)-maxGaps, "more note"))
 			break
 		}
 		printWrapped(w, s, "  ", "not recorded: "+Line(note))
 	}
-	const mostNotes = 5
+	const maxNotes = 5
 	notes := 0
 	for i := range d.Findings {
 		f := &d.Findings[i]
@@ -138,12 +138,12 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 		if notes++; notes == 1 {
 			fmt.Fprintln(w)
 		}
-		if notes <= mostNotes {
+		if notes <= maxNotes {
 			writeNote(w, s, f, d.subject(f))
 		}
 	}
-	if notes > mostNotes {
-		fmt.Fprintf(w, "  and %s (--json lists all)\n", count(notes-mostNotes, "more note"))
+	if notes > maxNotes {
+		fmt.Fprintf(w, "  and %s (--json lists all)\n", count(notes-maxNotes, "more note"))
 	}
 	fmt.Fprintln(w)
 	d.footer(w, s)
@@ -280,12 +280,12 @@ func (d *Diagnosis) basis() (lines []string) {
 
 // commands states which command each recorded process ran, where there are only a few.
 func (d *Diagnosis) commands() (lines []string) {
-	const most = 8
+	const maxCommands = 8
 	for _, p := range d.Processes {
 		if p.PID == nil || p.Process == nil {
 			continue
 		}
-		if len(lines) == most {
+		if len(lines) == maxCommands {
 			return append(lines, "and others (--json lists all)")
 		}
 		lines = append(lines, *p.Process+": "+cut(p.Command, 120))
@@ -411,9 +411,9 @@ func writeStack(line func(label, text string), f *finding.Finding) {
 	if f.Site != nil && len(frames) > 0 && frames[0] == stack.Frame(*f.Site) {
 		frames, label = frames[1:], "called from"
 	}
-	const most = 12
+	const maxFrames = 12
 	for i := 0; len(frames) > 0; i++ {
-		if i == most {
+		if i == maxFrames {
 			line("", fmt.Sprintf("… and %s (--json lists all)", count(len(frames), "more frame")))
 			break
 		}

@@ -115,7 +115,7 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 		owners.row(units.Bytes(o.LiveBytes), units.Count(o.LiveCount), o.Memory, o.Owner)
 	}
 	owners.write(w, "")
-	const most = 10
+	const maxOwners = 10
 	stacks := &table{right: map[int]bool{0: true, 1: true}}
 	rows := mergedDriver(g.Stacks)
 	for i := range rows {
@@ -127,7 +127,7 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 			fmt.Fprintln(w)
 			stacks.row("held", "pieces", "call", "", "from")
 		}
-		if len(stacks.rows) > most {
+		if len(stacks.rows) > maxOwners {
 			break
 		}
 		stacks.row(units.Bytes(st.LiveBytes), units.Count(st.LiveCount), st.Call, sparkline(st.Trend), driverPlace(st))
@@ -160,10 +160,10 @@ func bursts(w io.Writer, g *recording.GPU) {
 	if len(some) == 0 {
 		return
 	}
-	const most = 5
+	const maxShown = 5
 	bursts := &table{right: map[int]bool{0: true, 2: true}}
 	bursts.row("soon freed", "when", "times", "memory", "by", "from")
-	for _, st := range some[:min(len(some), most)] {
+	for _, st := range some[:min(len(some), maxShown)] {
 		p := st.Peak
 		when := fmt.Sprintf("%.1f s on", p.From)
 		if p.Until != nil {

@@ -148,10 +148,10 @@ func (d *Inspection) writeAt(w io.Writer, s Style) {
 		s.bold("after event "+eventName(a.Event)), a.Device, units.Bytes(a.Requested), count(a.Allocations, "allocation"),
 		allocated, units.Bytes(a.Reserved))
 	t := table{right: map[int]bool{0: true, 1: true, 2: true}}
-	const most = 30
+	const maxRows = 30
 	for i, p := range a.Sites {
-		if i == most {
-			t.row("", "", "", fmt.Sprintf("… and %s (--json lists all)", count(len(a.Sites)-most, "more place")))
+		if i == maxRows {
+			t.row("", "", "", fmt.Sprintf("… and %s (--json lists all)", count(len(a.Sites)-maxRows, "more place")))
 			break
 		}
 		share := float64(p.Bytes) / float64(max(a.Requested, 1))

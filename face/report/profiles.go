@@ -198,10 +198,10 @@ func sizeOrUnknown(n *int64) string {
 }
 
 func (d *Profile) writePlaces(w io.Writer, s Style) {
-	const most = 20
+	const maxPlaces = 20
 	t := &table{right: map[int]bool{0: true, 1: true}}
 	for i, p := range d.Sites {
-		if i == most {
+		if i == maxPlaces {
 			break
 		}
 		device := ""
@@ -214,7 +214,7 @@ func (d *Profile) writePlaces(w io.Writer, s Style) {
 		fmt.Fprintln(w)
 		t.write(w, "  ")
 	}
-	if n := len(d.Sites) - most; n > 0 {
+	if n := len(d.Sites) - maxPlaces; n > 0 {
 		fmt.Fprintln(w, s.dim("  … and "+count(n, "more place")))
 	}
 }

@@ -100,11 +100,11 @@ func (d *Simulation) writeReclaim(w io.Writer, s Style) {
 	fmt.Fprintln(w)
 	t := table{right: map[int]bool{1: true, 2: true, 4: true}}
 	t.row("reclaim", "calls", "peak", "settles at", "est. cost")
-	const few = 6
+	const maxRows = 6
 	shown, last := 0, "" // the first of those with the same result
 	for i := range r.Tried {
 		p := &r.Tried[i]
-		if shown == few {
+		if shown == maxRows {
 			break
 		}
 		peak, level := int64(0), ""

@@ -117,13 +117,13 @@ func sparkline(values []int64) string {
 // thinned returns as many values as fit in a line of text, the first and the last
 // among them.
 func thinned(values []int64) []int64 {
-	const most = 60
-	if len(values) <= most {
+	const maxShown = 60
+	if len(values) <= maxShown {
 		return values
 	}
-	out := make([]int64, most)
+	out := make([]int64, maxShown)
 	for i := range out {
-		out[i] = values[i*(len(values)-1)/(most-1)]
+		out[i] = values[i*(len(values)-1)/(maxShown-1)]
 	}
 	return out
 }

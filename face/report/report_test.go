@@ -79,7 +79,7 @@ func TestWrap(t *testing.T) {
 func TestSome(t *testing.T) {
 	for n := 1; n < 50; n++ {
 		got := some(n)
-		if got[0] != 0 || got[len(got)-1] != n-1 || len(got) > mostFiles {
+		if got[0] != 0 || got[len(got)-1] != n-1 || len(got) > maxFiles {
 			t.Fatalf("some(%d) = %v", n, got)
 		}
 		for i := 1; i < len(got); i++ {

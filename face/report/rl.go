@@ -109,9 +109,9 @@ func (d *RLPlan) way(w io.Writer, s Style, way *api.PlannedWay) {
 
 // madeOf names the largest components of a phase.
 func madeOf(p *api.PlannedPhase) string {
-	const few = 2
+	const maxParts = 2
 	var names []string
-	for _, c := range p.Parts[:min(few, len(p.Parts))] {
+	for _, c := range p.Parts[:min(maxParts, len(p.Parts))] {
 		names = append(names, Line(c.Name))
 	}
 	return strings.Join(names, ", ")

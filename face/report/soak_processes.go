@@ -13,8 +13,8 @@ import (
 	"strandline/units"
 )
 
-// mostProcesses is how many processes of a server are shown.
-const mostProcesses = 8
+// maxProcesses is how many processes of a server are shown.
+const maxProcesses = 8
 
 // processes shows what each process held last and how that changed since the warm-up, if
 // there are several.
@@ -37,7 +37,7 @@ func (d *Soak) processes(w io.Writer) {
 	t.row(head...)
 	before := d.warmedUp()
 	all := slices.SortedStableFunc(slices.Values(last.Processes), func(a, b api.SoakProcess) int { return cmp.Compare(b.HostBytes, a.HostBytes) })
-	for i := range all[:min(len(all), mostProcesses)] {
+	for i := range all[:min(len(all), maxProcesses)] {
 		p := &all[i]
 		var was *api.SoakProcess
 		if k := slices.IndexFunc(before, func(q api.SoakProcess) bool { return q.PID == p.PID }); k >= 0 {
@@ -64,7 +64,7 @@ func (d *Soak) processes(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	t.write(w, "  ")
-	if more := len(all) - mostProcesses; more > 0 {
+	if more := len(all) - maxProcesses; more > 0 {
 		fmt.Fprintf(w, "  and %s\n", units.Plural(int64(more), "smaller process"))
 	}
 }

@@ -134,12 +134,12 @@ func (d *Trace) processes(w io.Writer) {
 	if len(d.Processes) < 2 {
 		return
 	}
-	const most = 8
+	const maxShown = 8
 	t := &table{right: map[int]bool{0: true, 1: true, 2: true}}
 	t.row("grew by", "resident", "pid", "name", "command")
 	for i, p := range d.Processes {
-		if i == most {
-			t.row("", "", "", fmt.Sprintf("and %d others", len(d.Processes)-most), "")
+		if i == maxShown {
+			t.row("", "", "", fmt.Sprintf("and %d others", len(d.Processes)-maxShown), "")
 			break
 		}
 		name := p.Name
@@ -233,9 +233,9 @@ func placeOf(st *recording.Stack) string {
 	if len(names) == 0 {
 		return "(stack not captured)"
 	}
-	const few = 4
-	if len(names) > few {
-		names = append(slices.Clip(names[:few]), "…")
+	const maxFrames = 4
+	if len(names) > maxFrames {
+		names = append(slices.Clip(names[:maxFrames]), "…")
 	}
 	text := strings.Join(names, " ← ")
 	if !st.Complete {

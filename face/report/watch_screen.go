@@ -339,8 +339,8 @@ func (d *WatchScreen) mappings(s Style) []string {
 	})
 	t := &table{right: map[int]bool{1: true, 2: true, 3: true}}
 	t.row("mapping", "size", "resident", "since opened", "")
-	const most = 200
-	for _, r := range rows[:min(len(rows), most)] {
+	const maxMappings = 200
+	for _, r := range rows[:min(len(rows), maxMappings)] {
 		t.row(fmt.Sprintf("%x-%x", r.u.Start, r.u.End), units.Bytes(int64(r.u.Size())), units.Bytes(int64(r.u.RSS)), units.SignedBytes(r.growth), r.u.Path)
 	}
 	var b bytes.Buffer

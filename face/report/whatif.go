@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	mostSentences = 3 // of runs that are described in sentences
-	mostRows      = 8 // of a search; --json has all
-	mostCurves    = 4
-	longestName   = 36 // of settings, in a column
+	maxSentences = 3 // of runs that are described in sentences
+	maxRows      = 8 // of a search; --json has all
+	maxCurves    = 4
+	longestName  = 36 // of settings, in a column
 )
 
 // runs prints the results of the runs on a device: in sentences, as a table, and the
 // stranded memory over time.
 func (d *Simulation) runs(w io.Writer, s Style, on *api.Replayed) {
 	if d.Best == nil {
-		for i := range d.Runs[:min(len(d.Runs), mostSentences)] {
+		for i := range d.Runs[:min(len(d.Runs), maxSentences)] {
 			for _, line := range wrap(d.sentence(&d.Runs[i], on), s.columns()) {
 				fmt.Fprintln(w, s.bold(line))
 			}
@@ -30,7 +30,7 @@ func (d *Simulation) runs(w io.Writer, s Style, on *api.Replayed) {
 		fmt.Fprintln(w)
 	}
 	d.table(w, on)
-	if d.Best == nil && len(d.Runs) <= mostCurves {
+	if d.Best == nil && len(d.Runs) <= maxCurves {
 		d.curves(w, on)
 	}
 	fmt.Fprintln(w)
@@ -141,7 +141,7 @@ func (d *Simulation) table(w io.Writer, on *api.Replayed) {
 			case shown[result]:
 				same++
 				continue
-			case len(shown) >= mostRows:
+			case len(shown) >= maxRows:
 				left++
 				continue
 			}

@@ -15,8 +15,8 @@ type Dropped struct {
 	Data []byte
 }
 
-// mostDropped bounds the bytes of files that are dropped at once: they are kept in memory.
-var mostDropped = int64(1 << 30)
+// maxDropped bounds the bytes of files that are dropped at once: they are kept in memory.
+var maxDropped = int64(1 << 30)
 
 // drop hands files over, and from then on answers as [Server.Open] describes.
 func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +41,7 @@ func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
 
 // dropped reads the files of a form.
 func dropped(w http.ResponseWriter, r *http.Request) (out []Dropped, err error) {
-	r.Body = http.MaxBytesReader(w, r.Body, mostDropped)
+	r.Body = http.MaxBytesReader(w, r.Body, maxDropped)
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, err

@@ -81,9 +81,9 @@ func TestDrop(t *testing.T) {
 		t.Errorf("status %d, %q after other files were opened", r.StatusCode, text)
 	}
 
-	most := mostDropped
-	defer func() { mostDropped = most }()
-	mostDropped = 20
+	most := maxDropped
+	defer func() { maxDropped = most }()
+	maxDropped = 20
 	if r := post(nil, "large.pickle"); r.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(body(t, r), "more than 1 GiB") {
 		t.Errorf("status %d of what is too large", r.StatusCode)
 	}

@@ -16,27 +16,27 @@ import (
 // How much of a file a saved page holds. The sizes are those of a page of some
 // megabytes for a recording of a million events.
 const (
-	mostColumns   = 5 << 10 // of a picture of the whole file; of other pictures than that by line, half
-	mostMoments   = 640     // at which the cursor can be, of all files together
-	mostNext      = 100     // peaks, marks and failed requests to go to
-	mostAlone     = 16      // groups that can be shown alone
-	mostOfFinding = 20      // of a finding, as the page shows them
-	mostSingles   = 4000    // allocations
-	nearTiles     = 4       // tiles to either side of the peak, at each finer level
-	nearEvents    = 16      // events to either side of the peak
-	stepsBack     = 10      // segment events before the end
-	listed        = 6       // events to either side of a station, beside the allocator
-	lastSteps     = 8       // ends of steps
+	maxColumns   = 5 << 10 // of a picture of the whole file; of other pictures than that by line, half
+	maxMoments   = 640     // at which the cursor can be, of all files together
+	maxNext      = 100     // peaks, marks and failed requests to go to
+	maxAlone     = 16      // groups that can be shown alone
+	maxOfFinding = 20      // of a finding, as the page shows them
+	maxSingles   = 4000    // allocations
+	nearTiles    = 4       // tiles to either side of the peak, at each finer level
+	nearEvents   = 16      // events to either side of the peak
+	stepsBack    = 10      // segment events before the end
+	listed       = 6       // events to either side of a station, beside the allocator
+	lastSteps    = 8       // ends of steps
 
-	singlesLevel  = 4   // the coarsest level at which the page draws allocations
-	leastColumns  = 64  // of the coarsest picture
-	fewColumns    = 256 // of pictures of many files, at least
-	screenColumns = 1280
-	pictureRows   = 400
+	singlesLevel   = 4   // the coarsest level at which the page draws allocations
+	minColumns     = 64  // of the coarsest picture
+	minManyColumns = 256 // of pictures of many files, at least
+	screenColumns  = 1280
+	pictureRows    = 400
 
-	mostRuns = 6       // under other settings, as the page lays over the picture
-	looks    = 1024    // events at which a run is sampled
-	quick    = 500_000 // events of a history of which a dozen runs may be made to find the least capacity
+	maxRuns = 6       // under other settings, as the page lays over the picture
+	looks   = 1024    // events at which a run is sampled
+	quick   = 500_000 // events of a history of which a dozen runs may be made to find the least capacity
 )
 
 // A savedDevice is a device of a file that is being saved.
@@ -128,10 +128,10 @@ func (d *savedDevice) keepAt(name string, events []int, more ...any) error {
 
 // pictures keeps the whole history, from a fine level up to the coarsest.
 func (d *savedDevice) pictures(g tile.Grouping) error {
-	columns := max(mostColumns/2/d.share, fewColumns)
+	columns := max(maxColumns/2/d.share, minManyColumns)
 	most := columns
 	if g == tile.ByLine {
-		most = max(mostColumns/d.share, screenColumns) // Compare draws each file so
+		most = max(maxColumns/d.share, screenColumns) // Compare draws each file so
 	}
 	if err := d.whole("ev", g, "", int64(d.doc.Events), most); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (d *savedDevice) whole(x string, g tile.Grouping, alone string, places int6
 				return err
 			}
 		}
-		if buckets <= leastColumns {
+		if buckets <= minColumns {
 			return nil
 		}
 	}
@@ -222,7 +222,7 @@ func (d *savedDevice) allocations() error {
 	ids := slices.SortedFunc(maps.Keys(d.singles), func(a, b int) int {
 		return cmp.Or(cmp.Compare(d.view.Size(b), d.view.Size(a)), cmp.Compare(a, b))
 	})
-	ids = ids[:min(len(ids), mostSingles/d.share)]
+	ids = ids[:min(len(ids), maxSingles/d.share)]
 	slices.Sort(ids) // neighbors are alike, and pack well
 	d.begin()
 	for _, i := range ids {
@@ -248,13 +248,13 @@ func (d *savedDevice) alone() error {
 	}
 	for _, w := range d.where {
 		if w.G == tile.ByLine {
-			add(strings.Join(w.Keys[:min(len(w.Keys), mostOfFinding)], ","))
+			add(strings.Join(w.Keys[:min(len(w.Keys), maxOfFinding)], ","))
 		}
 	}
 	for _, l := range bands.Lanes {
 		add(bands.Groups[l.Group].Key)
 	}
-	for _, g := range bands.Groups[:min(len(bands.Groups), max(mostAlone/d.share, 2))] {
+	for _, g := range bands.Groups[:min(len(bands.Groups), max(maxAlone/d.share, 2))] {
 		add(g.Key)
 	}
 	if d.doc.Events == 0 {
@@ -262,7 +262,7 @@ func (d *savedDevice) alone() error {
 	}
 	d.begin()
 	for _, keys := range d.held.Alone {
-		if err := d.whole("ev", tile.ByLine, keys, int64(d.doc.Events), max(mostColumns/4/d.share, fewColumns)); err != nil {
+		if err := d.whole("ev", tile.ByLine, keys, int64(d.doc.Events), max(maxColumns/4/d.share, minManyColumns)); err != nil {
 			return err
 		}
 	}
@@ -271,7 +271,7 @@ func (d *savedDevice) alone() error {
 
 // moments chooses the events where the cursor can be, and the stations.
 func (d *savedDevice) moments() error {
-	peaks, err := d.view.Last("peak", mostNext)
+	peaks, err := d.view.Last("peak", maxNext)
 	if err != nil {
 		return err
 	}
@@ -279,12 +279,12 @@ func (d *savedDevice) moments() error {
 	if err != nil {
 		return err
 	}
-	witnesses, err := d.view.Witnesses(d.ctx, levelOf(int64(d.doc.Events), max(mostMoments/d.share, leastColumns)))
+	witnesses, err := d.view.Witnesses(d.ctx, levelOf(int64(d.doc.Events), max(maxMoments/d.share, minColumns)))
 	if err != nil {
 		return err
 	}
 	fails, marks := d.marks()
-	fails, marks = last(fails, mostNext), last(marks, mostNext)
+	fails, marks = last(fails, maxNext), last(marks, maxNext)
 	ends := []int{d.doc.Peak.Event, d.doc.PeakReserved.Event, d.doc.Events - 1}
 	for _, w := range d.where {
 		if w.Event != nil {
@@ -397,7 +397,7 @@ func (d *savedDevice) runs() error {
 			return err
 		}
 	}
-	for _, set := range replay.Try[:min(len(replay.Try), mostRuns)] {
+	for _, set := range replay.Try[:min(len(replay.Try), maxRuns)] {
 		run := d.of()
 		if set != "" {
 			run = append(run, "set", set)

@@ -38,11 +38,11 @@ func IsZstd(head []byte) bool { return bytes.HasPrefix(head, []byte{0x28, 0xb5, 
 // it, and it is taken in memory at once. The usual levels ask for 8 MiB at most,
 // --ultra --long=27 for 128.
 func window(size int64) uint64 {
-	const usual, most, ratio = 8 << 20, 128 << 20, 64
+	const usual, maxWindow, ratio = 8 << 20, 128 << 20, 64
 	if size == 0 { // not known
-		return most
+		return maxWindow
 	}
-	return uint64(min(max(ratio*size, usual), most))
+	return uint64(min(max(ratio*size, usual), maxWindow))
 }
 
 // WholeLines is a [bufio.SplitFunc] for lines without their ends. A remainder without a

@@ -22,12 +22,12 @@ type Measure struct {
 
 // The tolerance of a [Measure].
 const (
-	mostRuns = 3
-	// unmeasured is the tolerance, as a share, for what was measured once; leastMargin
+	maxRuns = 3
+	// unmeasured is the tolerance, as a share, for what was measured once; minMargin
 	// is the least tolerance for what was measured more often, and grainOfLevel the
 	// least in bytes.
 	unmeasured   = 0.10
-	leastMargin  = 0.03
+	minMargin    = 0.03
 	grainOfLevel = 1 << 20
 )
 
@@ -37,7 +37,7 @@ func (m *Measure) margin() int64 {
 	share := unmeasured
 	var apart int64
 	if len(m.Runs) > 1 {
-		share = leastMargin
+		share = minMargin
 		apart = slices.Max(m.Runs) - slices.Min(m.Runs)
 	}
 	return max(2*apart, int64(share*float64(m.Bytes)), grainOfLevel)
@@ -56,7 +56,7 @@ func (m *Measure) Update(bytes int64) (changed bool) {
 	case len(m.Runs) == 0 || !m.Within(bytes):
 		*m = Measure{bytes, []int64{bytes}}
 		return true
-	case len(m.Runs) < mostRuns:
+	case len(m.Runs) < maxRuns:
 		m.Runs = append(m.Runs, bytes)
 		sorted := slices.Sorted(slices.Values(m.Runs))
 		m.Bytes = sorted[(len(sorted)-1)/2]
@@ -71,7 +71,7 @@ func (m *Measure) Against(what string, bytes int64) *finding.Finding {
 		return nil
 	}
 	share := float64(bytes-m.Bytes) / float64(max(m.Bytes, 1))
-	f := &finding.Finding{Kind: finding.AboveLimit, Severity: finding.Problem, Confidence: mostSure, Bytes: &bytes}
+	f := &finding.Finding{Kind: finding.AboveLimit, Severity: finding.Problem, Confidence: maxSure, Bytes: &bytes}
 	f.Basis = fmt.Sprintf("%s; a difference of up to %s is tolerated", units.Plural(int64(len(m.Runs)), "measurement"), units.Bytes(m.margin()))
 	f.Title = fmt.Sprintf("%s is %s, %s above the baseline of %s", what, units.Bytes(bytes), units.Percent(share), units.Bytes(m.Bytes))
 	f.Remedies = []finding.Remedy{finding.CodeChange("if that is meant, accept it by --update-baseline, and commit the file")}

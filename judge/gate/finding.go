@@ -10,11 +10,11 @@ import (
 	"strandline/units"
 )
 
-// mostSure is the largest confidence in what a program will do next, and sureByTime that in
+// maxSure is the largest confidence in what a program will do next, and sureByTime that in
 // a leak which is seen over time alone: one job that fills its tables until it ends looks
 // the same.
 const (
-	mostSure   = 0.99
+	maxSure    = 0.99
 	sureByTime = 0.8
 )
 
@@ -34,13 +34,13 @@ func (j *Judgment) Finding() finding.Finding {
 		Metric: s.Metric, Unit: s.Unit, Verdict: string(j.Course.Shape), Growing: j.Course.Growing, Samples: j.Course.Samples,
 		LevelBytes: level, LowBytes: whole(j.Growth.Low), HighBytes: whole(j.Growth.High),
 	}
-	f.Confidence = min(1-j.Course.Growing, mostSure)
+	f.Confidence = min(1-j.Course.Growing, maxSure)
 	if s.Unit == Step {
 		f.BytesPerStep = finding.Int(whole(j.Growth.Rate))
 	}
 	switch j.Verdict {
 	case finding.Leaking:
-		f.Kind, f.Severity, f.Confidence = finding.Leak, finding.Problem, min(j.Course.Growing, mostSure)
+		f.Kind, f.Severity, f.Confidence = finding.Leak, finding.Problem, min(j.Course.Growing, maxSure)
 		f.Title = fmt.Sprintf("%s grows by %s", s.Name(), j.Growth)
 		f.Remedies = remedies(s)
 		if s.Unit == Second {
@@ -99,8 +99,8 @@ func Peak(metric string, peak, limit int64) finding.Finding {
 
 // thinned returns some of the levels of a series, for a sparkline.
 func thinned(levels []float64) (out []int64) {
-	const most = 60
-	n := min(most, len(levels))
+	const maxShown = 60
+	n := min(maxShown, len(levels))
 	for i := range n {
 		out = append(out, whole(levels[i*(len(levels)-1)/max(n-1, 1)]))
 	}

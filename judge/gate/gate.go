@@ -85,11 +85,11 @@ type Judgment struct {
 
 // The assumptions of [Judge].
 const (
-	// fewestSteps and fewestSamples are the least that is judged, by steps and by time;
+	// minSteps and minSamples are the least that is judged, by steps and by time;
 	// a program may still be starting during a time shorter than shortest.
-	fewestSteps   = 20
-	fewestSamples = 40
-	shortest      = 2.0 // seconds
+	minSteps   = 20
+	minSamples = 40
+	shortest   = 2.0 // seconds
 	// open is the probability of growth above which growth is not ruled out.
 	open = 0.3
 	// Grain is the growth of main memory over a whole series, in bytes, that programs
@@ -125,7 +125,7 @@ func follow(unit string, at, bytes []float64) *course {
 func followLeak(unit string, at, bytes []float64, least float64) *course {
 	c := follow(unit, at, bytes)
 	half := len(at) / 2
-	if !c.Leaks() || c.Low > 0 || len(at)-half < fewestSteps {
+	if !c.Leaks() || c.Low > 0 || len(at)-half < minSteps {
 		return c
 	}
 	if quantile(bytes[half:], 0.1) < quantile(bytes[:half], 0.9) {
@@ -238,14 +238,14 @@ func afterWarmUp(s *Series, units float64) int {
 // tooLittle states what is missing for a verdict; it is empty if nothing is.
 func tooLittle(s *Series, at []float64) string {
 	switch n := len(at); {
-	case s.Unit != Second && n < fewestSteps:
-		return fmt.Sprintf("%s of memory at the end of a %s: a verdict needs %d after the warm-up", units.Plural(int64(n), "sample"), s.Unit, fewestSteps)
-	case s.Unit == Second && (n < fewestSamples || at[n-1]-at[0] < shortest):
+	case s.Unit != Second && n < minSteps:
+		return fmt.Sprintf("%s of memory at the end of a %s: a verdict needs %d after the warm-up", units.Plural(int64(n), "sample"), s.Unit, minSteps)
+	case s.Unit == Second && (n < minSamples || at[n-1]-at[0] < shortest):
 		some := "no sample"
 		if n > 0 {
 			some = fmt.Sprintf("%s in %s", units.Plural(int64(n), "sample"), units.Seconds(at[n-1]-at[0]))
 		}
-		return fmt.Sprintf("%s: without steps, a verdict needs %d samples and %s after the warm-up", some, fewestSamples, units.Seconds(shortest))
+		return fmt.Sprintf("%s: without steps, a verdict needs %d samples and %s after the warm-up", some, minSamples, units.Seconds(shortest))
 	}
 	return ""
 }

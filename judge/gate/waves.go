@@ -11,8 +11,8 @@ import (
 
 // The assumptions of [JudgeWaves].
 const (
-	// fewestWaves is the least that is judged, without the warm-up.
-	fewestWaves = 5
+	// minWaves is the least that is judged, without the warm-up.
+	minWaves = 5
 	// steady is the growth of the later half of some waves that growth must surely
 	// exceed to be called a leak, as a share of that of the earlier half. A cache that
 	// fills slows down: of one that has filled to a third in 4 waves, it is 0.8.
@@ -45,16 +45,16 @@ const (
 func JudgeWaves(s *Series, o Limits) Judgment {
 	j := Judgment{Series: s, Verdict: finding.Unknown}
 	n := len(s.Bytes)
-	if n < fewestWaves {
+	if n < minWaves {
 		j.Course = trend.Course{Shape: trend.Unknown, Samples: n}
-		j.Why = fmt.Sprintf("%s can be compared, the last of the warm-up included: a verdict needs %d", units.Plural(int64(n), "wave"), fewestWaves)
+		j.Why = fmt.Sprintf("%s can be compared, the last of the warm-up included: a verdict needs %d", units.Plural(int64(n), "wave"), minWaves)
 		return j
 	}
 	rate, low, high := trend.Slope(s.At, s.Bytes)
 	j.Growth = Growth{s.Unit, rate, low, high}
 	j.Course = trend.Course{Samples: n, Rate: rate, Level: s.Bytes[n-1], Shape: trend.Flat}
 	basis := fmt.Sprintf("%s, %s after the warm-up", units.Plural(int64(n), "wave"), span(s.Unit, s.At))
-	for from := range n - fewestWaves + 1 {
+	for from := range n - minWaves + 1 {
 		w := &waves{at: s.At[from:], bytes: s.Bytes[from:]}
 		if !afterFall(s.Bytes, from) {
 			continue

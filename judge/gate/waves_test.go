@@ -21,7 +21,7 @@ func levels(r *rand.Rand, n int, noise float64, f func(wave float64) float64) *S
 // TestJudgeWaves draws servers of each kind and counts the verdicts at the end of an
 // experiment that stops as soon as the verdict is clear. With -v it prints the table.
 func TestJudgeWaves(t *testing.T) {
-	const runs, fewest, most = 400, 5, 12
+	const runs, minWaves, maxWaves = 400, 5, 12
 	const noise = 0.25 * mib
 	exponential := func(tau float64) func(float64) float64 {
 		return func(w float64) float64 { return 60 * mib * (1 - math.Exp(-w/tau)) }
@@ -49,10 +49,10 @@ func TestJudgeWaves(t *testing.T) {
 		waves, inside := 0, 0
 		for seed := range runs {
 			r := rand.New(rand.NewPCG(uint64(seed), 7))
-			s := levels(r, most, c.noise, c.f)
+			s := levels(r, maxWaves, c.noise, c.f)
 			var j Judgment
-			n := fewest
-			for ; n <= most; n++ {
+			n := minWaves
+			for ; n <= maxWaves; n++ {
 				part := *s
 				part.At, part.Bytes = s.At[:n], s.Bytes[:n]
 				if j = JudgeWaves(&part, Limits{}); j.Clear() {
@@ -64,7 +64,7 @@ func TestJudgeWaves(t *testing.T) {
 			if g := j.Growth; g.Low > g.Rate || g.Rate > g.High {
 				t.Fatalf("%s %d: %+v", c.name, seed, g)
 			}
-			if truth := (c.f(most) - c.f(most-1)) / 1000; j.Growth.Low <= truth && truth <= j.Growth.High {
+			if truth := (c.f(maxWaves) - c.f(maxWaves-1)) / 1000; j.Growth.Low <= truth && truth <= j.Growth.High {
 				inside++
 			}
 		}

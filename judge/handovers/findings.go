@@ -11,8 +11,8 @@ import (
 	"strandline/units"
 )
 
-// few is too little to report.
-const few = 64 << 20
+// minReported is too little to report.
+const minReported = 64 << 20
 
 // judge finds what stays behind that need not, and what grows.
 func (c *Check) judge(times map[string][]span) {
@@ -35,7 +35,7 @@ func (c *Check) judge(times map[string][]span) {
 
 // kept is memory that stays on the device and could leave it.
 func (c *Check) kept(n *int64, what string, remedy finding.Remedy) {
-	if n == nil || *n < few {
+	if n == nil || *n < minReported {
 		return
 	}
 	c.Findings = append(c.Findings, finding.Finding{
@@ -49,8 +49,8 @@ func (c *Check) process() string { return fmt.Sprintf("process %d", c.PID) }
 
 // The bounds of growth that is reported: the fewest cycles, and the fewest bytes of each.
 const (
-	fewestTimes = 4
-	leastGrowth = 1 << 20
+	minTimes  = 4
+	minGrowth = 1 << 20
 )
 
 // growth finds what each cycle leaves behind: of the times in which the same tags are
@@ -95,14 +95,14 @@ func total(tags map[string]int64) (n int64) {
 // grows reports whether most cycles leave more than the one before. The first is left out,
 // as what is made once is made there.
 func grows(s []span) bool {
-	if len(s) < fewestTimes+1 {
+	if len(s) < minTimes+1 {
 		return false
 	}
 	s = s[1:]
 	more := 0
 	for i := range s[1:] {
 		switch d := s[i+1].first.taken() - s[i].first.taken(); {
-		case d >= leastGrowth:
+		case d >= minGrowth:
 			more++
 		case d < 0:
 			more--
@@ -128,7 +128,7 @@ type owner struct {
 // ownersOf are those whose memory grew, the most first: three at most.
 func ownersOf(first, last *Split) (out []owner) {
 	add := func(name string, n int64) {
-		if n >= leastGrowth {
+		if n >= minGrowth {
 			out = append(out, owner{name, n})
 		}
 	}
@@ -158,6 +158,6 @@ func ownersOf(first, last *Split) (out []owner) {
 		add("others': libraries, contexts, other processes", last.Rest-first.Rest)
 	}
 	slices.SortStableFunc(out, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
-	const most = 3
-	return out[:min(most, len(out))]
+	const maxOwners = 3
+	return out[:min(maxOwners, len(out))]
 }

@@ -145,7 +145,7 @@ func (s *Split) borrow(spans []span) {
 	if s.Libraries != nil {
 		return
 	}
-	nearest := int64(few)
+	nearest := int64(minReported)
 	for i := range spans {
 		for _, other := range []*Split{&spans[i].first, &spans[i].last} {
 			if d := other.Used - s.Used; other.Libraries != nil && d < nearest {

@@ -23,8 +23,8 @@ import (
 // The bounds of a trace: how many groups it is divided into, and how many hand-overs of a
 // process are compared, the last ones.
 const (
-	mostGroups = 12
-	mostDone   = 10000
+	maxGroups = 12
+	maxDone   = 10000
 )
 
 // Traced lays a trace that was made with --gpu beside the phases of a plan, a process at a
@@ -51,9 +51,9 @@ func Traced(p *rl.Phases, trace *recording.Run, device int, names map[string]str
 func traceOf(p *rl.Phases, trace *recording.Run, pid int, done []recording.HandOver, alone bool, device int, names map[string]string) (*Check, error) {
 	c := newCheck(p, pid, device)
 	c.ByCalls = true
-	if len(done) > mostDone {
-		c.Notes = append(c.Notes, fmt.Sprintf("of %d hand-overs, the last %d are compared", len(done), mostDone))
-		done = done[len(done)-mostDone:]
+	if len(done) > maxDone {
+		c.Notes = append(c.Notes, fmt.Sprintf("of %d hand-overs, the last %d are compared", len(done), maxDone))
+		done = done[len(done)-maxDone:]
 	}
 	t := tracing{check: c, began: time.UnixMicro(trace.BeganUS), groups: groupsOf(done), done: done, base: math.MinInt64}
 	t.courses()
@@ -113,7 +113,7 @@ func groupsOf(done []recording.HandOver) map[recording.Block]string {
 	})
 	out := map[recording.Block]string{}
 	for b, w := range when {
-		if i := slices.Index(order, w); i < mostGroups {
+		if i := slices.Index(order, w); i < maxGroups {
 			out[b] = fmt.Sprintf("group%d", i+1)
 		} else {
 			out[b] = "others"
@@ -307,7 +307,7 @@ func (l *libraries) without(t *tracing) {
 				from := min(held, o.LiveBytes)
 				held -= from
 				// Before the first one it is not known what was there.
-				if o.LiveBytes -= from; n == 0 || o.LiveBytes < leastGrowth {
+				if o.LiveBytes -= from; n == 0 || o.LiveBytes < minGrowth {
 					continue
 				}
 				o.Owner += ", never handed over"

@@ -144,7 +144,7 @@ func TestTracedLong(t *testing.T) {
 	one := run.HandOvers[1:]
 	run.HandOvers = nil
 	const step = 100.0
-	for i := range mostDone/4 + 1 {
+	for i := range maxDone/4 + 1 {
 		for k, do := range []recording.Act{recording.Pause, recording.Resume, recording.Pause, recording.Resume} {
 			h := recording.HandOver{PID: one[0].PID, Do: do, Began: step*float64(i) + float64(10*k), Blocks: one[0].Blocks}
 			h.Ended = h.Began + 0.1

@@ -53,8 +53,8 @@ func Judge(p *Process) []finding.Finding {
 	return out
 }
 
-// few is too little to advise on.
-const few = 64 << 20
+// minAdvised is too little to advise on.
+const minAdvised = 64 << 20
 
 func graphs() finding.Remedy {
 	return finding.CodeChange("capture graphs within `torch_memory_saver.cuda_graph(…, tag=…)`, with the library preloaded; SGLang: `SGLANG_MEMORY_SAVER_CUDA_GRAPH=true`")
@@ -63,7 +63,7 @@ func graphs() finding.Remedy {
 // pools are those of CUDA graphs that no pause reaches, where the residue does not state them.
 func (p *Process) pools(d *state.Device) (f finding.Finding, ok bool) {
 	i := slices.IndexFunc(p.Seen, func(s Seen) bool { return s.Device == d.Index })
-	if i < 0 || p.Seen[i].Outside == nil || p.Seen[i].Outside.Pools < few || len(p.Status.Tags) == 0 || p.Status.Idle() && p.Seen[i].Used != nil {
+	if i < 0 || p.Seen[i].Outside == nil || p.Seen[i].Outside.Pools < minAdvised || len(p.Status.Tags) == 0 || p.Status.Idle() && p.Seen[i].Used != nil {
 		return f, false
 	}
 	n := p.Seen[i].Outside.Pools
@@ -111,7 +111,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 			if part.bytes > 0 {
 				f.Detail = append(f.Detail, fmt.Sprintf("%s: %s", units.Bytes(part.bytes), part.name))
 			}
-			if part.bytes >= few && part.remedy.Text != "" {
+			if part.bytes >= minAdvised && part.remedy.Text != "" {
 				f.Severity = finding.Warning
 				f.Remedies = append(f.Remedies, part.remedy)
 			}
@@ -122,7 +122,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 		e.PyTorchBytes, rest = &own, max(rest-own, 0)
 		if own > 0 {
 			text := fmt.Sprintf("%s is in segments of PyTorch's allocator outside of regions", units.Bytes(own))
-			if own >= few {
+			if own >= minAdvised {
 				f.Severity = finding.Warning
 				f.Remedies = append(f.Remedies,
 					finding.CodeChange("before the pause: `torch.cuda.empty_cache()` gives segments back that no tensor uses"),

@@ -57,10 +57,10 @@ func (g *hostGrowth) graph(looks *footprint.Growth) (more int64) {
 // be kept: the graph of a step comes and goes. Fewer looks will do if the nodes are a part
 // of the growth.
 const (
-	minNodes  = 100
-	minRises  = 4
-	fewRises  = 3
-	nodeBytes = 200 // what a node takes at least, with its parts
+	minNodes      = 100
+	minRisesAlone = 4
+	minRises      = 3
+	nodeBytes     = 200 // what a node takes at least, with its parts
 )
 
 // keptNodes returns how many nodes more there were at the last look than at the first, if
@@ -76,11 +76,11 @@ func keptNodes(nodes []int64, grown int64) int64 {
 			return 0
 		}
 	}
-	if rises < fewRises {
+	if rises < minRises {
 		return 0
 	}
 	more := nodes[rises] - nodes[0]
-	if more < minNodes || rises < minRises && float64(more*nodeBytes) < graphShare*float64(grown) {
+	if more < minNodes || rises < minRisesAlone && float64(more*nodeBytes) < graphShare*float64(grown) {
 		return 0
 	}
 	return more

@@ -53,8 +53,8 @@ func (h host) bound() []string {
 			filled[s.Start] += s.Bytes
 		}
 	}
-	const most = 16
-	for _, m := range h.looks.Mappings(most) {
+	const maxShown = 16
+	for _, m := range h.looks.Mappings(maxShown) {
 		if 2*filled[m.Start] >= m.Grown && m.Size() > m.RSS {
 			return []string{fmt.Sprintf("the one that grew most is of %s, and %s of it is in memory", units.Bytes(int64(m.Size())), units.Bytes(int64(m.RSS)))}
 		}

@@ -354,8 +354,8 @@ func (h host) requests(class finding.Kind) (uses []*ledger.Use) {
 // From how much freed memory that malloc keeps and that no longer grows a finding is
 // made: bytes, and the number of arenas it is in, as programs with threads have them.
 const (
-	minRetained      = 16 << 20
-	manyRetainArenas = 4
+	minRetained        = 16 << 20
+	minRetainingArenas = 4
 )
 
 // retained reports whether malloc keeps more memory, in more arenas, than is usual, and
@@ -366,7 +366,7 @@ func (h host) retained(bytes int64) bool {
 		return false
 	}
 	o := h.looks.After
-	return len(o.Arenas) >= manyRetainArenas && 3*o.Free() >= o.System()
+	return len(o.Arenas) >= minRetainingArenas && 3*o.Free() >= o.System()
 }
 
 // filled reports whether mappings grew without calls that make them, given that such

@@ -197,11 +197,11 @@ var callsC = lazyregexp.New(`^(libffi|_ctypes)`)
 // nearest returns the lines of Python and the first functions of native code, without
 // their parameters: in C++ these can fill a screen.
 func nearest(frames []symbolize.Frame) (out []symbolize.Frame) {
-	const few = 2
+	const maxFrames = 2
 	native := 0
 	for _, f := range frames {
 		if f.Object != "" {
-			if native++; native > few {
+			if native++; native > maxFrames {
 				continue
 			}
 			f.Function, _, _ = strings.Cut(f.Function, "(")

@@ -34,24 +34,24 @@ func allocates(f symbolize.Frame) bool {
 // those of the allocator, the innermost of which can have names that are on no list. A
 // stack of nothing else is returned whole.
 func Requested(frames []symbolize.Frame) []symbolize.Frame {
-	const few = 2 // frames of the allocator in a row that are not recognized
+	const maxUnknown = 2 // frames of the allocator in a row that are not recognized
 	from, gap := 0, 0
 	for i, f := range frames {
 		object := filepath.Base(f.Object)
 		switch {
 		case f.Object == "" && f.File != "": // Python
-			gap = few + 1
+			gap = maxUnknown + 1
 		case allocates(f):
 			if gap == 0 || f.Object == frames[i-1].Object {
 				from, gap = i+1, 0
 			}
 		case InLibrary(f), hooked.MatchString(object):
 		case gap > 0 && f.Object != frames[i-1].Object:
-			gap = few + 1
+			gap = maxUnknown + 1
 		default:
 			gap++
 		}
-		if gap > few {
+		if gap > maxUnknown {
 			break
 		}
 	}
@@ -91,16 +91,16 @@ func Frames(s *recording.Stack) (out []symbolize.Frame) {
 // allocator, further native functions that have a name and do not belong to the C
 // library, and the lines of Python.
 func through(frames []symbolize.Frame) string {
-	const mostNative, mostPython = 6, 2
+	const maxNative, maxPython = 6, 2
 	var native, lines []string
 	for _, f := range Requested(frames) {
 		object := filepath.Base(f.Object)
 		switch {
 		case f.Object == "" && f.File != "":
-			if stack.OriginOf(f.Frame) == stack.Own && len(lines) < mostPython {
+			if stack.OriginOf(f.Frame) == stack.Own && len(lines) < maxPython {
 				lines = append(lines, fmt.Sprintf("%s %s:%d", f.Function, filepath.Base(f.File), f.Line))
 			}
-		case len(lines) > 0 || len(native) == mostNative || outermost[f.Function] || InLibrary(f),
+		case len(lines) > 0 || len(native) == maxNative || outermost[f.Function] || InLibrary(f),
 			Unnamed(f.Function) && (len(native) > 0 || f.Object == "" || python.MatchString(object)):
 		default:
 			if name := withoutParameters(f.Function); len(native) == 0 || native[len(native)-1] != name {

@@ -395,9 +395,9 @@ func rising(bytes []int64) float64 {
 // recent states that growth began too late in the trace to be judged; it is empty if it did
 // not.
 func (g *hostGrowth) recent(checkpoints []uint64) string {
-	const enough = 6 // intervals
+	const minIntervals = 6 // intervals
 	n := len(checkpoints) - 1
-	if begun := risen(g.course(g.all), 1-nearly) - 1; begun > n-enough && begun > enough {
+	if begun := risen(g.course(g.all), 1-nearly) - 1; begun > n-minIntervals && begun > minIntervals {
 		return fmt.Sprintf("it began %s before the end of the trace", units.Duration(time.Duration(checkpoints[n]-checkpoints[begun]).Round(100*time.Millisecond)))
 	}
 	return ""

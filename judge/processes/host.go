@@ -25,9 +25,9 @@ const (
 	hostShare    = 0.05
 	// unexplained is the share of explained growth below which a finding states so.
 	unexplained = 0.8
-	// fewCheckpoints is the number of checkpoints below which none states so: a program
+	// minCheckpoints is the number of checkpoints below which none states so: a program
 	// that is starting reads its files.
-	fewCheckpoints = 4
+	minCheckpoints = 4
 )
 
 // Host judges what a trace of a process found, together with looks at it from outside, if
@@ -110,7 +110,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		if g.kind == finding.ArenaRetention && h.retained(g.resident) {
 			f.Severity = finding.Warning
 		}
-	case g.kind == finding.FileMapping && !(loaded(g.kind, top) && g.count >= manyLoaded):
+	case g.kind == finding.FileMapping && !(loaded(g.kind, top) && g.count >= minLoaded):
 		f.Severity = finding.Info // the kernel takes it back when memory is short
 	case g.confidence >= g.problemConfidence() && loading == "" && g.large():
 		f.Severity = finding.Problem
@@ -274,7 +274,7 @@ func sameFamily(a, b string) bool {
 
 // unexplainedGrowth states which class of growth no call explains.
 func unexplainedGrowth(s *ledger.Sums) (f finding.Finding, ok bool) {
-	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*minHostBytes || len(s.Checkpoints) < fewCheckpoints {
+	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*minHostBytes || len(s.Checkpoints) < minCheckpoints {
 		return f, false
 	}
 	var kinds []string
@@ -330,7 +330,7 @@ func Undecided(found []finding.Finding) bool {
 // fragmentation.
 func Recorded(run *recording.Run) finding.Verdict {
 	worst := finding.OK
-	if len(run.Samples) < fewRecorded {
+	if len(run.Samples) < minRecorded {
 		worst = finding.Unknown
 	}
 	for i := range run.Document.Findings {
@@ -347,6 +347,6 @@ func Recorded(run *recording.Run) finding.Verdict {
 	return worst
 }
 
-// fewRecorded is the number of checkpoints below which growth in a recording is not
+// minRecorded is the number of checkpoints below which growth in a recording is not
 // judged.
-const fewRecorded = 3
+const minRecorded = 3

@@ -9,9 +9,9 @@ import (
 	"strandline/internal/lazyregexp"
 )
 
-// manyLoaded is the number of mappings, about five per library, from which loading
+// minLoaded is the number of mappings, about five per library, from which loading
 // libraries again and again is more than a program's start.
-const manyLoaded = 40
+const minLoaded = 40
 
 // loads matches the functions of the C library that load libraries.
 var loads = lazyregexp.New(`^(_dl_map_object|_?dl_open_worker|_dl_open|_?dlopen|__libc_dlopen)`)

@@ -16,8 +16,8 @@ var slowed = []struct{ part, rate float64 }{{0.25, 0.25}, {0.125, 0.1}}
 // processes gave memory back in between.
 const problemDespiteRelease = 0.75
 
-// fewSlow is the least number of intervals in such a part: fewer are only a pause.
-const fewSlow = 3
+// minSlow is the least number of intervals in such a part: fewer are only a pause.
+const minSlow = 3
 
 // slows states that growth of reused memory has nearly ended, as that of a bounded cache
 // does once it is full, and how long to trace to see that; it is empty if growth goes on.
@@ -29,7 +29,7 @@ func (g *hostGrowth) slows(checkpoints []uint64) string {
 	last := len(curve) - 1
 	for _, s := range slowed {
 		at := last - int(s.part*float64(last-g.from))
-		if last-at < fewSlow || checkpoints[last] <= checkpoints[at] || checkpoints[at] <= checkpoints[g.from] {
+		if last-at < minSlow || checkpoints[last] <= checkpoints[at] || checkpoints[at] <= checkpoints[g.from] {
 			continue
 		}
 		late := float64(curve[last]-curve[at]) / seconds(checkpoints[last]-checkpoints[at])

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// manyWaves is the number of falls from which what stays between them shows whether
+	// minWaves is the number of falls from which what stays between them shows whether
 	// there is a leak.
-	manyWaves = 3
+	minWaves = 3
 	// higher is how many times as high as the wave before it the last one may be, for the
 	// two to be alike.
 	higher = 1.25
@@ -58,7 +58,7 @@ func wave(curve []int64) (fell int64, trough int) {
 	rest := float64(curve[last] - curve[trough])
 	switch {
 	case peak == trough, float64(fell) < released*grown, rest > higher*float64(fell),
-		float64(curve[trough]-curve[0]) > lifted*grown, fallsBy(curve, fell/2) >= manyWaves:
+		float64(curve[trough]-curve[0]) > lifted*grown, fallsBy(curve, fell/2) >= minWaves:
 		return 0, 0
 	}
 	return fell, trough

@@ -14,10 +14,10 @@ import (
 // grows as steadily as a leak does, for some seconds: of a young one, only growth near a
 // line is a problem.
 const (
-	leastWatched = 4500 * time.Millisecond
-	leastCurve   = 25 * time.Second // where it is not near a line
-	leastYoung   = 8500 * time.Millisecond
-	leastOthers  = 25 * time.Second // of a device or a control group
+	minWatched = 4500 * time.Millisecond
+	minCurve   = 25 * time.Second // where it is not near a line
+	minYoung   = 8500 * time.Millisecond
+	minOthers  = 25 * time.Second // of a device or a control group
 )
 
 // A beginning is what a process was when the watch first saw it.
@@ -47,10 +47,10 @@ func (w *Watch) doubt(p *sample.Process, s *series) string {
 		return w.youngDoubt(p, s, age, watched)
 	}
 	switch {
-	case watched < leastWatched:
-		return "it was watched for " + units.Duration(watched.Round(time.Second/10)) + ", in which work that ends grows, too" + longer(leastWatched)
-	case watched < leastCurve && !s.steady():
-		return "it does not grow steadily, as what fills a cache" + longer(leastCurve)
+	case watched < minWatched:
+		return "it was watched for " + units.Duration(watched.Round(time.Second/10)) + ", in which work that ends grows, too" + longer(minWatched)
+	case watched < minCurve && !s.steady():
+		return "it does not grow steadily, as what fills a cache" + longer(minCurve)
 	}
 	return ""
 }
@@ -58,7 +58,7 @@ func (w *Watch) doubt(p *sample.Process, s *series) string {
 // youngDoubt is [Watch.doubt] of a process that may still be starting.
 func (w *Watch) youngDoubt(p *sample.Process, s *series, age, watched time.Duration) string {
 	b := w.begun[p.ID()]
-	old := longer(max(sample.Young+leastWatched-age, leastCurve))
+	old := longer(max(sample.Young+minWatched-age, minCurve))
 	started := "the process started " + units.Duration(age.Round(time.Second)) + " ago"
 	if b.age == 0 {
 		started = "when the process started is not known"
@@ -66,8 +66,8 @@ func (w *Watch) youngDoubt(p *sample.Process, s *series, age, watched time.Durat
 	switch read := readSince(b, p); {
 	case w.over && !w.killed(p):
 		return "the process has ended soon after its start: a job holds what it works on until it ends"
-	case watched < leastYoung:
-		return started + ", and what it needs to start grows, too" + longer(leastYoung)
+	case watched < minYoung:
+		return started + ", and what it needs to start grows, too" + longer(minYoung)
 	case 2*read >= s.high-s.low:
 		return started + ", and read " + units.Bytes(int64(read)) + " meanwhile, as when loading its data" + old
 	case !s.steady():

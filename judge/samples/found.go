@@ -69,14 +69,14 @@ func Plain(all []Found) []finding.Finding {
 	return out
 }
 
-// enough is how many samples a series is judged by.
-const enough = 13
+// minSamples is how many samples a series is judged by.
+const minSamples = 13
 
 // Verdict is that of so many samples with these findings. Where something keeps growing
 // that need not be a leak, it is unknown.
 func Verdict(findings []finding.Finding, samples int) finding.Verdict {
 	out, weight := finding.OK, 0
-	if samples < enough {
+	if samples < minSamples {
 		out = finding.Unknown
 	}
 	for i := range findings {

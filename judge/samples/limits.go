@@ -10,10 +10,10 @@ import (
 )
 
 // nearlyFull is the share of a control group's limit from which a kill is near, and
-// leastUnowned what is reported of memory that no live process owns, bytes.
+// minUnowned what is reported of memory that no live process owns, bytes.
 const (
-	nearlyFull   = 0.95
-	leastUnowned = 64 << 20
+	nearlyFull = 0.95
+	minUnowned = 64 << 20
 )
 
 // judgeGroups reports control groups that grow although no watched process of them
@@ -70,7 +70,7 @@ func (w *Watch) countKills(groups []sample.Group, live map[sample.ID]bool) {
 			w.kills[g.Name] = killing{*g.Kills, -1}
 		case more > 0:
 			w.kills[g.Name] = killing{*g.Kills, w.now}
-			if len(w.ended) < mostEnded {
+			if len(w.ended) < maxEnded {
 				w.ended = append(w.ended, Found{Finding: w.kill(g, more, live), Device: -1, Group: g.Name})
 			}
 		}
@@ -126,7 +126,7 @@ func (w *Watch) judgeDevices(growing bool) (out []Found) {
 			f.Remedies = []finding.Remedy{finding.CodeChange("see who has the device open: `fuser -v /dev/nvidia*` as root and outside a container, then `strandline watch --pid N` of each that this watch does not show")}
 			out = append(out, w.found(f, k))
 		}
-		if d.Unowned != nil && *d.Unowned >= leastUnowned {
+		if d.Unowned != nil && *d.Unowned >= minUnowned {
 			out = append(out, Found{Finding: unowned(d), Device: d.Index})
 		}
 	}
@@ -154,9 +154,9 @@ func (w *Watch) growing(c *trend.Course, k key, what string, limit *int64, end s
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: e.Confidence, Bytes: e.LevelBytes, Basis: c.Basis(),
 		Title: what + " " + c.Words(), Trend: trend.Thinned(w.series[k].levels), Evidence: e,
 	}
-	if seconds(c.Seconds) < leastOthers {
+	if seconds(c.Seconds) < minOthers {
 		f.Severity = finding.Warning
-		f.Detail = []string{"work that ends grows, too" + longer(leastOthers)}
+		f.Detail = []string{"work that ends grows, too" + longer(minOthers)}
 	} else if text := c.Reaches(e, end); text != "" {
 		f.Detail = []string{text}
 	}

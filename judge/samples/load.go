@@ -53,7 +53,7 @@ func (l *load) add(at float64, now *sample.Load) {
 	}
 	l.skip = 0
 	l.times, l.requests, l.tokens, l.busy = append(l.times, at), append(l.requests, requests), append(l.tokens, tokens), append(l.busy, busy)
-	if len(l.times) > mostPoints {
+	if len(l.times) > maxPoints {
 		l.times, l.requests, l.tokens, l.busy = halved(l.times), halved(l.requests), halved(l.tokens), halved(l.busy)
 		l.stride = max(2*l.stride, 2)
 	}
@@ -74,9 +74,9 @@ func (l *load) since(from float64, values []float64) (times, known []float64) {
 // not ok if that is not known.
 func (l *load) rate(from float64, values []float64) (perSecond float64, ok bool) {
 	times, known := l.since(from, values)
-	const fewest = 4
+	const minPoints = 4
 	n := len(times)
-	if n < fewest {
+	if n < minPoints {
 		return 0, false
 	}
 	span := times[n-1] - times[n/2]
@@ -106,7 +106,7 @@ func (l *load) each(s *series, counter []float64) (rate, low, high float64, ok b
 		}
 		x, y = append(x, count), append(y, s.levels[i])
 	}
-	if half := len(x) / 2; half >= enough {
+	if half := len(x) / 2; half >= minSamples {
 		x, y = x[half:], y[half:]
 	}
 	rate, low, high = trend.Slope(x, y)
@@ -141,8 +141,8 @@ func (l *load) hold(c *trend.Course, s *series, e *finding.LevelsEvidence) strin
 
 // small is a size that can be less than a byte.
 func small(bytes float64) string {
-	const most = 100
-	if bytes < most {
+	const maxFraction = 100
+	if bytes < maxFraction {
 		return fmt.Sprintf("%.2g B", bytes)
 	}
 	return units.Bytes(int64(math.Round(bytes)))
@@ -151,14 +151,14 @@ func small(bytes float64) string {
 // rose states that more requests are in progress than when a series began; empty if not.
 // What is held for a request in progress is given back when it ends.
 func (l *load) rose(s *series) string {
-	const parts, least, factor = 3, 4, 1.5
+	const parts, minSamples, factor = 3, 4, 1.5
 	_, busy := l.since(s.times[0], l.busy)
 	n := len(busy) / parts
 	if n == 0 {
 		return ""
 	}
 	before, after := middle(busy[:n]), middle(busy[len(busy)-n:])
-	if after-before < least || after < factor*before {
+	if after-before < minSamples || after < factor*before {
 		return ""
 	}
 	return fmt.Sprintf("the engine's requests in progress rose from %.0f to %.0f meanwhile, and each holds memory until it ends; to know, watch it under steady load", before, after)

@@ -79,7 +79,7 @@ func TestLoadIsBounded(t *testing.T) {
 		n := int64(at)
 		l.add(float64(at), &sample.Load{Requests: &n})
 	}
-	if n := len(l.times); n > mostPoints || n < mostPoints/2-1 {
+	if n := len(l.times); n > maxPoints || n < maxPoints/2-1 {
 		t.Errorf("%d points are kept", n)
 	}
 	if rate, ok := l.rate(0, l.requests); !ok || math.Abs(rate-1) > 0.01 {

@@ -6,14 +6,14 @@ import (
 	"strandline/trend"
 )
 
-// mostPoints is how many points of a series are kept: when there are more, every other
+// maxPoints is how many points of a series are kept: when there are more, every other
 // one is dropped, and from then on half as many are taken.
-const mostPoints = 480
+const maxPoints = 480
 
 // The least change of a series that is judged: a growth of less can be anything.
 const (
-	leastChange = 1 << 20 // bytes
-	leastShare  = 0.005   // of the level
+	minChange = 1 << 20 // bytes
+	minShare  = 0.005   // of the level
 )
 
 // A series is a level over time.
@@ -42,7 +42,7 @@ func (s *series) add(at float64, level int64) {
 	}
 	s.skip = 0
 	s.times, s.levels = append(s.times, at), append(s.levels, x)
-	if len(s.times) > mostPoints {
+	if len(s.times) > maxPoints {
 		s.times, s.levels = halved(s.times), halved(s.levels)
 		s.stride *= 2
 	}
@@ -61,7 +61,7 @@ func halved(values []float64) []float64 {
 // material reports whether the series changed by more than can be anything.
 func (s *series) material() bool {
 	change := s.high - s.low
-	return change >= leastChange && change >= leastShare*s.high
+	return change >= minChange && change >= minShare*s.high
 }
 
 // stale reports whether there are samples that the judgment does not know.
@@ -70,7 +70,7 @@ func (s *series) stale() bool { return s.judged != s.seen }
 // overdue is by how much the judgment lags behind, 0 if it is good enough: a tenth
 // more samples change little.
 func (s *series) overdue() float64 {
-	if !s.material() || s.seen < enough || 10*s.seen < 11*s.judged+10 {
+	if !s.material() || s.seen < minSamples || 10*s.seen < 11*s.judged+10 {
 		return 0
 	}
 	return float64(s.seen) / float64(s.judged+1)

@@ -70,8 +70,8 @@ func New() *Watch {
 	return &Watch{series: map[key]*series{}, processes: map[sample.ID]sample.Process{}, begun: map[sample.ID]beginning{}, kills: map[string]killing{}, paused: map[key]int64{}}
 }
 
-// mostEnded is how many problems of ended processes are kept.
-const mostEnded = 64
+// maxEnded is how many problems of ended processes are kept.
+const maxEnded = 64
 
 // Add takes note of a sample, which comes after those before it. It keeps the sample, but
 // for one that only states that the processes have ended.
@@ -173,7 +173,7 @@ func (w *Watch) end(id sample.ID) {
 	defer func() { w.over = false }()
 	for _, f := range w.judgeProcess(&p) {
 		e, ok := f.Evidence.(*finding.LevelsEvidence)
-		if ok && f.Severity != finding.Info && (e.Seconds != nil && *e.Seconds >= shortLived || w.killed(&p)) && len(w.ended) < mostEnded {
+		if ok && f.Severity != finding.Info && (e.Seconds != nil && *e.Seconds >= shortLived || w.killed(&p)) && len(w.ended) < maxEnded {
 			if f.Severity == finding.Problem {
 				f.Detail = []string{again}
 			}

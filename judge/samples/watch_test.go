@@ -269,7 +269,7 @@ func TestBounded(t *testing.T) {
 	for i := range 20_000 {
 		s.add(float64(i), int64(i)*mib)
 	}
-	if n := len(s.times); n > mostPoints || n < mostPoints/2-1 {
+	if n := len(s.times); n > maxPoints || n < maxPoints/2-1 {
 		t.Errorf("%d points", n)
 	}
 	if first, last := s.times[0], s.times[len(s.times)-1]; first > 200 || last < 19_800 {

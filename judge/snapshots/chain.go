@@ -72,10 +72,10 @@ func outlastsSteps(p *compare.Process, files []*digest.File) bool {
 		}
 	}
 	const (
-		many = 6
-		long = 30 * 1000 * 1000 // µs
+		minFiles = 6
+		long     = 30 * 1000 * 1000 // µs
 	)
-	return len(files) >= many && last.End()-first.End() >= long
+	return len(files) >= minFiles && last.End()-first.End() >= long
 }
 
 // grows reports whether a chain became longer from file to file, and at least doubled in

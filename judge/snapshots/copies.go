@@ -39,12 +39,12 @@ func copies(s *subject) (out []finding.Finding) {
 // copiesConfidence is the confidence that the copies are of that tensor: a single match
 // of sizes may be chance.
 func copiesConfidence(x *purpose.Family) float64 {
-	const once, most = 0.6, 0.9
+	const once, maxConfidence = 0.6, 0.9
 	times := math.MaxInt
 	for i := range x.Copies {
 		times = min(times, x.Copies[i].Times)
 	}
-	return min(most, 1-(1-once)*math.Pow(0.5, float64(times-1)))
+	return min(maxConfidence, 1-(1-once)*math.Pow(0.5, float64(times-1)))
 }
 
 func copiesTitle(x *purpose.Family, peak int64) string {
@@ -58,14 +58,14 @@ func copiesTitle(x *purpose.Family, peak int64) string {
 }
 
 func places(copies []purpose.Copy) (text string) {
-	const most = 3
+	const maxPlaces = 3
 	seen := map[string]bool{}
 	for i := range copies {
 		name := short(copies[i].Site)
 		if seen[name] {
 			continue
 		}
-		if seen[name] = true; len(seen) > most {
+		if seen[name] = true; len(seen) > maxPlaces {
 			return text + ", …"
 		}
 		if text != "" {

@@ -98,8 +98,8 @@ func addGap(f *finding.Finding, d *digest.Device) {
 // reservedGrows reports whether reserved memory rises from file to file while the peak of
 // requested memory stays the same.
 func reservedGrows(p *compare.Process, device int) bool {
-	const enoughFiles, clearly, flat = 3, 1.2, 1.05
-	if len(p.Files) < enoughFiles {
+	const minFiles, clearly, flat = 3, 1.2, 1.05
+	if len(p.Files) < minFiles {
 		return false
 	}
 	for j := 1; j < len(p.Files); j++ {
@@ -147,9 +147,9 @@ func pinsOf(p *timeline.Pins) *finding.Pins {
 
 // pinSites are the places that made most of some pins, for machines.
 func pinSites(sites []timeline.SiteSum) (out []finding.PinSite) {
-	const most = 10
+	const maxSites = 10
 	for i, p := range sites {
-		if i == most {
+		if i == maxSites {
 			break
 		}
 		out = append(out, finding.PinSite{Site: siteOf(p.Site), Count: p.Count, Bytes: p.Bytes})

@@ -142,7 +142,7 @@ func (g *growth) keptAs(p *place) (operands, losses bool) {
 		}
 	}
 	enough := func(n int) bool {
-		return n >= timeline.EnoughSteps && (n+lastResult >= sum.Count || float64(n) >= ofGraphs*float64(sum.Count))
+		return n >= timeline.MinSteps && (n+lastResult >= sum.Count || float64(n) >= ofGraphs*float64(sum.Count))
 	}
 	return enough(sum.Operands), enough(sum.Losses) && inLoss && p.bytes() <= scalar*p.count()
 }

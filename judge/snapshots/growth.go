@@ -63,7 +63,7 @@ func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	checkpoints := p.Checkpoints(device)
 	steps, known := p.StepsSeen(device)
 	switch {
-	case len(checkpoints) >= enoughFiles && (!known || steps >= timeline.EnoughSteps):
+	case len(checkpoints) >= minFiles && (!known || steps >= timeline.MinSteps):
 		g.judged.Checkpoints, g.judged.Enough = len(checkpoints), true
 		g.judgeSites(filesSeries(p, device, checkpoints))
 	case newest.Steps.Enough() && 2*newest.Captures < len(newest.Steps.Ends): // otherwise it captures a CUDA graph for each batch size
@@ -76,8 +76,8 @@ func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	return g
 }
 
-// enoughFiles is the least number of files by which growth is judged.
-const enoughFiles = 3
+// minFiles is the least number of files by which growth is judged.
+const minFiles = 3
 
 // brief is the share of the typical interval between two files within which temporaries
 // are gone. One working set in twenty loses something so young, and nothing older.
@@ -389,11 +389,11 @@ func (g *growth) grown() (out []finding.Finding) {
 	if g.judged.Inside {
 		return nil
 	}
-	const most = 3
+	const maxShown = 3
 	enough := max(1<<20, g.process.Newest().Device(g.device).Requested/20)
 	for _, p := range g.others {
 		first, last := p.pop.Bytes[0], p.bytes()
-		if last-first < enough || last < first+first/5 || len(out) == most {
+		if last-first < enough || last < first+first/5 || len(out) == maxShown {
 			continue
 		}
 		f := g.leak([]*place{p})

@@ -18,8 +18,8 @@ const (
 	byNative   = "native"   // no Python object and no known graph refers to them
 )
 
-// least is the share of a finding's tensors from which their holder is named.
-const least = 0.1
+// minHeldShare is the share of a finding's tensors from which their holder is named.
+const minHeldShare = 0.1
 
 // heldBy is what keeps the tensors that some places made, according to the newest file of
 // the process for which the recorder looked for holders and found some.
@@ -60,7 +60,7 @@ func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
 		n := among(x.Blocks, blocks)
 		left -= n
 		share := float64(n) / float64(sampled)
-		if share < least {
+		if share < minHeldShare {
 			continue
 		}
 		out = append(out, finding.HeldBy{Kind: byPython, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: share})
@@ -70,7 +70,7 @@ func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
 			}
 		}
 	}
-	if share := float64(left) / float64(sampled); share >= least {
+	if share := float64(left) / float64(sampled); share >= minHeldShare {
 		// A search that ended early need not have come to what keeps the rest. A graph that
 		// does has a node for each tensor, about; that of one step has not.
 		if h.Bound == "" || len(h.Graphs) > 0 && h.Graphs[0].Nodes >= int64(max(left, 2)) {
@@ -142,9 +142,9 @@ func addHolders(f *finding.Finding, held []finding.HeldBy) {
 
 // holderRemedies are what to do if tensors are kept.
 func holderRemedies(held []finding.HeldBy) (out []finding.Remedy) {
-	const most = 2
+	const maxRemedies = 2
 	for i := range held {
-		if len(out) < most && held[i].Kind != byNative {
+		if len(out) < maxRemedies && held[i].Kind != byNative {
 			out = append(out, holderRemedy(&held[i]))
 		}
 	}

@@ -71,9 +71,9 @@ func (h holdings) sums() (out finding.PurposeSums) {
 
 // places are those that hold most, for machines.
 func (h holdings) places() []finding.PurposePlace {
-	const most = 10
+	const maxPlaces = 10
 	out := []finding.PurposePlace{}
-	for _, x := range h[:min(most, len(h))] {
+	for _, x := range h[:min(maxPlaces, len(h))] {
 		out = append(out, finding.PurposePlace{Purpose: x.Purpose.String(), Site: siteOf(x.Site), Bytes: x.Bytes, Count: x.Count, Leaked: x.leaked})
 	}
 	return out
@@ -126,10 +126,10 @@ func (h holdings) uses() (out []use) {
 
 // madeOf lists uses; those of less than half a percent are left out.
 func madeOf(held []use) string {
-	const least = 0.005
+	const minShare = 0.005
 	var parts []string
 	for _, u := range held {
-		if share(u.bytes, bytesOf(held)) >= least || len(parts) == 0 {
+		if share(u.bytes, bytesOf(held)) >= minShare || len(parts) == 0 {
 			parts = append(parts, units.Bytes(u.bytes)+" "+u.name)
 		}
 	}
@@ -141,12 +141,12 @@ func madeOf(held []use) string {
 
 // heaviest names the places that hold the most for the largest uses.
 func heaviest(held []use) (out []string) {
-	const purposes, places, least = 4, 3, 0.02
+	const purposes, places, minShare = 4, 3, 0.02
 	for _, u := range held[:min(purposes, len(held))] {
 		var parts []string
 		for _, x := range u.places {
 			known := x.Backward || x.Site != (stack.Site{})
-			if known && len(parts) < places && share(x.Bytes, bytesOf(held)) >= least {
+			if known && len(parts) < places && share(x.Bytes, bytesOf(held)) >= minShare {
 				parts = append(parts, fmt.Sprintf("%s %s (%s)", units.Bytes(x.Bytes), madeAt(&x), units.Count(int64(x.Count))))
 			}
 		}

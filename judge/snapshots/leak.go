@@ -108,8 +108,8 @@ func once(bytes []int64) string {
 	for i := range len(bytes) - 1 {
 		most = max(most, bytes[i+1]-bytes[i])
 	}
-	const fewest = 4 // checkpoints of which one step may be told from the others
-	if n := len(bytes); n < fewest || 2*most <= bytes[n-1]-bytes[0] {
+	const minCheckpoints = 4 // checkpoints of which one step may be told from the others
+	if n := len(bytes); n < minCheckpoints || 2*most <= bytes[n-1]-bytes[0] {
 		return ""
 	}
 	return fmt.Sprintf(", %s of it at once", units.Bytes(most))
@@ -150,12 +150,12 @@ func names(p *compare.Process) []string {
 
 // course lists the numbers of live allocations over time.
 func (g *growth) course(live []int64) string {
-	const most = 16
+	const maxShown = 16
 	shown := live
-	if len(live) > most {
-		shown = make([]int64, most)
+	if len(live) > maxShown {
+		shown = make([]int64, maxShown)
 		for i := range shown {
-			shown[i] = live[i*(len(live)-1)/(most-1)]
+			shown[i] = live[i*(len(live)-1)/(maxShown-1)]
 		}
 	}
 	counts := make([]string, len(shown))
@@ -166,8 +166,8 @@ func (g *growth) course(live []int64) string {
 	if g.judged.Inside {
 		where = "before the first step and after steps"
 	}
-	if len(live) > most {
-		where += fmt.Sprintf(", at %d of %s moments", most, units.Count(int64(len(live))))
+	if len(live) > maxShown {
+		where += fmt.Sprintf(", at %d of %s moments", maxShown, units.Count(int64(len(live))))
 	}
 	return fmt.Sprintf("live allocations, %s: %s", where, strings.Join(counts, ", "))
 }

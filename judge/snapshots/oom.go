@@ -78,15 +78,15 @@ func sharedDevice(p *compare.Process, device int) compare.Shared {
 
 // addOthers states which other processes held memory on the device.
 func addOthers(f *finding.Finding, e *finding.OOMEvidence, others []compare.Holding) {
-	const most = 5
+	const maxNamed = 5
 	var named []string
 	for i, o := range others {
 		e.OtherProcesses = append(e.OtherProcesses, finding.OOMProcess{Process: o.Process, Bytes: o.Bytes})
-		if i < most {
+		if i < maxNamed {
 			named = append(named, fmt.Sprintf("%s with %s", o.Process, units.Bytes(o.Bytes)))
 		}
 	}
-	if n := len(others) - most; n > 0 {
+	if n := len(others) - maxNamed; n > 0 {
 		named = append(named, fmt.Sprintf("%s more", units.Count(int64(n))))
 	}
 	if len(named) > 0 {
@@ -279,9 +279,9 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	if t == nil {
 		return []finding.Remedy{r}
 	}
-	const least = 0.01 // of the peak
+	const minShare = 0.01 // of the peak
 	saves := t.Saves()
-	if t.RunsOut || !t.RanOut && float64(saves) < least*float64(t.Own) {
+	if t.RunsOut || !t.RanOut && float64(saves) < minShare*float64(t.Own) {
 		return nil
 	}
 	r.Effect = &finding.Effect{PeakReserved: t.Peak, Saves: saves, RunsOut: t.RunsOut, Exact: t.Exact, Left: t.Left}

@@ -92,7 +92,7 @@ func kindsOf(o *digest.OOM) []kind {
 
 // holes lists the free memory of each kind of segment.
 func holes(kinds []kind) string {
-	const most = 6
+	const maxKinds = 6
 	var parts []string
 	for i, k := range kinds {
 		switch {
@@ -104,8 +104,8 @@ func holes(kinds []kind) string {
 			parts = append(parts, fmt.Sprintf("%s have %s, the largest piece %s", k.name, units.Bytes(k.free), units.Bytes(k.largest)))
 		}
 	}
-	if n := len(parts) - most; n > 0 {
-		parts = append(parts[:most], fmt.Sprintf("%d more kinds of segments have the rest", n))
+	if n := len(parts) - maxKinds; n > 0 {
+		parts = append(parts[:maxKinds], fmt.Sprintf("%d more kinds of segments have the rest", n))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -96,10 +96,10 @@ func sharable(pools []timeline.PrivatePool) (bytes int64, graphs int) {
 
 // addPools states what the largest pools hold, and where it was allocated.
 func addPools(f *finding.Finding, pools []timeline.PrivatePool) {
-	const most = 3
+	const maxPools = 3
 	for i := range pools {
-		if i == most {
-			f.Detail = append(f.Detail, "and "+units.Plural(int64(len(pools)-most), "smaller pool"))
+		if i == maxPools {
+			f.Detail = append(f.Detail, "and "+units.Plural(int64(len(pools)-maxPools), "smaller pool"))
 			break
 		}
 		q := &pools[i]

@@ -197,12 +197,12 @@ func (p *regrownAt) course() (bytes []int64) {
 // request, or of a program whose steps are unknown.
 func (p *regrownAt) underWay(s *subject) bool {
 	d, held := s.newest, p.heldAt(s)
-	grows := len(held) >= enoughFiles
+	grows := len(held) >= minFiles
 	for j := 1; j < len(held); j++ {
 		grows = grows && held[j] > held[j-1]
 	}
 	switch {
-	case len(held) >= enoughFiles && !grows:
+	case len(held) >= minFiles && !grows:
 		return true
 	case d.Steps.Known() || d.Steps.From == timeline.Requests:
 		return stepsOf(p.live[0], &d.Steps) < regrownSteps && (!rises(held) || p.inPass(s))

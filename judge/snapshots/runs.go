@@ -10,7 +10,7 @@ import (
 
 // severalRuns warns of files that were given as one process but come from several runs.
 func severalRuns(p *compare.Process, runs []*compare.Process) finding.Finding {
-	const most = 10 // runs that are named at most
+	const maxRuns = 10 // runs that are named at most
 	f := finding.Finding{
 		Kind: finding.History, Severity: finding.Warning, Confidence: 1, Process: p.Name,
 		Title: fmt.Sprintf("these %s belong to %d runs or processes, and each is judged separately",
@@ -22,9 +22,9 @@ func severalRuns(p *compare.Process, runs []*compare.Process) finding.Finding {
 	for i, r := range runs {
 		files = append(files, names(r))
 		switch {
-		case i == most:
-			f.Detail = append(f.Detail, fmt.Sprintf("and %s", units.Plural(int64(len(runs)-most), "more run")))
-		case i < most:
+		case i == maxRuns:
+			f.Detail = append(f.Detail, fmt.Sprintf("and %s", units.Plural(int64(len(runs)-maxRuns), "more run")))
+		case i < maxRuns:
 			f.Detail = append(f.Detail, fmt.Sprintf("%s%s", plain(r.Name), shared(runs, i)))
 		}
 	}

@@ -90,11 +90,11 @@ func (s *tableSeries) judge() {
 	s.calm = slices.Min(s.allocs[n-third:])-slices.Max(s.allocs[:third]) > 2*wave
 	p := trend.NewPopulation(n)
 	p.Add(trend.Span{First: 0, Last: n - 1, Bytes: floor[0]})
-	const most = 100 // things that an interval adds
+	const maxThings = 100 // things that an interval adds
 	for j := 1; j < n; j++ {
 		if d := floor[j] - floor[j-1]; d > 0 {
-			for range min(d/step, most) {
-				p.Add(trend.Span{First: j, Last: n - 1, Bytes: d / min(d/step, most)})
+			for range min(d/step, maxThings) {
+				p.Add(trend.Span{First: j, Last: n - 1, Bytes: d / min(d/step, maxThings)})
 			}
 		}
 	}
@@ -114,8 +114,8 @@ func (s *tableSeries) more() bool {
 // goesOn reports whether many tables show that it keeps growing, below what goes up and
 // down.
 func (s *tableSeries) goesOn() bool {
-	const enough, clear = 30, 0.9 // tables, and probability
-	return s.whole != nil && s.whole.Leaks() && len(s.allocs) >= enough && s.whole.Growing >= clear && s.more()
+	const minTables, clear = 30, 0.9 // tables, and probability
+	return s.whole != nil && s.whole.Leaks() && len(s.allocs) >= minTables && s.whole.Growing >= clear && s.more()
 }
 
 // leaks reports whether the growth may be a leak. What is added less and less is not.

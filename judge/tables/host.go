@@ -13,11 +13,11 @@ import (
 	"strandline/units"
 )
 
-// leastGrowth is the growth, in bytes, below which a kind of host memory is not
-// mentioned, and leastShare the same as a share of what there was at first.
+// minGrowth is the growth, in bytes, below which a kind of host memory is not
+// mentioned, and minShare the same as a share of what there was at first.
 const (
-	leastGrowth = 1 << 20
-	leastShare  = 0.01
+	minGrowth = 1 << 20
+	minShare  = 0.01
 )
 
 // A class is one kind of memory of the host, named as `strandline trace` names it.
@@ -115,15 +115,15 @@ func growth(first, last *int64) int64 {
 	return *last - *first
 }
 
-// manyThreads is more threads than a pool that starts while the texts are taken has.
-const manyThreads = 16
+// minThreads is more threads than a pool that starts while the texts are taken has.
+const minThreads = 16
 
 // stacks is the class of thread stacks: their address space if there are many more
 // threads and far more address space than memory, otherwise their resident memory.
 func stacks(first, last *profiles.Host) class {
 	c := class{finding.ThreadStacks, "the stacks of threads", func(h *profiles.Host) *int64 { return h.Stacks }, finding.Warning, "limit the thread pools, and join threads that are done"}
 	n, space := growth(first.Threads, last.Threads), growth(first.Writable, last.Writable)
-	if n >= manyThreads && space >= 4*max(growth(first.RSS, last.RSS), 4<<20) {
+	if n >= minThreads && space >= 4*max(growth(first.RSS, last.RSS), 4<<20) {
 		c.what, c.severity = fmt.Sprintf("the address space, with the stacks of %s more,", units.Plural(n, "thread")), finding.Problem
 		c.of = func(h *profiles.Host) *int64 { return h.Writable }
 	}
@@ -164,7 +164,7 @@ func hostsOf(files []*profiles.File) (out []*profiles.Host) {
 // grown judges each kind of memory in a series, and the rest of the growth of resident
 // memory if the texts do not break it down.
 func grown(hosts []*profiles.Host) (out []finding.Finding) {
-	if len(hosts) < enough {
+	if len(hosts) < minMoments {
 		return nil
 	}
 	first, last := hosts[0], hosts[len(hosts)-1]
@@ -218,7 +218,7 @@ func copyOnWrite(of func(*profiles.Host) *int64) class {
 // others decreased by about as much and its size did not change as much.
 func parted(first, last *profiles.Host) func(*profiles.Host) *int64 {
 	private, shared := growth(first.PrivateDirty, last.PrivateDirty), growth(last.SharedDirty, first.SharedDirty)
-	if private < leastGrowth || shared < private/2 || growth(first.RSS, last.RSS) >= private/2 {
+	if private < minGrowth || shared < private/2 || growth(first.RSS, last.RSS) >= private/2 {
 		return unknown
 	}
 	return func(h *profiles.Host) *int64 { return h.PrivateDirty }
@@ -257,7 +257,7 @@ func (c class) judge(hosts []*profiles.Host) (f finding.Finding, ok bool) {
 	}
 	n := len(pages) - 1
 	more := (pages[n] - pages[0]) * page
-	if more < leastGrowth || float64(more) < leastShare*float64(pages[0]*page) {
+	if more < minGrowth || float64(more) < minShare*float64(pages[0]*page) {
 		return f, false
 	}
 	pop := trend.NewPopulation(len(pages))

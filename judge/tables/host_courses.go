@@ -13,8 +13,8 @@ import (
 	"strandline/units"
 )
 
-// enoughForCourse is the least number of texts that are judged as a table of levels is.
-const enoughForCourse = 13
+// minCourseTexts is the least number of texts that are judged as a table of levels is.
+const minCourseTexts = 13
 
 // momentsOf are the times of the texts of a series; without any, they are counted in
 // unit.
@@ -62,7 +62,7 @@ func (c class) courseOf(hosts []*profiles.Host, times []float64, unit string) (o
 // notable reports whether a level changes enough to be mentioned.
 func (c *hostCourse) notable() bool {
 	low, high := slices.Min(c.levels), slices.Max(c.levels)
-	return high-low >= leastGrowth && high-low >= leastShare*low
+	return high-low >= minGrowth && high-low >= minShare*low
 }
 
 // hostCourses judges each kind of memory in a long series of texts, as a column of a table

@@ -21,8 +21,8 @@ import (
 // problemConfidence is the confidence from which growth is a problem.
 const problemConfidence = 0.5
 
-// enough is the least number of moments that growth is judged by.
-const enough = 3
+// minMoments is the least number of moments that growth is judged by.
+const minMoments = 3
 
 // A Series is the files of one process, oldest first.
 type Series struct {
@@ -84,7 +84,7 @@ func judge(s Series) (out []finding.Finding, judged bool) {
 	}
 	out = append(places(s), steps(newest)...)
 	hosts := hostsOf(s.Files)
-	if len(hosts) >= enoughForCourse {
+	if len(hosts) >= minCourseTexts {
 		times, unit := momentsOf(s.Files)
 		out = append(out, addressed(hostCourses(hosts, times, unit, s.Limit), hosts)...)
 	} else {
@@ -96,7 +96,7 @@ func judge(s Series) (out []finding.Finding, judged bool) {
 	if f, ok := usage(newest); ok {
 		out = append(out, f)
 	}
-	return out, len(s.Files) >= enough && len(newest.Uses) > 0 || len(newest.Checkpoints) > enough && len(newest.Spans) > 0 || len(hosts) >= enough
+	return out, len(s.Files) >= minMoments && len(newest.Uses) > 0 || len(newest.Checkpoints) > minMoments && len(newest.Spans) > 0 || len(hosts) >= minMoments
 }
 
 // usage states what a file holds at its end.
@@ -152,9 +152,9 @@ func level(l profiles.Level) (text string, bytes int64) {
 }
 
 func list(parts []string) string {
-	const most = 4
-	if n := len(parts) - most; n > 0 {
-		return strings.Join(parts[:most], ", ") + fmt.Sprintf(" and %s more", units.Count(int64(n)))
+	const maxListed = 4
+	if n := len(parts) - maxListed; n > 0 {
+		return strings.Join(parts[:maxListed], ", ") + fmt.Sprintf(" and %s more", units.Count(int64(n)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -33,7 +33,7 @@ type place struct {
 // places judges what stays and grows, by line and device, and compiled programs by their
 // number.
 func places(s Series) (out []finding.Finding) {
-	if len(s.Files) < enough || s.Files[0].Format != "jax" { // others state what is alive at the end of a recording
+	if len(s.Files) < minMoments || s.Files[0].Format != "jax" { // others state what is alive at the end of a recording
 		return nil
 	}
 	byLine := map[stack.Frame][]*place{}

@@ -15,7 +15,7 @@ import (
 // steps judges what a trace keeps from one step to the next, by device.
 func steps(f *profiles.File) (out []finding.Finding) {
 	n := len(f.Checkpoints)
-	if n <= enough {
+	if n <= minMoments {
 		return nil
 	}
 	spans := f.Spans

@@ -62,8 +62,8 @@ func contradictions(o *logs.OOM) (out []string) {
 	if o.Total == nil {
 		return nil
 	}
-	const least = 32 << 20
-	slack := max(least, *o.Total/100) // the figures are rounded
+	const minOwn = 32 << 20
+	slack := max(minOwn, *o.Total/100) // the figures are rounded
 	say := func(n *int64, format string) {
 		if n != nil && *n > *o.Total+slack {
 			out = append(out, fmt.Sprintf(format+" on a device of %s", units.Bytes(*n), units.Bytes(*o.Total)))
@@ -172,11 +172,11 @@ func (a *account) own() *int64 {
 // slack is how far off the printed figures can be, and what a driver keeps of a device
 // for itself.
 func (a *account) slack() int64 {
-	const least, part = 64 << 20, 100
+	const minSlack, part = 64 << 20, 100
 	if a.capacity == nil {
-		return least
+		return minSlack
 	}
-	return max(least, *a.capacity/part)
+	return max(minSlack, *a.capacity/part)
 }
 
 // others is what other processes hold on the device: exactly, if the message shows what
@@ -233,14 +233,14 @@ func (a *account) inUse() int64 {
 // huge reports whether the request alone is so large that leaving a little more of the device
 // free cannot help: no less than the device, or than any one tensor of a model.
 func (a *account) huge() bool {
-	const most = 96 << 30
+	const maxDevice = 96 << 30
 	if a.request == nil {
 		return false
 	}
 	if a.capacity != nil {
 		return *a.request >= *a.capacity
 	}
-	return *a.request >= most
+	return *a.request >= maxDevice
 }
 
 // inPieces reports whether fragmentation is what matters: a fifth of the device is reserved
@@ -279,11 +279,11 @@ func (a *account) refusedWhole() bool {
 // granules are what a driver needs in addition to a request: a device of which so little more
 // is free is full.
 func (a *account) granules() int64 {
-	const least, most, part = 16 << 20, 96 << 20, 250
+	const minGranules, maxGranules, part = 16 << 20, 96 << 20, 250
 	if a.capacity == nil {
-		return least
+		return minGranules
 	}
-	return min(max(least, *a.capacity/part), most)
+	return min(max(minGranules, *a.capacity/part), maxGranules)
 }
 
 // cause is why the request failed, "" if the figures do not show why.

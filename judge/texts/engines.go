@@ -164,10 +164,10 @@ func (v *view) sglangStart() {
 		used, left := v.f.Figures[logs.InProcess], v.f.Figures[logs.Available]
 		least = math.Ceil(used/(used+left)*1000) / 1000
 	}
-	const most = 0.97
+	const maxShare = 0.97
 	switch fraction := v.f.Figures[logs.Fraction]; {
-	case least > 0 && least < most:
-		v.set(fmt.Sprintf("--mem-fraction-static %.2f", min(most, math.Ceil(least*100)/100+0.01)), "weights and KV cache need more than %.3f of the device; what exceeds that is the cache", least)
+	case least > 0 && least < maxShare:
+		v.set(fmt.Sprintf("--mem-fraction-static %.2f", min(maxShare, math.Ceil(least*100)/100+0.01)), "weights and KV cache need more than %.3f of the device; what exceeds that is the cache", least)
 	case fraction > 0 && fraction < 0.9:
 		v.set("--mem-fraction-static 0.92", "give weights and KV cache more of the device than the current %.2f", fraction)
 	default:

@@ -211,7 +211,7 @@ func merged(tables ...map[logs.Kind]func(*view)) map[logs.Kind]func(*view) {
 
 // addOthers states which other failures the text states before the one that is explained.
 func (v *view) addOthers(all []candidate, chosen candidate) {
-	const most = 4
+	const maxOthers = 4
 	var others []string
 	for _, c := range all {
 		switch {
@@ -223,7 +223,7 @@ func (v *view) addOthers(all []candidate, chosen candidate) {
 		}
 	}
 	if len(others) > 0 {
-		v.say("the text also states: %s", strings.Join(others[:min(len(others), most)], "; "))
+		v.say("the text also states: %s", strings.Join(others[:min(len(others), maxOthers)], "; "))
 	}
 }
 

@@ -228,16 +228,16 @@ func addFailures(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, k
 		return nil
 	}
 	f.Detail = append(f.Detail, fmt.Sprintf("%s, of %s ranks or devices:", text, units.Count(int64(len(groups)))))
-	const most = 16
+	const maxGroups = 16
 	for i, g := range groups {
 		m := g.Last()
 		a := accountOf(m, known)
 		failures = append(failures, a.failure(&g, m))
-		if i < most {
+		if i < maxGroups {
 			f.Detail = append(f.Detail, fmt.Sprintf("%s: %s on line %s: %s", speaker(&g), oneOf(g.Count), units.Count(m.Line), strings.TrimPrefix(a.title(), "memory ran out: ")))
 		}
 	}
-	if n := len(groups) - most; n > 0 {
+	if n := len(groups) - maxGroups; n > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("and of %s more (--json lists them)", units.Count(int64(n))))
 	}
 	return failures

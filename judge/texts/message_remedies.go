@@ -183,8 +183,8 @@ func (t *Statement) ofEngine(a *account) []finding.Remedy {
 
 // lower is a fraction of the device, lower than a default by what was missing.
 func lower(from float64, a *account) string {
-	const step, least = 0.05, 0.3
-	return fmt.Sprintf("%.2f", max(least, from-max(step, a.short())))
+	const step, minShare = 0.05, 0.3
+	return fmt.Sprintf("%.2f", max(minShare, from-max(step, a.short())))
 }
 
 // leaveRoom are the remedies if the driver has nothing left outside PyTorch's allocator.

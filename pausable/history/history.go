@@ -49,14 +49,14 @@ type Outside struct {
 
 // The bounds of what is read. The library ends a log at 64 MiB.
 const (
-	longest  = 65 << 20
-	mostLine = 1 << 16
+	longest = 65 << 20
+	maxLine = 1 << 16
 )
 
 // Read reads a log.
 func Read(from io.Reader) (*Log, error) {
 	lines := bufio.NewScanner(io.LimitReader(from, longest))
-	lines.Buffer(nil, mostLine)
+	lines.Buffer(nil, maxLine)
 	r := &reader{log: &Log{}}
 	if !lines.Scan() {
 		return nil, errors.Join(errors.New("the log is empty"), lines.Err())
@@ -183,8 +183,8 @@ func (r *reader) note(text string) error {
 	if i := len(r.log.Steps) - 1; i >= 0 && !slices.ContainsFunc(r.log.Steps[i].Outside, same) {
 		to = &r.log.Steps[i].Outside // the first after it
 	}
-	const most = 64
-	if len(*to) < most && !slices.ContainsFunc(*to, same) {
+	const maxOutside = 64
+	if len(*to) < maxOutside && !slices.ContainsFunc(*to, same) {
 		*to = append(*to, o)
 	}
 	return nil

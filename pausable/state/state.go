@@ -107,9 +107,9 @@ const (
 
 // The bounds of what is read, far above what a process has.
 const (
-	mostTags    = 1 << 14
-	mostDevices = 64
-	mostBlocks  = 1 << 20
+	maxTags    = 1 << 14
+	maxDevices = 64
+	maxBlocks  = 1 << 20
 )
 
 // Parse reads a status. Lines that begin with an unknown word are passed over, as are
@@ -131,8 +131,8 @@ func (s *Status) line(line string) (err error) {
 	switch word {
 	case "tag":
 		t := Tag{Name: f.name(), Bytes: f.bytes(), Blocks: f.bytes(), State: f.word(), Backup: f.word(), BackupBytes: f.bytes(), Held: f.bytes(), Devices: []Share{}}
-		if len(s.Tags) >= mostTags {
-			return fmt.Errorf("it has more than %d tags", mostTags)
+		if len(s.Tags) >= maxTags {
+			return fmt.Errorf("it has more than %d tags", maxTags)
 		}
 		s.Tags = append(s.Tags, t)
 	case "part": // of the tag before
@@ -141,12 +141,12 @@ func (s *Status) line(line string) (err error) {
 			return fmt.Errorf("%.80q does not follow its tag", line)
 		}
 		t := &s.Tags[len(s.Tags)-1]
-		if len(t.Devices) >= mostDevices {
+		if len(t.Devices) >= maxDevices {
 			return errors.New("a tag is on too many devices")
 		}
 		t.Devices = append(t.Devices, Share{int(f.bytes()), f.bytes(), f.bytes(), f.bytes(), f.bytes()})
 	case "device":
-		if len(s.Devices) >= mostDevices {
+		if len(s.Devices) >= maxDevices {
 			return errors.New("there are too many devices")
 		}
 		s.Devices = append(s.Devices, Device{int(f.bytes()), f.bytes(), f.bytes()})
@@ -167,8 +167,8 @@ func (s *Status) line(line string) (err error) {
 	case "margin":
 		s.Margin = f.bytes()
 	case "block":
-		if len(s.Blocks) >= mostBlocks {
-			return fmt.Errorf("it has more than %d blocks", mostBlocks)
+		if len(s.Blocks) >= maxBlocks {
+			return fmt.Errorf("it has more than %d blocks", maxBlocks)
 		}
 		s.Blocks = append(s.Blocks, Block{int(f.bytes()), uint64(f.bytes()), f.bytes()})
 	}
@@ -195,10 +195,10 @@ func (f *fields) word() (out string) {
 
 // bytes reads a size, or another number that is not negative.
 func (f *fields) bytes() int64 {
-	const most = 1 << 60 // so that sums hold
+	const maxBytes = 1 << 60 // so that sums hold
 	text := f.word()
 	n, err := strconv.ParseInt(text, 10, 64)
-	if (err != nil || n < 0 || n > most) && f.err == nil {
+	if (err != nil || n < 0 || n > maxBytes) && f.err == nil {
 		f.err = fmt.Errorf("%.40q is not a size in %.80q", text, f.line)
 		return 0
 	}

@@ -27,8 +27,8 @@ const (
 // The bounds of what is read: the unpacked size of a profile, and how many fields it and its
 // samples and locations have. Each takes some hundred bytes of memory, and two of the file.
 const (
-	largest    = 32 << 20
-	mostFields = 2 << 20
+	largest   = 32 << 20
+	maxFields = 2 << 20
 )
 
 // Is reports whether an unpacked file can begin as a profile: with the first field
@@ -99,8 +99,8 @@ func Read(r io.Reader) (*profiles.File, error) {
 	case len(data) > largest:
 		return nil, fmt.Errorf("a profile of more than %s is not read", units.Bytes(largest))
 	}
-	if fields(data, true) > mostFields {
-		return nil, fmt.Errorf("a profile of more than %s fields is not read", units.Count(mostFields))
+	if fields(data, true) > maxFields {
+		return nil, fmt.Errorf("a profile of more than %s fields is not read", units.Count(maxFields))
 	}
 	p, err := profile.ParseUncompressed(data)
 	if err == nil {
@@ -156,9 +156,9 @@ func use(s *profile.Sample, count, space int64) (profiles.Use, bool) {
 	if labels := s.Label["kind"]; len(labels) > 0 {
 		u.Kind = labels[0]
 	}
-	const most = 1 << 48 // of pieces, and of bytes
+	const maxValue = 1 << 48 // of pieces, and of bytes
 	switch {
-	case count <= 0 || count > most || space > most:
+	case count <= 0 || count > maxValue || space > maxValue:
 		return u, false
 	case space < 0:
 		u.Size = -1

@@ -136,8 +136,8 @@ func TestCut(t *testing.T) {
 // before it is parsed: a file of some kilobytes unpacks to it.
 func TestFields(t *testing.T) {
 	whole := written(t, piece{Buffer, "cuda:0", 4096, 3, call(10)})
-	samples := append(bytes.Clone(whole), bytes.Repeat([]byte("\x12\x02\x08\x01"), mostFields/2)...)
-	labels := bytes.Repeat([]byte("\x1a\x00"), mostFields)
+	samples := append(bytes.Clone(whole), bytes.Repeat([]byte("\x12\x02\x08\x01"), maxFields/2)...)
+	labels := bytes.Repeat([]byte("\x1a\x00"), maxFields)
 	sample := append(binary.AppendUvarint(append(bytes.Clone(whole), 0x12), uint64(len(labels))), labels...)
 	for name, data := range map[string][]byte{"samples": samples, "labels": sample} {
 		if _, err := Read(bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), "more than 2,097,152 fields") {

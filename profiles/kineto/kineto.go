@@ -99,12 +99,12 @@ type trace struct {
 	strange int64
 }
 
-// most is how many events of memory are kept. With what is computed of them, each takes
+// maxEvents is how many events of memory are kept. With what is computed of them, each takes
 // some 900 bytes.
-const most = 5_000_000
+const maxEvents = 5_000_000
 
-// mostSteps is how many beginnings of steps are kept, of all threads.
-const mostSteps = 1000
+// maxSteps is how many beginnings of steps are kept, of all threads.
+const maxSteps = 1000
 
 // Read reads an unpacked trace. One that ends early is read in part.
 func Read(r io.Reader) (*profiles.File, error) {
@@ -142,14 +142,14 @@ func (t *trace) add(text []byte) error {
 	a := e.Args
 	switch {
 	case isStep && strings.HasPrefix(e.Name, "ProfilerStep#") && err == nil:
-		if len(t.steps) < mostSteps {
+		if len(t.steps) < maxSteps {
 			t.steps = append(t.steps, step{at, e.Name})
 		}
 	case e.Name != "[memory]":
 	case err != nil || a.Bytes == nil || a.Type == nil || *a.Bytes > 1<<50 || *a.Bytes < -1<<50:
 		t.strange++
-	case len(t.changes) == most:
-		return fmt.Errorf("more than %s events of memory", units.Count(most))
+	case len(t.changes) == maxEvents:
+		return fmt.Errorf("more than %s events of memory", units.Count(maxEvents))
 	default:
 		c := change{device: device{*a.Type, -1}, at: at, thread: e.thread(), bytes: *a.Bytes, addressed: a.Addr != nil, summed: a.Allocated != nil}
 		if a.ID != nil {

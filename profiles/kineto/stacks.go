@@ -22,8 +22,8 @@ type call struct {
 	under      []int32 // of an operator that states its stack of Python, innermost first
 }
 
-// mostCalls are kept; each takes 160 bytes while they are sorted.
-const mostCalls = 4_000_000
+// maxCalls are kept; each takes 160 bytes while they are sorted.
+const maxCalls = 4_000_000
 
 // pythonFrame is the name of a function of Python, such as "train.py(12): step".
 var pythonFrame = lazyregexp.New(`^(.+)\((\d{1,9})\): (.+)$`)
@@ -55,7 +55,7 @@ func (t *trace) intern(name string) int32 {
 func (t *trace) addCall(e *event) {
 	at, err := e.TS.Float64()
 	long, wrong := e.Duration.Float64()
-	if err != nil || wrong != nil || long < 0 || len(t.calls) == mostCalls {
+	if err != nil || wrong != nil || long < 0 || len(t.calls) == maxCalls {
 		return
 	}
 	c := call{thread: e.thread(), begin: at, end: at + long, frame: t.intern(e.Name), python: e.Category == "python_function"}
@@ -199,8 +199,8 @@ func (t *trace) unattributed(f *profiles.File) {
 	case all == 0:
 	case without == all:
 		f.Notes = append(f.Notes, "the trace shows no operator around its events of memory, so that no place is known: activities=[ProfilerActivity.CPU, …] records operators, with_stack=True lines of Python")
-	case len(t.calls) == mostCalls:
-		f.Notes = append(f.Notes, fmt.Sprintf("the trace holds more than %s operators; places later in it are not known", units.Count(mostCalls)))
+	case len(t.calls) == maxCalls:
+		f.Notes = append(f.Notes, fmt.Sprintf("the trace holds more than %s operators; places later in it are not known", units.Count(maxCalls)))
 	case !python:
 		f.Notes = append(f.Notes, "places are operators: with_stack=True records the lines of Python that call them")
 	case without > 0:

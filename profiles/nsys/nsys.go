@@ -222,11 +222,11 @@ var kinds = map[int64]string{
 // An event of these types allocates, or frees.
 const allocation, deallocation = 0, 1
 
-// most is how many events are read of a file.
-const most = 50_000_000
+// maxEvents is how many events are read of a file.
+const maxEvents = 50_000_000
 
-// mostPools is how many kinds of memory, of devices and processes, are distinguished.
-const mostPools = 4096
+// maxPools is how many kinds of memory, of devices and processes, are distinguished.
+const maxPools = 4096
 
 // pool is what one process holds of one kind of memory.
 type pool struct {
@@ -249,9 +249,9 @@ func (e *export) levels() error {
 	if e.has(events, "globalPid") {
 		process = "globalPid"
 	}
-	order, limit := " ORDER BY start", most
+	order, limit := " ORDER BY start", maxEvents
 	if e.damaged {
-		order, limit = "", mostSorted
+		order, limit = "", maxSorted
 	}
 	rows, err := e.db.QueryContext(e.ctx, "SELECT start, "+process+", deviceId, memKind, memoryOperationType, bytes, address FROM "+events+order+" LIMIT ?", limit)
 	if err != nil {
@@ -286,8 +286,8 @@ func (e *export) levels() error {
 	return rows.Err()
 }
 
-// mostSorted is how many events are kept of a damaged file, to be put in order.
-const mostSorted = 2_000_000
+// maxSorted is how many events are kept of a damaged file, to be put in order.
+const maxSorted = 2_000_000
 
 // event is a row of the events.
 type event struct {
@@ -305,7 +305,7 @@ type tally struct {
 func (t *tally) add(v *event) {
 	s := t.sums[v.pool]
 	if s == nil {
-		if len(t.sums) == mostPools {
+		if len(t.sums) == maxPools {
 			t.strange++
 			return
 		}
@@ -368,7 +368,7 @@ var allocates = lazyregexp.New(`(?i)alloc|memcreate|hostregister`)
 func (e *export) failed() error {
 	rows, err := e.db.QueryContext(e.ctx, "SELECT substr(s.value, 1, 200), c.returnValue, sum(c.n) FROM "+
 		"(SELECT nameId, returnValue, count(*) n FROM (SELECT nameId, returnValue FROM "+calls+" WHERE returnValue NOT IN (0, ?) LIMIT ?) GROUP BY 1, 2) c "+
-		"JOIN "+names+" s ON s.id = c.nameId GROUP BY s.value, c.returnValue ORDER BY c.returnValue <> ?, 3 DESC, 1 LIMIT 100", notReady, most, outOfMemory)
+		"JOIN "+names+" s ON s.id = c.nameId GROUP BY s.value, c.returnValue ORDER BY c.returnValue <> ?, 3 DESC, 1 LIMIT 100", notReady, maxEvents, outOfMemory)
 	if err != nil {
 		return err
 	}
@@ -389,7 +389,7 @@ func (e *export) failed() error {
 // failedRows counts these calls in a damaged file, as far as rows and names can be read.
 func (e *export) failedRows() error {
 	type call struct{ name, status int64 }
-	rows, err := e.db.QueryContext(e.ctx, "SELECT nameId, returnValue FROM "+calls+" WHERE returnValue NOT IN (0, ?) LIMIT ?", notReady, most)
+	rows, err := e.db.QueryContext(e.ctx, "SELECT nameId, returnValue FROM "+calls+" WHERE returnValue NOT IN (0, ?) LIMIT ?", notReady, maxEvents)
 	if err != nil {
 		return err
 	}
@@ -397,7 +397,7 @@ func (e *export) failedRows() error {
 	counts := map[call]int64{}
 	for rows.Next() {
 		var c call
-		if rows.Scan(&c.name, &c.status) == nil && (counts[c] > 0 || len(counts) < mostPools) {
+		if rows.Scan(&c.name, &c.status) == nil && (counts[c] > 0 || len(counts) < maxPools) {
 			counts[c]++
 		}
 	}

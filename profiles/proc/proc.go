@@ -57,13 +57,13 @@ func formOf(head string) *form {
 // Is reports whether a text that begins with head is of a form that is read.
 func Is(head []byte) bool { return formOf(string(head)) != nil }
 
-// most is the largest part of a text that is read.
-const most = 256 << 20
+// maxText is the largest part of a text that is read.
+const maxText = 256 << 20
 
 // Read reads a text. Of several blocks the last is the file's, and the others are
 // earlier ones. A block that cannot be read ends the reading.
 func Read(r io.Reader) (*profiles.File, error) {
-	in := bufio.NewReaderSize(io.LimitReader(r, most), 64<<10)
+	in := bufio.NewReaderSize(io.LimitReader(r, maxText), 64<<10)
 	head, _ := in.Peek(64 << 10)
 	form := formOf(string(head))
 	if form == nil {

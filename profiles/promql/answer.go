@@ -42,7 +42,7 @@ type answer struct {
 
 // read reads an answer. The error is the store's, or that of each.
 func (a *answer) read(r io.Reader) error {
-	limited := &io.LimitedReader{R: r, N: mostBytes}
+	limited := &io.LimitedReader{R: r, N: maxBytes}
 	a.in = json.NewDecoder(limited)
 	err := a.object(func(name string) error {
 		switch name {
@@ -61,7 +61,7 @@ func (a *answer) read(r io.Reader) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case limited.N <= 0:
-		return fmt.Errorf("the answer is larger than %d MiB: ask for less, by a longer --step, a shorter --since, or fewer series", mostBytes>>20)
+		return fmt.Errorf("the answer is larger than %d MiB: ask for less, by a longer --step, a shorter --since, or fewer series", maxBytes>>20)
 	case errors.Is(err, io.ErrUnexpectedEOF) && a.results:
 		return errors.New("the answer ends early: the connection to the store was lost")
 	case errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):

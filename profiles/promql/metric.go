@@ -98,8 +98,8 @@ func (c *client) kindOf(ctx context.Context, name string) string {
 	var doc struct {
 		Data map[string][]struct{ Type string }
 	}
-	const enough = 1 << 20
-	if json.NewDecoder(io.LimitReader(body, enough)).Decode(&doc) != nil {
+	const maxAnswer = 1 << 20
+	if json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(&doc) != nil {
 		return ""
 	}
 	for _, m := range doc.Data[name] {

@@ -27,14 +27,14 @@ import (
 const format = "prometheus"
 
 const (
-	// mostSeries is how many series are judged at most.
-	mostSeries = 500
-	// mostPoints is how many points of each series are asked for, where the step is
+	// maxSeries is how many series are judged at most.
+	maxSeries = 500
+	// maxPoints is how many points of each series are asked for, where the step is
 	// ours to choose, and limitPoints how many a store gives at most.
-	mostPoints  = 480
+	maxPoints   = 480
 	limitPoints = 11_000
-	// mostBytes is how much of an answer is read.
-	mostBytes = 256 << 20
+	// maxBytes is how much of an answer is read.
+	maxBytes = 256 << 20
 	// patience is how long a query may take.
 	patience = 2 * time.Minute
 )
@@ -93,12 +93,12 @@ func (q *Query) step() (time.Duration, error) {
 	case q.Since < time.Second:
 		return 0, fmt.Errorf("--since %s: want at least a second", q.Since)
 	case q.Step == 0:
-		return max((q.Since / mostPoints).Round(time.Second), time.Second), nil
+		return max((q.Since / maxPoints).Round(time.Second), time.Second), nil
 	case q.Step < time.Millisecond:
 		return 0, fmt.Errorf("--step %s: want at least a millisecond", q.Step)
 	case q.Since/q.Step > limitPoints:
 		return 0, fmt.Errorf("--step %s: %d points in %s are more than a store gives (%d); want a step of %s or more",
-			q.Step, q.Since/q.Step, duration(q.Since), limitPoints, duration(max((q.Since/mostPoints).Round(time.Second), time.Second)))
+			q.Step, q.Since/q.Step, duration(q.Since), limitPoints, duration(max((q.Since/maxPoints).Round(time.Second), time.Second)))
 	}
 	return q.Step, nil
 }
@@ -156,8 +156,8 @@ func (c *client) get(ctx context.Context, path string, form url.Values) (io.Read
 
 // refusal is why a store does not answer a query, in its own words where it has some.
 func refusal(answer *http.Response) error {
-	const enough = 64 << 10
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, enough))
+	const maxAnswer = 64 << 10
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	var doc struct{ ErrorType, Error string }
 	if json.Unmarshal(text, &doc) == nil && doc.Error != "" {
 		return storeError(doc.ErrorType, doc.Error)
@@ -173,9 +173,9 @@ func refusal(answer *http.Response) error {
 
 // storeError is what the store reports, with a remedy where there is one.
 func storeError(kind, text string) error {
-	const enough = 500
-	if r := []rune(text); len(r) > enough {
-		text = string(r[:enough]) + "…"
+	const maxQuoted = 500
+	if r := []rune(text); len(r) > maxQuoted {
+		text = string(r[:maxQuoted]) + "…"
 	}
 	switch kind {
 	case "bad_data":
@@ -204,8 +204,8 @@ func (c *client) count(ctx context.Context) error {
 	if err := a.read(body); err != nil {
 		return err
 	}
-	if n > mostSeries {
-		return fmt.Errorf("the query has %.0f series, and at most %d are judged: sum them up, as in `sum by (pod) (…)`, or choose some, as in `topk(20, …)`", n, mostSeries)
+	if n > maxSeries {
+		return fmt.Errorf("the query has %.0f series, and at most %d are judged: sum them up, as in `sum by (pod) (…)`, or choose some, as in `topk(20, …)`", n, maxSeries)
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (c *client) levels(ctx context.Context, expr string, factor float64) (*prof
 	end := q.End.Truncate(q.Step)
 	form := url.Values{
 		"query": {expr}, "start": {seconds(end.Add(-q.Since))}, "end": {seconds(end)}, "step": {strconv.FormatFloat(q.Step.Seconds(), 'f', 3, 64)},
-		"timeout": {fmt.Sprintf("%.0fs", patience.Seconds())}, "limit": {strconv.Itoa(mostSeries + 1)},
+		"timeout": {fmt.Sprintf("%.0fs", patience.Seconds())}, "limit": {strconv.Itoa(maxSeries + 1)},
 	}
 	body, err := c.get(ctx, "query_range", form)
 	if err != nil {
@@ -226,7 +226,7 @@ func (c *client) levels(ctx context.Context, expr string, factor float64) (*prof
 	var all []series
 	f := &profiles.File{Name: q.Expr, Format: format}
 	a := answer{each: func(s *series) error {
-		if len(all) == mostSeries {
+		if len(all) == maxSeries {
 			return errMany
 		}
 		all = append(all, *s)
@@ -234,7 +234,7 @@ func (c *client) levels(ctx context.Context, expr string, factor float64) (*prof
 	}}
 	switch err := a.read(body); {
 	case errors.Is(err, errMany):
-		f.Partial = fmt.Errorf("there are more than %d series, and the rest is left out", mostSeries)
+		f.Partial = fmt.Errorf("there are more than %d series, and the rest is left out", maxSeries)
 	case err != nil:
 		return nil, err
 	}

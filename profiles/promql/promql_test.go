@@ -208,7 +208,7 @@ func TestMany(t *testing.T) {
 	}))
 	defer s.Close()
 	f, err := Read(t.Context(), Query{Server: s.URL, Expr: "m_bytes", Since: time.Hour, End: end})
-	if err != nil || f.Partial == nil || len(f.Columns) != mostSeries {
+	if err != nil || f.Partial == nil || len(f.Columns) != maxSeries {
 		t.Fatalf("%v, %v", f, err)
 	}
 	if n := <-sent; n == 1_000_000 {

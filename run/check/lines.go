@@ -162,11 +162,11 @@ func (j *judging) heap(pid int) string {
 	return ""
 }
 
-// most is the least share of a leak that is named by a line or a few, and near how much
+// minLeakShare is the least share of a leak that is named by a line or a few, and near how much
 // the growth at a line may differ from that of the process to be all of it.
 const (
-	most = 0.5
-	near = 0.25
+	minLeakShare = 0.5
+	near         = 0.25
 )
 
 // byObjects names the line of a leak that consists of Python's objects, and reports
@@ -200,7 +200,7 @@ func byObjects(f *finding.Finding, pid int, all []record.Growing) bool {
 		sum += l.Bytes
 	}
 	places = merged(places)
-	if len(places) == 0 || grew <= 0 || float64(sum) < most*grew {
+	if len(places) == 0 || grew <= 0 || float64(sum) < minLeakShare*grew {
 		return false
 	}
 	others := ""
@@ -234,7 +234,7 @@ func byCalls(f *finding.Finding, doc *report.Trace) bool {
 	for i := range doc.Findings {
 		g := &doc.Findings[i]
 		e, ok := g.Evidence.(*finding.CallGrowthEvidence)
-		if !ok || g.Site == nil || g.Severity == finding.Info || looks(g) || !exact(g.Kind, e, doc.Stacks) || float64(e.ResidentBytes) < most*float64(e.RSSGrowthBytes) {
+		if !ok || g.Site == nil || g.Severity == finding.Info || looks(g) || !exact(g.Kind, e, doc.Stacks) || float64(e.ResidentBytes) < minLeakShare*float64(e.RSSGrowthBytes) {
 			continue
 		}
 		if a, b := pidOf(f.Process), pidOf(g.Process); a != b && a > 0 && b > 0 {

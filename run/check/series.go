@@ -170,7 +170,7 @@ func (m *Measured) others(main []record.StepLevel, own map[int]bool) []gate.Seri
 		}
 		s.At, s.Bytes = append(s.At, step), append(s.Bytes, float64(sum))
 	}
-	if len(names) == 0 || slices.Max(s.Bytes) < least {
+	if len(names) == 0 || slices.Max(s.Bytes) < minPeak {
 		return nil
 	}
 	s.Process = fmt.Sprintf("%d other processes", len(names))
@@ -182,9 +182,9 @@ func (m *Measured) others(main []record.StepLevel, own map[int]bool) []gate.Seri
 	return []gate.Series{s}
 }
 
-// least is the memory, in bytes, below which processes without steps are not judged, such
+// minPeak is the memory, in bytes, below which processes without steps are not judged, such
 // as a shell that waits for its command.
-const least = 16 << 20
+const minPeak = 16 << 20
 
 // ofLines is the memory of all processes at lines of output, except the last line: the
 // command may have been ending when it was read, and may have freed what it held.
@@ -269,8 +269,8 @@ func (m *Measured) ofTime() []gate.Series {
 // The reading that growth may be explained by, as a share of it: objects that are made of
 // a text take up to some 20 times as much.
 const (
-	leastRead = 0.04
-	mostRead  = 4
+	minRead = 0.04
+	maxRead = 4
 )
 
 // loads takes back the verdict of a leak over time that nobody asked to judge by time, if
@@ -291,7 +291,7 @@ func (m *Measured) loads(j *gate.Judgment) {
 	mid := (from + last) / 2
 	for _, half := range [][2]int{{from, mid}, {mid, last}} {
 		grew, in := j.Series.Bytes[half[1]]-j.Series.Bytes[half[0]], read(half[1])-read(half[0])
-		if in < leastRead*grew || in > mostRead*grew {
+		if in < minRead*grew || in > maxRead*grew {
 			return
 		}
 	}
@@ -319,7 +319,7 @@ func (m *Measured) grower(f *finding.Finding) int {
 	}
 	first, last := at[len(at)/4], at[len(at)-1-len(at)/16] // at the very end processes free what they hold
 	for i, b := range last.Bytes {
-		if grew := float64(b - first.Bytes[i]); grew > 0 && grew > most*float64(last.Sum()-first.Sum()) {
+		if grew := float64(b - first.Bytes[i]); grew > 0 && grew > minLeakShare*float64(last.Sum()-first.Sum()) {
 			return m.Samples.Processes[i].PID
 		}
 	}

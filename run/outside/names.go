@@ -18,16 +18,16 @@ type names struct {
 	before  map[uint64]stack.ID
 }
 
-// mostNames is when the older half of the numbers is forgotten. In a second it is
+// maxNames is when the older half of the numbers is forgotten. In a second it is
 // not reached: stacks come at 2,700 at a time.
-const mostNames = 1 << 17
+const maxNames = 1 << 17
 
 // add names the frames of a stack.
 func (n *names) add(s *event.RequestStack) {
 	if n.runtime == nil {
 		return
 	}
-	if len(n.now) >= mostNames || n.now == nil {
+	if len(n.now) >= maxNames || n.now == nil {
 		n.before, n.now = n.now, map[uint64]stack.ID{}
 	}
 	var frames []stack.FrameID

@@ -27,8 +27,8 @@ func (o *loadOptions) add(f *Flags) {
 
 // fill adds the load to a set-up.
 func (o *loadOptions) fill(s *serving.Setup) error {
-	const most = 1e5
-	if !(o.host >= 0 && o.host <= most) {
+	const maxBandwidth = 1e5
+	if !(o.host >= 0 && o.host <= maxBandwidth) {
 		return fmt.Errorf("--host-bandwidth %g is not a bandwidth in GB/s", o.host)
 	}
 	s.HostBandwidth = o.host * 1e9

@@ -20,9 +20,9 @@ func (o *machineOptions) add(f *Flags) {
 
 // divide returns the number of GPUs and how many of them a node has.
 func (o *machineOptions) divide(gpus int64, g *plan.GPU) (all, node int64, err error) {
-	const most = 1 << 16
+	const maxNodes = 1 << 16
 	switch {
-	case o.nodes < 0 || o.nodes > most || o.each < 0 || o.each > most:
+	case o.nodes < 0 || o.nodes > maxNodes || o.each < 0 || o.each > maxNodes:
 		return 0, 0, fmt.Errorf("--nodes %d with --gpus-per-node %d is out of range", o.nodes, o.each)
 	case !(o.link >= 0 && o.link < 1e5):
 		return 0, 0, fmt.Errorf("--node-link %g is not a bandwidth in GB/s", o.link)

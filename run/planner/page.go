@@ -129,9 +129,9 @@ func (p *Page) find(name, quant string) (m *model.Model, err error) {
 	} else {
 		m, err = model.Find(name, quant)
 	}
-	const many = 200
+	const maxKept = 200
 	if err == nil {
-		if len(p.read) >= many {
+		if len(p.read) >= maxKept {
 			clear(p.read)
 		}
 		p.read[key] = m

@@ -114,14 +114,14 @@ func (o *RL) Speeds() rl.Speeds {
 
 // timed adds what hand-overs are timed with, and what the rollouts need.
 func (o *RL) timed(s *rl.Setup) error {
-	const most = 1 << 32
+	const maxTokens = 1 << 32
 	d := o.demand
 	if d.Workers = o.GPUs / o.tp; d.Response == 0 {
 		d.Prompt = min(d.Prompt, s.Rollout.Length/2)
 		d.Response = s.Rollout.Length - d.Prompt
 	}
 	for name, n := range map[string]int64{"prompts": d.Prompts, "group": d.Group, "prompt-tokens": d.Prompt, "response-tokens": d.Response} {
-		if n < 0 || n > most {
+		if n < 0 || n > maxTokens {
 			return fmt.Errorf("--%s %d is out of range", name, n)
 		}
 	}

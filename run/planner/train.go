@@ -62,8 +62,8 @@ func (o *trainOptions) training(gpus int64) (t training.Setup, err error) {
 			return t, fmt.Errorf("--%s %d: want a number above 0", name, n)
 		}
 	}
-	const most = 1 << 20
-	if o.tp > most || o.pp > most || o.cp > most || gpus%(o.tp*o.pp*o.cp) != 0 {
+	const maxCount = 1 << 20
+	if o.tp > maxCount || o.pp > maxCount || o.cp > maxCount || gpus%(o.tp*o.pp*o.cp) != 0 {
 		return t, fmt.Errorf("%d GPUs are not a multiple of TP %d × PP %d × CP %d", gpus, o.tp, o.pp, o.cp)
 	}
 	t.TP, t.PP, t.CP, t.Interleaved = o.tp, o.pp, o.cp, o.interleaved

@@ -268,8 +268,8 @@ func (e *experiment) look(ctx context.Context) ending {
 	return e.server.ended(s)
 }
 
-// mostRestarts is how often a server may end.
-const mostRestarts = 3
+// maxRestarts is how often a server may end.
+const maxRestarts = 3
 
 // comeBack waits until the server answers again after it ended, or a process of it did
 // without which it does not answer, and begins a new life of it. It returns false if the
@@ -283,7 +283,7 @@ func (e *experiment) comeBack(ctx context.Context, w *api.SoakWave, end ending) 
 	e.ends++
 	e.life, e.repeatedAt = len(e.doc.Waves), 0
 	w.Ended, w.Restarted, w.Unjudged = true, false, true
-	if e.ends > mostRestarts {
+	if e.ends > maxRestarts {
 		e.doc.Failed = fmt.Sprintf("%s ended, for the %dth time, in wave %d", who, e.ends, w.Wave)
 		return false
 	}

@@ -88,13 +88,13 @@ type lookout struct {
 // waves.
 const (
 	firstLook = 2 * time.Millisecond
-	mostLooks = 10
+	maxLooks  = 10
 	lookWaves = 3
 )
 
 // next returns the channel of the next look; nil if there is none.
 func (l *lookout) next(wave int) <-chan time.Time {
-	if l.found || wave > lookWaves || l.looks == mostLooks {
+	if l.found || wave > lookWaves || l.looks == maxLooks {
 		return nil
 	}
 	if l.at == 0 {

@@ -129,8 +129,8 @@ func (w *Session) thinLooks() bool {
 }
 
 const (
-	// fewLooks is the number of looks below which a child is not judged.
-	fewLooks = 3
+	// minLooks is the number of looks below which a child is not judged.
+	minLooks = 3
 	// dominant is the share of all growth at which a child is judged in place of the
 	// first process.
 	dominant = 0.7
@@ -139,7 +139,7 @@ const (
 // subject returns the process that is judged by looks: the first, or the child that
 // accounts for most of the growth of all processes.
 func (w *Session) subject() procfs.Process {
-	if p, ok := w.growing(); ok && len(w.looks[p]) >= fewLooks && float64(w.sums.Processes[1].Growth) >= dominant*float64(w.sums.Growth) {
+	if p, ok := w.growing(); ok && len(w.looks[p]) >= minLooks && float64(w.sums.Processes[1].Growth) >= dominant*float64(w.sums.Growth) {
 		return p
 	}
 	return w.trace.Root

@@ -149,7 +149,7 @@ type reservation struct {
 
 // New is the allocator of a device that has not been used yet.
 func New(set Settings, v Version, driver Driver) *Allocator {
-	a := &Allocator{set: set, version: v, driver: driver, ids: map[PoolID]int32{}, named: map[uint64]Stream{}, many: manyUnmapped}
+	a := &Allocator{set: set, version: v, driver: driver, ids: map[PoolID]int32{}, named: map[uint64]Stream{}, many: minUnmapped}
 	a.blocks = make([]block, 1, 1024)
 	a.sets = make(sets, 1, 1024)
 	a.poolOf(PoolID{}, true)
@@ -176,9 +176,9 @@ func (a *Allocator) Stream(handle uint64) Stream {
 
 // laneOf is the lane of a pool and a stream.
 func (a *Allocator) laneOf(p int32, stream Stream) int32 {
-	const few = 8
+	const maxScanned = 8
 	q := &a.pools[p]
-	for _, l := range q.lanes[:min(few, len(q.lanes))] {
+	for _, l := range q.lanes[:min(maxScanned, len(q.lanes))] {
 		if a.lanes[l].stream == stream {
 			return l
 		}
@@ -188,7 +188,7 @@ func (a *Allocator) laneOf(p int32, stream Stream) int32 {
 	}
 	l := int32(len(a.lanes))
 	a.lanes = append(a.lanes, lane{pool: p, stream: stream})
-	if q.lanes = append(q.lanes, l); len(q.lanes) > few {
+	if q.lanes = append(q.lanes, l); len(q.lanes) > maxScanned {
 		if q.more == nil {
 			q.more = map[Stream]int32{}
 		}
@@ -238,8 +238,8 @@ func (a *Allocator) Abandon(id PoolID) {
 	}
 }
 
-// mostRequested is more than any device has, and keeps sizes from running over.
-const mostRequested = 1 << 50
+// maxRequested is more than any device has, and keeps sizes from running over.
+const maxRequested = 1 << 50
 
 // Malloc serves a request. It is false if memory ran out; PyTorch records an oom
 // of that rounded size then and raises OutOfMemoryError.
@@ -247,7 +247,7 @@ const mostRequested = 1 << 50
 // PyTorch begins with a look at which deferred frees are complete (process_events).
 // That is left to the caller, who calls [Allocator.Complete].
 func (a *Allocator) Malloc(request int64, stream Stream, id Pool) (Block, bool) {
-	if request > mostRequested {
+	if request > maxRequested {
 		a.OOMs++
 		return 0, false
 	}

@@ -180,9 +180,9 @@ func (a *Allocator) unmap(b int32) {
 // Some may be left of which all is mapped.
 type rooms struct{ ranges.List[struct{}] }
 
-// manyUnmapped is the number of unmapped blocks from which on rooms are kept:
+// minUnmapped is the number of unmapped blocks from which on rooms are kept:
 // few of them are looked at sooner than that is done.
-const manyUnmapped = 64
+const minUnmapped = 64
 
 // unmappedFrom is the first unmapped block of a lane that ends behind addr and
 // may have room for a request.

@@ -4,13 +4,13 @@ import "math/bits"
 
 // Round is round_size: the bytes of the smallest block that serves a request.
 func (s *Settings) Round(request int64) int64 {
-	if s.Ascend && request <= mostRequested {
+	if s.Ascend && request <= maxRequested {
 		return (request + ascendPadding + Granule - 1) / Granule * Granule
 	}
 	if request < Granule {
 		return Granule
 	}
-	if request > mostRequested {
+	if request > maxRequested {
 		return request
 	}
 	if d := s.RoundupDivisions[sizeClass(request)]; d > 1 && request > Granule*d {

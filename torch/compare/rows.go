@@ -127,8 +127,8 @@ func Outliers(b *digest.Book, processes []*Process) (out []Differs) {
 			others := append(append([]int64(nil), held[:i]...), held[i+1:]...)
 			sort.Slice(others, func(a, b int) bool { return others[a] < others[b] })
 			m := others[len(others)/2]
-			const enough = 64 << 10
-			if n > 2*m && n-m >= enough {
+			const minExcess = 64 << 10
+			if n > 2*m && n-m >= minExcess {
 				out = append(out, Differs{processes[i].Name, rows[i][at], m})
 			}
 		}

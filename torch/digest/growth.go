@@ -8,9 +8,9 @@ import (
 	"strandline/trend"
 )
 
-// mostCheckpoints is the largest number of ends of steps at which growth inside a
+// maxCheckpoints is the largest number of ends of steps at which growth inside a
 // history is measured.
-const mostCheckpoints = 50
+const maxCheckpoints = 50
 
 // checkpoints are those of a history with some steps and events; there are none if
 // the steps are too few. Where there are many steps each ends several of them.
@@ -19,7 +19,7 @@ func checkpoints(s *timeline.Steps, events int) (c Checkpoints) {
 	if !s.Enough() {
 		return c
 	}
-	stride := (n + mostCheckpoints - 1) / mostCheckpoints
+	stride := (n + maxCheckpoints - 1) / maxCheckpoints
 	c.Events = append(c.Events, s.Begin)
 	for i := (n - 1) % stride; i < n; i += stride {
 		c.Events = append(c.Events, s.Ends[i])

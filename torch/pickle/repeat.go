@@ -32,9 +32,9 @@ type repeat struct {
 }
 
 const (
-	fewSlots  = 1 << 8 // most files have some hundred stacks
-	mostSlots = 1 << 14
-	maxRun    = 4 << 10 // bytes; longer ones are not looked at
+	minSlots = 1 << 8 // most files have some hundred stacks
+	maxSlots = 1 << 14
+	maxRun   = 4 << 10 // bytes; longer ones are not looked at
 )
 
 var (
@@ -147,11 +147,11 @@ func (r *repeats) slot(run []byte) uint16 {
 // reports false.
 func (r *repeats) grow() bool {
 	old := r.slots
-	if len(old) == mostSlots {
+	if len(old) == maxSlots {
 		*r = emptyTable
 		return false
 	}
-	r.slots, r.last = make([]repeat, max(fewSlots, 4*len(old))), 0
+	r.slots, r.last = make([]repeat, max(minSlots, 4*len(old))), 0
 	for _, s := range old {
 		if s.size > 0 {
 			s.next = 0

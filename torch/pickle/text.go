@@ -151,6 +151,6 @@ func indexByte(s string, c byte) int {
 
 // clip shortens input that is quoted in an error.
 func clip(b []byte) []byte {
-	const most = 40
-	return b[:min(len(b), most)]
+	const maxQuoted = 40
+	return b[:min(len(b), maxQuoted)]
 }

@@ -38,8 +38,8 @@ func (f *Family) CopyBytes() (n int64) {
 var operator = lazyregexp.New(`^at::_ops::(\w+)::(?:call|redispatch)`)
 
 const (
-	copyShare  = 0.02 // of the peak: smaller copies are not looked at
-	mostCopies = 16   // nor are more than these, the largest
+	copyShare = 0.02 // of the peak: smaller copies are not looked at
+	maxCopies = 16   // nor are more than these, the largest
 )
 
 // families finds copies in the peak beside what they are copies of. Only C++
@@ -98,7 +98,7 @@ func (j *judge) copiesAt(peak timeline.Point) (out []copied) {
 		}
 	}
 	sort.SliceStable(out, func(a, b int) bool { return j.t.Size(out[a].alloc) > j.t.Size(out[b].alloc) })
-	out = out[:min(len(out), mostCopies)]
+	out = out[:min(len(out), maxCopies)]
 	sort.Slice(out, func(a, b int) bool { return out[a].alloc < out[b].alloc })
 	return out
 }

@@ -20,8 +20,8 @@ type graph struct {
 	before bool // it was made before the history
 }
 
-// leastGraph is how many tensors have to go at once: the locals of a function do too.
-const leastGraph = 8
+// minGraph is how many tensors have to go at once: the locals of a function do too.
+const minGraph = 8
 
 // findGraphs finds the graphs that no backward pass consumes: a quarter at least of
 // what forward passes made meanwhile, of the tensors and of their bytes, which goes
@@ -91,7 +91,7 @@ func (j *judge) keepsGraph(i int) bool {
 
 // addGraph notes what goes at once from event from on, if that is a graph.
 func (j *judge) addGraph(run []int, from int, made []madeSoFar) {
-	if len(run) < leastGraph {
+	if len(run) < minGraph {
 		return
 	}
 	g := graph{end: from, begin: timeline.Never}
@@ -107,7 +107,7 @@ func (j *judge) addGraph(run []int, from int, made []madeSoFar) {
 	if g.isGraph(j, made) && !j.consumed(g.begin, from) && !j.failed(g.begin, from) {
 		j.graphs = append(j.graphs, g)
 	}
-	if len(older.allocs) >= leastGraph {
+	if len(older.allocs) >= minGraph {
 		older.begin, older.end, older.before = timeline.Never, from, true
 		j.older = append(j.older, older)
 	}
@@ -122,7 +122,7 @@ func (g *graph) add(j *judge, i int) {
 // first of them to the last.
 func (g *graph) isGraph(j *judge, made []madeSoFar) bool {
 	const part = 4
-	if len(g.allocs) < leastGraph {
+	if len(g.allocs) < minGraph {
 		return false
 	}
 	sort.Ints(g.allocs)
@@ -191,8 +191,8 @@ func (j *judge) addLiving(made []madeSoFar) {
 // resembles reports whether most bytes of a graph are in tensors of sizes that
 // another has as well, as often.
 func (g *graph) resembles(j *judge, other *graph) bool {
-	const most, times = 0.9, 2
-	if float64(min(g.bytes, other.bytes)) < most*float64(max(g.bytes, other.bytes)) || len(other.allocs) > times*len(g.allocs) {
+	const minShared, times = 0.9, 2
+	if float64(min(g.bytes, other.bytes)) < minShared*float64(max(g.bytes, other.bytes)) || len(other.allocs) > times*len(g.allocs) {
 		return false // so that the work is bounded by g
 	}
 	sizes := map[int64]int{}
@@ -206,7 +206,7 @@ func (g *graph) resembles(j *judge, other *graph) bool {
 			same += n
 		}
 	}
-	return float64(same) >= most*float64(max(g.bytes, other.bytes))
+	return float64(same) >= minShared*float64(max(g.bytes, other.bytes))
 }
 
 // Unused is what forward passes keep in a peak for backward passes that never come.

@@ -23,9 +23,9 @@ type inferred struct {
 }
 
 const (
-	fullSet    = 0.9 // of the gradients' bytes have a partner of their size
-	mostStates = 2   // an optimizer keeps at most so many of a tensor
-	unseen     = 0.8 // how much more certain a step of an optimizer makes that states are states
+	fullSet   = 0.9 // of the gradients' bytes have a partner of their size
+	maxStates = 2   // an optimizer keeps at most so many of a tensor
+	unseen    = 0.8 // how much more certain a step of an optimizer makes that states are states
 )
 
 // inferBefore finds what was there before the history by its sizes: a backward pass
@@ -78,7 +78,7 @@ func (j *judge) inferBefore() {
 		j.infer(Parameters, same[:1], sure)
 		same = same[1:]
 	}
-	if len(same) == 0 && len(wide) > mostStates {
+	if len(same) == 0 && len(wide) > maxStates {
 		j.infer(Parameters, wide[:1], sure)
 		wide = wide[1:]
 	}
@@ -88,7 +88,7 @@ func (j *judge) inferBefore() {
 	if len(same) > 0 {
 		wide = same
 	}
-	j.infer(Optimizer, wide[:min(len(wide), mostStates)], sure)
+	j.infer(Optimizer, wide[:min(len(wide), maxStates)], sure)
 }
 
 // lasts is the event at which allocation i ends, after all others if it does not.
@@ -115,7 +115,7 @@ type sizeSet struct {
 // fullSets takes sets of tensors that are so many times as large as those wanted out
 // of bySize, as long as each finds nearly all.
 func fullSets(bySize map[int64][]int, want map[int64]int, times int64) (out []sizeSet) {
-	for nth := 0; nth <= mostStates; nth++ {
+	for nth := 0; nth <= maxStates; nth++ {
 		var s sizeSet
 		var all, found int64
 		for size, n := range want {

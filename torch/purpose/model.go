@@ -73,9 +73,9 @@ func (j *judge) findWritten() {
 // successor returns what was made in place of allocation i, which ends at event k: the
 // newest of its size, out of the last few that were made.
 func (j *judge) successor(i, k int) (int, bool) {
-	const few = 8
+	const maxLookedAt = 8
 	last := sort.Search(j.allocs, func(n int) bool { return j.t.Birth(n) >= k }) - 1
-	for b := last; b > max(i, last-few); b-- {
+	for b := last; b > max(i, last-maxLookedAt); b-- {
 		if j.t.Size(b) != j.t.Size(i) || j.gone(b, k) {
 			continue
 		}

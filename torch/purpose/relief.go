@@ -33,7 +33,7 @@ type Relief struct {
 // of it, and for so many of them.
 const (
 	reliefShare  = 0.05
-	mostReliefs  = 8
+	maxReliefs   = 8
 	noCandidate  = 0
 	firstOfPlace = 1
 )
@@ -98,7 +98,7 @@ func (j *judge) transient(peak timeline.Point, atPeak *judge) (out []Relief) {
 		}
 		return out[a].Site.Compare(out[b].Site) < 0
 	})
-	out = out[:min(len(out), mostReliefs)]
+	out = out[:min(len(out), maxReliefs)]
 	j.echo(out, sizes, peak.Event)
 	return out
 }
@@ -144,7 +144,7 @@ func (j *judge) without(places []Relief) {
 		places[c].Without = t.StartRequested
 	}
 	owner := j.owners(of)
-	var held [firstOfPlace + mostReliefs]int64
+	var held [firstOfPlace + maxReliefs]int64
 	e := &t.Trace.Events
 	t.Walk(func(k int, requested, _ int64) bool {
 		if c := owner[k]; c != noCandidate {

@@ -25,7 +25,7 @@ func (r *Recording) Replay() *Result {
 			from = r.findLimit(best)
 			best = from[0]
 		}
-		left := max(int(most), 20*r.Trace.Len())
+		left := max(int(maxSettledEvents), 20*r.Trace.Len())
 		for _, x := range from {
 			if best.Difference == nil {
 				break

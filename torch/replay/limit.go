@@ -6,19 +6,19 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// mostOfLimits is the number of events that are replayed to find a limit of
+// maxOfLimits is the number of events that are replayed to find a limit of
 // memory: some seconds.
-const mostOfLimits = 4e7
+const maxOfLimits = 4e7
 
-// mostSettled is the number of limits for which the rest that a file does not
+// maxSettled is the number of limits for which the rest that a file does not
 // hold is settled, where no limit alone makes the replay exact.
-const mostSettled = 6
+const maxSettled = 6
 
 // findLimit tries limits of memory and returns the replays that reach furthest,
 // the best first. Of those that are exact, it is the one with the fewest retries.
 func (r *Recording) findLimit(none *Result) []*Result {
 	found := []*Result{none}
-	left := max(int(mostOfLimits), 10*r.Trace.Len())
+	left := max(int(maxOfLimits), 10*r.Trace.Len())
 	for _, limit := range r.limits() {
 		if left < 0 {
 			break
@@ -29,8 +29,8 @@ func (r *Recording) findLimit(none *Result) []*Result {
 		if at < 0 {
 			at = len(found)
 		}
-		if found = slices.Insert(found, at, x); len(found) > mostSettled {
-			found = found[:mostSettled]
+		if found = slices.Insert(found, at, x); len(found) > maxSettled {
+			found = found[:maxSettled]
 		}
 	}
 	return found

@@ -83,13 +83,13 @@ func (r *Recording) afterPhase(name string) (events []int, what string, err erro
 			others[strconv.Quote(a.Name)] = true
 		}
 	}
-	const few = 5
+	const maxNamed = 5
 	switch names := slices.Sorted(maps.Keys(others)); {
 	case len(times) > 0:
 	case len(names) == 0:
 		return nil, "", fmt.Errorf("no annotation %q ends in the file, nor any other: torch.profiler.record_function makes them", name)
 	default:
-		return nil, "", fmt.Errorf("no annotation %q ends in the file; of those that do are %s", name, strings.Join(names[:min(few, len(names))], ", "))
+		return nil, "", fmt.Errorf("no annotation %q ends in the file; of those that do are %s", name, strings.Join(names[:min(maxNamed, len(names))], ", "))
 	}
 	return r.eventsAt(times), "", nil
 }

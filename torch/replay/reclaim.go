@@ -156,9 +156,9 @@ func policies(on []*Result, line int64) (out []Policy, what string, err error) {
 		}
 		out = append(out, Policy{Name: name, at: name})
 	}
-	const few = 8 // annotations: those of a step are named alike
+	const maxNames = 8 // annotations: those of a step are named alike
 	for i, name := range slices.Sorted(maps.Keys(names)) {
-		if i < few && name != "" {
+		if i < maxNames && name != "" {
 			out = append(out, Policy{Name: "after=" + name, at: "after=" + name})
 		}
 	}

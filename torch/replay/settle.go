@@ -33,9 +33,9 @@ const (
 	whoseFailed                   // of a private pool, a request that ran out of memory, or of the default one
 )
 
-// most is the number of events that are replayed to settle what a file does not
+// maxSettledEvents is the number of events that are replayed to settle what a file does not
 // hold: a second or two.
-const most = 5e6
+const maxSettledEvents = 5e6
 
 // settle searches for what a file does not hold where the replay departs from the
 // recording: it assumes what could explain the difference, continues from there,

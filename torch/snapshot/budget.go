@@ -21,9 +21,9 @@ const (
 
 	// A file of a few kilobytes gets less than that, so that a small one is judged
 	// quickly, whatever it contains.
-	leastBytes = 4 << 20
-	mostOther  = 8 << 20 // bytes of JSON before the first record of a snapshot
-	perFirst   = 512
+	minBytes = 4 << 20
+	maxOther = 8 << 20 // bytes of JSON before the first record of a snapshot
+	perFirst = 512
 
 	maxDevices = 128    // c10::DeviceIndex is an int8_t
 	maxFrames  = 1024   // of one stack; Python goes 1,000 deep
@@ -81,10 +81,10 @@ func (b *builder) overdrawn(n int, what string) error {
 
 // raise sets the limit by the size of the file, or what was read of it.
 func (b *builder) raise() {
-	b.budget.limit = b.budget.more + leastBytes
+	b.budget.limit = b.budget.more + minBytes
 	if b.read != nil {
 		size := max(b.size, b.read())
-		b.budget.limit = b.budget.more + min(freeBytes, leastBytes+perFirst*size) + perByte*size
+		b.budget.limit = b.budget.more + min(freeBytes, minBytes+perFirst*size) + perByte*size
 	}
 }
 
@@ -121,13 +121,13 @@ func (s *source) Read(p []byte) (int, error) {
 		s.things, s.silent = things, 0
 	}
 	s.silent += int64(n)
-	if s.silent > leastBytes {
+	if s.silent > minBytes {
 		s.b.raise()
 		if 3*s.silent > s.b.budget.limit-s.b.budget.spent {
 			err = errors.New("the file unpacks to more than its size accounts for: too long a text, or too much of nothing")
 		}
 	}
-	if s.text && s.n > mostOther && s.b.events.Len()+len(s.b.blocks)+len(s.b.segments)+len(s.b.annotations) == 0 {
+	if s.text && s.n > maxOther && s.b.events.Len()+len(s.b.blocks)+len(s.b.segments)+len(s.b.annotations) == 0 {
 		err = fmt.Errorf("%w: its beginning has neither segments nor traces", ErrUnknown)
 	}
 	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {

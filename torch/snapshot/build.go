@@ -84,7 +84,7 @@ func newBuilder() *builder {
 		pools:   map[Pool]PoolID{},
 		odd:     map[string]int{},
 		plain:   map[pickle.Value]plain{},
-		budget:  budget{limit: leastBytes},
+		budget:  budget{limit: minBytes},
 	}
 	b.details = make([]blockDetail, 1)
 	b.unknown = map[string]bool{}

@@ -174,8 +174,8 @@ func sniff(head []byte) (string, error) {
 }
 
 func clip(b []byte) string {
-	const most = 16
-	return strings.ToValidUTF8(string(b[:min(len(b), most)]), "?")
+	const maxQuoted = 16
+	return strings.ToValidUTF8(string(b[:min(len(b), maxQuoted)]), "?")
 }
 
 // protocol is the number that a pickle states; 0 and 1 do not state it.

@@ -93,8 +93,8 @@ var knownExtras = map[string]bool{
 }
 
 func (r *recognizer) know(kind record, key string) {
-	const most = 64
-	if name := recordNames[kind] + "." + key; !knownExtras[key] && len(r.unknown) < most {
+	const maxKeys = 64
+	if name := recordNames[kind] + "." + key; !knownExtras[key] && len(r.unknown) < maxKeys {
 		r.unknown[name] = true
 	}
 }

@@ -152,13 +152,13 @@ func (w *weighed) compare(v *weighed) int {
 // that they take no more than so many values.
 const (
 	shortestEvery = 4096
-	mostMarks     = 4 << 20
+	maxMarks      = 4 << 20
 )
 
 // sweep goes through the events, keeps checkpoints and finds the peaks.
 func (b *Bands) sweep() {
 	h, n := b.h, len(b.Bands)
-	for b.every = shortestEvery; (h.Events()/b.every+1)*n > mostMarks; {
+	for b.every = shortestEvery; (h.Events()/b.every+1)*n > maxMarks; {
 		b.every *= 2
 	}
 	now := make([]int64, n)

@@ -23,8 +23,8 @@ const stripID = -1
 // How many rectangles a tile may have, and how many allocations may be looked at
 // for it, counted once for each column in which they are live.
 const (
-	mostRects = 4096
-	mostSteps = 8 << 20
+	maxRects = 4096
+	maxSteps = 8 << 20
 )
 
 // An item is one allocation of a tile, or several small ones in a row that live
@@ -178,14 +178,14 @@ func (w *stacker) run(ctx context.Context) (done bool, err error) {
 			return false, ctx.Err()
 		}
 		live = w.next(live, born[c], c)
-		if steps += len(live); steps > mostSteps {
+		if steps += len(live); steps > maxSteps {
 			return false, nil
 		}
 		sum := w.column(c, live)
 		if sum != w.t.columns[c].max {
 			return false, fmt.Errorf("the allocations at event %d sum to %d bytes, and %d are live", w.t.columns[c].witness, sum, w.t.columns[c].max)
 		}
-		if len(w.t.rects) > mostRects {
+		if len(w.t.rects) > maxRects {
 			return false, nil
 		}
 	}

@@ -206,8 +206,8 @@ func (t *Tile) endOf(i int) int {
 	return t.end
 }
 
-// mostEntries is how many bands and strips a tile may have.
-const mostEntries = 64
+// maxEntries is how many bands and strips a tile may have.
+const maxEntries = 64
 
 // banded fills the entries.
 func (t *Tile) banded(ctx context.Context, b *Bands, keep []bool) error {
@@ -236,7 +236,7 @@ func (t *Tile) banded(ctx context.Context, b *Bands, keep []bool) error {
 		}
 	}
 	entries := b.entries(highest, t.threshold)
-	for len(entries) > mostEntries && t.threshold < math.MaxInt64/2 {
+	for len(entries) > maxEntries && t.threshold < math.MaxInt64/2 {
 		t.threshold *= 2
 		entries = b.entries(highest, t.threshold)
 	}

@@ -315,7 +315,7 @@ func checkColumns(t *testing.T, what string, h *History, tile *Tile) {
 // one entry.
 func checkEntries(t *testing.T, what string, b *Bands, tile *Tile) {
 	t.Helper()
-	if len(tile.columns) > 0 && len(tile.entries) > mostEntries {
+	if len(tile.columns) > 0 && len(tile.entries) > maxEntries {
 		t.Fatalf("%s: %d entries", what, len(tile.entries))
 	}
 	next := 0

@@ -63,7 +63,7 @@ func FactsOf(s *snapshot.Snapshot) *Facts {
 	if s.Settings != nil {
 		f.Conf = &s.Settings.Conf
 	}
-	for _, x := range s.Extra[:min(len(s.Extra), mostExtra)] {
+	for _, x := range s.Extra[:min(len(s.Extra), maxExtra)] {
 		f.Extra = append(f.Extra, keyName(x.Key))
 	}
 	if len(f.Extra) > 0 {
@@ -85,12 +85,12 @@ func FactsOf(s *snapshot.Snapshot) *Facts {
 	return f
 }
 
-// mostExtra is how many keys that are not PyTorch's are named.
-const mostExtra = 64
+// maxExtra is how many keys that are not PyTorch's are named.
+const maxExtra = 64
 
 // keyName returns the printed form of a dict's key: Python's may be of any type and length.
 func keyName(key any) string {
-	const most = 64
+	const maxKeyName = 64
 	text := fmt.Sprintf("%T", key)
 	switch key := key.(type) {
 	case string:
@@ -98,8 +98,8 @@ func keyName(key any) string {
 	case nil, bool, int64, uint64, float64:
 		text = fmt.Sprint(key)
 	}
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+	if len(text) > maxKeyName {
+		text = strings.ToValidUTF8(text[:maxKeyName], "") + "…"
 	}
 	return text
 }

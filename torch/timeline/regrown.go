@@ -26,8 +26,8 @@ type Regrown struct {
 	Free int64
 }
 
-// fewestPieces of a tensor that is reallocated are followed.
-const fewestPieces = 4
+// minPieces of a tensor that is reallocated are followed.
+const minPieces = 4
 
 // Regrowths finds the tensors of a history that are reallocated, larger each time,
 // the newest piece's place last allocated first.
@@ -64,7 +64,7 @@ func (t *Timeline) regrownChains() (chains [][]int) {
 			followed[a] = true
 			chain = append(chain, a)
 		}
-		if len(chain) >= fewestPieces {
+		if len(chain) >= minPieces {
 			slices.Reverse(chain)
 			chains = append(chains, chain)
 		}
@@ -104,7 +104,7 @@ func (t *Timeline) predecessors() []int32 {
 // there is none.
 func (t *Timeline) successor(a, newest int, before []int32) int {
 	found := -1
-	for b := newest; b > max(a, newest-mostAtOnce) && t.samePlace(b, newest); b-- {
+	for b := newest; b > max(a, newest-maxAtOnce) && t.samePlace(b, newest); b-- {
 		if before[b] == 0 && t.Size(b) > t.Size(a) {
 			found = b
 		}
@@ -112,9 +112,9 @@ func (t *Timeline) successor(a, newest int, before []int32) int {
 	return found
 }
 
-// mostAtOnce is how many tensors one place may allocate again before the first of their
+// maxAtOnce is how many tensors one place may allocate again before the first of their
 // predecessors is freed, as for the layers of a model.
-const mostAtOnce = 128
+const maxAtOnce = 128
 
 // samePlace reports whether one known place made two allocations.
 func (t *Timeline) samePlace(a, b int) bool {
@@ -162,13 +162,13 @@ func (t *Timeline) joined(chains [][]int) []int {
 			parts[size] = append(list, i)
 		}
 	}
-	const most = 64 // that are looked at for a piece
+	const maxTried = 64 // that are looked at for a piece
 	out := make([]int, len(chains))
 	for c, chain := range chains {
 		for j, i := range chain[1:] {
 			list := parts[t.Size(i)-t.Size(chain[j])]
 			from, to := sort.SearchInts(list, chain[j]+1), sort.SearchInts(list, i)
-			for _, x := range list[max(from, to-most):to] {
+			for _, x := range list[max(from, to-maxTried):to] {
 				if freed := t.Freed(x); freed == Never || freed > t.Birth(i) {
 					out[c]++
 					break

@@ -197,7 +197,7 @@ func (v *visits) repeated(onlyFirst bool) []int {
 		if onlyFirst && i > 0 {
 			break
 		}
-		if events := v.events[frame]; len(events) >= EnoughSteps {
+		if events := v.events[frame]; len(events) >= MinSteps {
 			return events
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // EnoughSteps is how many whole steps a history must have for growth to be judged
 // by it.
-const EnoughSteps = 3
+const MinSteps = 3
 
 // Steps are the whole repetitions of a program's loop in a history: steps of a
 // training, or requests.
@@ -24,7 +24,7 @@ type Steps struct {
 }
 
 // Enough reports whether growth can be judged by the steps.
-func (s *Steps) Enough() bool { return len(s.Ends) >= EnoughSteps }
+func (s *Steps) Enough() bool { return len(s.Ends) >= MinSteps }
 
 // Known reports whether annotations, updates or backward passes show the steps:
 // what a program merely comes back to can be part of one.
@@ -240,7 +240,7 @@ func (f *stepFinder) updates() []int {
 	}
 	var best []int
 	for _, caller := range order {
-		if n := len(ends[caller]); len(best) < EnoughSteps && n > len(best) || n >= EnoughSteps && n < len(best) {
+		if n := len(ends[caller]); len(best) < MinSteps && n > len(best) || n >= MinSteps && n < len(best) {
 			best = ends[caller]
 		}
 	}
@@ -251,7 +251,7 @@ func (f *stepFinder) updates() []int {
 // than enough others: not every optimizer allocates.
 func (f *stepFinder) annotatedUpdates(others []int) (ends []int) {
 	times := f.t.Trace.Time
-	if len(others) >= EnoughSteps || len(times) == 0 {
+	if len(others) >= MinSteps || len(times) == 0 {
 		return others
 	}
 	for _, s := range f.t.Snap.UpdateScopes() {

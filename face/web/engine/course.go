@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// mostInAll stretches are kept of all courses of a watch, which share them: some 150
-	// bytes each. mostStretches are kept of a course in any case. When there are more of
+	// maxInAll stretches are kept of all courses of a watch, which share them: some 150
+	// bytes each. maxStretches are kept of a course in any case. When there are more of
 	// one, neighbors are put together, and from then on so are samples.
-	mostInAll, mostStretches = 400_000, 4096
-	// mostShares of a state are shown separately, the largest; the rest is in the total alone.
-	mostShares = 12
-	// mostParts are shown separately in a course, and mostDrawn of them in an answer.
-	mostParts = 4096
-	mostDrawn = 9
-	// mostLevels are the columns of an answer.
-	mostLevels = 1200
+	maxInAll, maxStretches = 400_000, 4096
+	// maxShares of a state are shown separately, the largest; the rest is in the total alone.
+	maxShares = 12
+	// maxParts are shown separately in a course, and maxDrawn of them in an answer.
+	maxParts = 4096
+	maxDrawn = 9
+	// maxLevels are the columns of an answer.
+	maxLevels = 1200
 )
 
 // A share is what one part of a subject holds.
@@ -55,7 +55,7 @@ type course struct {
 func (c *course) part(of any, name string, beside bool) int {
 	n, ok := c.names[of]
 	if !ok {
-		if len(c.parts) == mostParts {
+		if len(c.parts) == maxParts {
 			return -1
 		}
 		if c.names == nil {
@@ -130,8 +130,8 @@ func (c *course) levels(key string, from, to float64) page.Levels {
 	a, _ := slices.BinarySearchFunc(c.list, from, func(s stretch, t float64) int { return cmp.Compare(s.to, t) })
 	b, _ := slices.BinarySearchFunc(c.list, math.Nextafter(to, math.Inf(1)), func(s stretch, t float64) int { return cmp.Compare(s.from, t) })
 	list := slices.Clone(c.list[min(a, b):b])
-	if len(list) > mostLevels {
-		list = joined(list, (list[len(list)-1].to-list[0].from)/(mostLevels/2))
+	if len(list) > maxLevels {
+		list = joined(list, (list[len(list)-1].to-list[0].from)/(maxLevels/2))
 	}
 	out := page.Levels{
 		Key: key, Parts: []page.LevelPart{}, From: []float64{}, To: []float64{}, At: []float64{}, Count: []int{},
@@ -171,7 +171,7 @@ func (c *course) shown(list []stretch) []int {
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b int) int { return cmp.Or(cmp.Compare(most[b], most[a]), cmp.Compare(a, b)) })
-	all = all[:min(len(all), mostDrawn)]
+	all = all[:min(len(all), maxDrawn)]
 	slices.Sort(all)
 	return all
 }

@@ -321,8 +321,8 @@ func (d *measured) groupings() []tile.Grouping {
 	return d.h.Groupings()
 }
 
-// mostGroupings is how many groupings of a device are kept.
-const mostGroupings = 3
+// maxGroupings is how many groupings of a device are kept.
+const maxGroupings = 3
 
 // grouped is the device in bands.
 func (d *measured) grouped(g tile.Grouping) (*tile.Bands, error) {
@@ -342,7 +342,7 @@ func (d *measured) grouped(g tile.Grouping) (*tile.Bands, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.bands = append([]*tile.Bands{b}, d.bands[:min(len(d.bands), mostGroupings-1)]...)
+	d.bands = append([]*tile.Bands{b}, d.bands[:min(len(d.bands), maxGroupings-1)]...)
 	return b, nil
 }
 

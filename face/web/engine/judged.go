@@ -96,13 +96,13 @@ func (e *Engine) indexOf(d *digest.File) int {
 	return max(slices.IndexFunc(e.files, func(f *file) bool { return f.Path == d.Name }), 0)
 }
 
-// mostSurvivors is the number of files of a process with survivors: the rows
+// maxSurvivors is the number of files of a process with survivors: the rows
 // of a picture.
-const mostSurvivors = 24
+const maxSurvivors = 24
 
 func (q *question) survivors(p *compare.Process) []page.Survivors {
 	out := []page.Survivors{}
-	if len(p.Files) > mostSurvivors {
+	if len(p.Files) > maxSurvivors {
 		return out
 	}
 	for _, index := range p.DeviceIndices() {

@@ -190,11 +190,11 @@ func coverageOf(s *snapshot.Snapshot, h *tile.History) page.Coverage {
 	return page.Coverage{Kind: "late", Text: fmt.Sprintf("recording began late: %s were already live", units.Bytes(h.StartRequested))}
 }
 
-// mostMarks is how many marks a device sends. Releases are marked that return
+// maxMarks is how many marks a device sends. Releases are marked that return
 // a share of the highest reserved memory.
 const (
-	mostMarks    = 2000
-	mostReleases = 100
+	maxMarks     = 2000
+	maxReleases  = 100
 	releaseShare = 100
 )
 
@@ -227,20 +227,20 @@ func marksOf(h *tile.History) marks {
 		}
 	}
 	sortBy(releases, func(m *page.Mark) int64 { return -*m.Bytes })
-	for i := range releases[:min(len(releases), mostReleases)] {
+	for i := range releases[:min(len(releases), maxReleases)] {
 		if m := &releases[i]; *m.Bytes >= h.PeakReserved.Bytes/releaseShare {
 			m.Label = "gave " + units.Bytes(*m.Bytes) + " back to the driver"
 			out = append(out, *m)
 		}
 	}
-	left := max(len(out)-mostMarks, 0)
+	left := max(len(out)-maxMarks, 0)
 	out = out[:len(out)-left]
 	sortBy(out, func(m *page.Mark) int { return m.Event })
 	return marks{out, left}
 }
 
-// mostScopes is how many scopes a device sends.
-const mostScopes = 4000
+// maxScopes is how many scopes a device sends.
+const maxScopes = 4000
 
 var stepName = lazyregexp.New(`(?i)^(ProfilerStep#|(.*\b)?(step|iter|iteration|batch|request|epoch)\b\D{0,3}\d+$)`)
 
@@ -266,7 +266,7 @@ func scopesOf(h *tile.History) []page.Scope {
 		if step {
 			s.Lane = "steps"
 		}
-		if s.From < s.To && len(out) < mostScopes {
+		if s.From < s.To && len(out) < maxScopes {
 			s.To--
 			out = append(out, s)
 		}
@@ -297,8 +297,8 @@ func scopesOf(h *tile.History) []page.Scope {
 	return out
 }
 
-// mostLanes is how many growth lanes are shown.
-const mostLanes = 3
+// maxLanes is how many growth lanes are shown.
+const maxLanes = 3
 
 func (q *question) bands() (any, error) {
 	_, b, err := q.grouped()
@@ -319,8 +319,8 @@ func (e *Engine) bands(b *tile.Bands) page.Bands {
 		doc.Bands = append(doc.Bands, page.Band{Group: x.Group, Fate: x.Fate.String(), Before: x.Before, Peak: x.Peak, Allocs: x.Allocs})
 	}
 	for i, l := range b.Lanes {
-		if i == mostLanes {
-			doc.LanesLeftOut = len(b.Lanes) - mostLanes
+		if i == maxLanes {
+			doc.LanesLeftOut = len(b.Lanes) - maxLanes
 			break
 		}
 		doc.Lanes = append(doc.Lanes, page.Lane{Group: b.Bands[l.Band].Group, Band: l.Band, From: l.From, To: l.To, Points: l.Points})

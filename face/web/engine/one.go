@@ -143,8 +143,8 @@ func (d *measured) event(k int) page.Event {
 	return doc
 }
 
-// mostEvents is how many events one answer lists.
-const mostEvents = 500
+// maxEvents is how many events one answer lists.
+const maxEvents = 500
 
 func (q *question) events() (any, error) {
 	_, d, err := q.dev()
@@ -159,7 +159,7 @@ func (q *question) events() (any, error) {
 		return q.eventsLike(d, from, to)
 	}
 	doc := page.Events{Events: []page.Event{}}
-	for k := max(from, 0); k <= to && len(doc.Events) < mostEvents; k++ {
+	for k := max(from, 0); k <= to && len(doc.Events) < maxEvents; k++ {
 		doc.Events = append(doc.Events, d.event(k))
 	}
 	return doc, nil
@@ -188,7 +188,7 @@ func (q *question) eventsLike(d *measured, from, to int) (any, error) {
 	for k := max(from, 0); k <= to; k++ {
 		switch {
 		case !re.MatchString(e.Action[k].String()) && !inStack(e.Stack[k]) && !re.MatchString(address(e.Addr[k])) && !re.MatchString(units.Bytes(e.Size[k])):
-		case len(doc.Events) < mostEvents:
+		case len(doc.Events) < maxEvents:
 			doc.Events = append(doc.Events, d.event(k))
 		default:
 			doc.More++

@@ -66,15 +66,15 @@ type owner struct {
 }
 
 const (
-	// mostStacks are shown separately; the smaller ones beyond are summed as one.
-	mostStacks = 200
-	// mostMoments are in an answer; of more, those are that show the most.
-	mostMoments = 1200
-	// mostFrames of a stack are shown, so many bytes of their names, and mostFindings.
-	mostFrames, longestName, mostFindings = 512, 1000, 1000
+	// maxStacks are shown separately; the smaller ones beyond are summed as one.
+	maxStacks = 200
+	// maxMoments are in an answer; of more, those are that show the most.
+	maxMoments = 1200
+	// maxFrames of a stack are shown, so many bytes of their names, and maxFindings.
+	maxFrames, longestName, maxFindings = 512, 1000, 1000
 	// longestTime is the longest recording that is accepted, in seconds, and the most that a
 	// stack holds: 8 PiB, up to where JSON's numbers are exact.
-	longestTime, mostHeld = 1e9, 1 << 53
+	longestTime, maxHeld = 1e9, 1 << 53
 )
 
 // NewRecording makes an engine of a recording that was read, and takes the marks
@@ -87,7 +87,7 @@ func NewRecording(path string, run *recording.Run) *Recording {
 		return cmp.Or(cmp.Compare(b.peak, a.peak), cmp.Compare(a.ID, b.ID))
 	})
 	slices.SortStableFunc(stacks, func(a, b *traced) int { return cmp.Compare(r.weight(b), r.weight(a)) })
-	r.stacks = stacks[:min(mostStacks, len(stacks))]
+	r.stacks = stacks[:min(maxStacks, len(stacks))]
 	r.together(stacks[len(r.stacks):])
 	slices.SortStableFunc(r.stacks, func(a, b *traced) int { return cmp.Compare(b.peak, a.peak) })
 	run.Samples = nil
@@ -198,7 +198,7 @@ func (r *Recording) own(owners map[[2]string]*owner, o recording.GPUOwner) *owne
 	return owners[key]
 }
 
-func believed(n int64) int64 { return min(max(n, 0), mostHeld) }
+func believed(n int64) int64 { return min(max(n, 0), maxHeld) }
 
 func set(changes []change, k int, bytes, count int64) []change {
 	now := change{k, held{float64(believed(bytes)), float64(believed(count))}}
@@ -252,7 +252,7 @@ func (r *Recording) judge(stacks []*traced) {
 		named := e != nil && e.Stacks != nil
 		if named {
 			for _, n := range e.Stacks {
-				if n > 0 && n < mostHeld {
+				if n > 0 && n < maxHeld {
 					d.Stacks = append(d.Stacks, int(n))
 				}
 			}
@@ -300,7 +300,7 @@ func (r *Recording) whole() page.Recording {
 	run := r.run
 	doc := page.Recording{
 		File: r.path, PID: run.PID, Name: run.Name, Backend: run.Backend, Began: run.BeganUS, Moments: len(r.moments), Verdict: r.verdict,
-		Document: *run.Document, Findings: r.findings[:min(mostFindings, len(r.findings))], Stacks: []page.Stack{}, Others: r.others, Owners: []page.Owner{}, GPU: []page.GPUStack{},
+		Document: *run.Document, Findings: r.findings[:min(maxFindings, len(r.findings))], Stacks: []page.Stack{}, Others: r.others, Owners: []page.Owner{}, GPU: []page.GPUStack{},
 	}
 	doc.LeftOut = len(r.findings) - len(doc.Findings)
 	doc.Document.Stacks, doc.Document.Findings = []recording.Stack{}, []finding.Finding{}
@@ -326,7 +326,7 @@ func (r *Recording) whole() page.Recording {
 		summary.Stacks = []recording.GPUStack{}
 		doc.Document.GPU = &summary
 		colors := slots{of: map[tile.Key]int{}} // the places of another table
-		for i := range g.Stacks[:min(mostStacks, len(g.Stacks))] {
+		for i := range g.Stacks[:min(maxStacks, len(g.Stacks))] {
 			s := &g.Stacks[i]
 			doc.GPU = append(doc.GPU, page.GPUStack{Stack: newStackDoc(&s.Stack, processes.DriverSite(processes.Frames(&s.Stack)), &colors), Owner: page.Owner{Owner: s.Owner, Memory: s.Memory}, Bytes: s.LiveBytes, Count: s.LiveCount, Trend: s.Trend})
 		}
@@ -347,7 +347,7 @@ func newStackDoc(s *recording.Stack, site *finding.Site, colors *slots) page.Sta
 		key := tile.KeyOfSite(stack.Site(*site))
 		doc.Key, doc.Label, doc.Slot = key.String(), placeName(site), colors.colorOf(key)
 	}
-	shown := frames[:min(mostFrames, len(frames))]
+	shown := frames[:min(maxFrames, len(frames))]
 	for _, f := range shown {
 		d := newFrameDoc(stack.Frame(f))
 		d.File, d.Function = cut(d.File), cut(d.Function)
@@ -436,13 +436,13 @@ func (r *Recording) window(q *question) (any, error) {
 func (r *Recording) choose(from, to int) []int {
 	out := []int{}
 	n := to - from + 1
-	if n <= mostMoments {
+	if n <= maxMoments {
 		for k := from; k <= to; k++ {
 			out = append(out, k)
 		}
 		return out
 	}
-	const runs = mostMoments/2 - 1
+	const runs = maxMoments/2 - 1
 	out = append(out, from)
 	for i := range runs {
 		a, b := from+i*n/runs, from+(i+1)*n/runs

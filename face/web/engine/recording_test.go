@@ -134,10 +134,10 @@ func TestRecordingOfManyStacks(t *testing.T) {
 		`{"document":{"duration_seconds":1.5,"stacks":[],"findings":[{"kind":"mmap-leak","severity":"problem","title":"x","evidence":{"stacks":[3]}}]}}`)
 	r := recorded(t, lines...)
 	doc, w := answer[page.Recording](t, r, "recording", ""), answer[page.Window](t, r, "window", "")
-	if len(doc.Stacks) != mostStacks || doc.Others != n-mostStacks || len(w.Stacks) != mostStacks+1 || doc.Stacks[0].ID != n {
+	if len(doc.Stacks) != maxStacks || doc.Others != n-maxStacks || len(w.Stacks) != maxStacks+1 || doc.Stacks[0].ID != n {
 		t.Fatalf("%d stacks and %d others, the largest %d", len(doc.Stacks), doc.Others, doc.Stacks[0].ID)
 	}
-	if s := doc.Stacks[mostStacks-1]; s.ID != 3 || !s.Grows {
+	if s := doc.Stacks[maxStacks-1]; s.ID != 3 || !s.Grows {
 		t.Errorf("the stack of the finding is missing: %+v", s)
 	}
 	for c, want := range []float64{n * (n + 1) / 2 * 10, n*(n+1)/2*10 + n/2*(n/2+1)*10} {
@@ -169,7 +169,7 @@ func TestRecordingOfManyMoments(t *testing.T) {
 	}
 	r := recorded(t, lines...)
 	w := answer[page.Window](t, r, "window", "")
-	if len(w.Moment) > mostMoments || !slices.IsSorted(w.Moment) || w.Moment[0] != 0 {
+	if len(w.Moment) > maxMoments || !slices.IsSorted(w.Moment) || w.Moment[0] != 0 {
 		t.Fatalf("%d moments from %d", len(w.Moment), w.Moment[0])
 	}
 	for _, k := range []int{mapped, resident, len(r.moments) - 1} {
@@ -218,7 +218,7 @@ func TestRecordingOfAnotherMind(t *testing.T) {
 				}
 			}
 			for _, s := range doc.Stacks {
-				if len(s.Frames) > mostFrames || len(s.Label) > longestName+len("…") {
+				if len(s.Frames) > maxFrames || len(s.Label) > longestName+len("…") {
 					t.Errorf("%d frames, a label of %d bytes", len(s.Frames), len(s.Label))
 				}
 			}

@@ -138,13 +138,13 @@ func (q *question) bounds(x *replay.Result, sc *replay.Scenario) (err error) {
 	return nil
 }
 
-// mostLooks is the largest number of points of a run's course in one answer.
-const mostLooks = 1 << 14
+// maxLooks is the largest number of points of a run's course in one answer.
+const maxLooks = 1 << 14
 
 // looks are n events evenly over those that are asked for.
 func (q *question) looks(events int) ([]int, error) {
 	last := int64(events) - 1
-	n, err := q.number("n", 0, 0, mostLooks)
+	n, err := q.number("n", 0, 0, maxLooks)
 	if err != nil {
 		return nil, err
 	}

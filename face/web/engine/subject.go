@@ -77,9 +77,9 @@ func (m *moment) known(name string, bytes *int64) {
 // largest leaves the largest shares of processes in a state, in the order of parts. What
 // is left out is in the total alone.
 func (m *moment) largest() {
-	if len(m.state) > mostShares {
+	if len(m.state) > maxShares {
 		slices.SortFunc(m.state, func(a, b share) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.part, b.part)) })
-		m.state = m.state[:mostShares]
+		m.state = m.state[:maxShares]
 	}
 	slices.SortFunc(m.state, func(a, b share) int { return cmp.Compare(a.part, b.part) })
 }
@@ -90,7 +90,7 @@ func (w *Watch) take(m *moment, at float64, gap bool) {
 		m.s.first = at
 	}
 	m.s.last, m.s.now = at, m.total
-	m.s.add(w.samples, at, gap, m.total, m.state, max(mostStretches, mostInAll/(len(w.subjects)+1)))
+	m.s.add(w.samples, at, gap, m.total, m.state, max(maxStretches, maxInAll/(len(w.subjects)+1)))
 }
 
 // of is a subject, which is made if there is none yet.

@@ -9,8 +9,8 @@ import (
 	"strandline/torch/tile"
 )
 
-// mostRows is how many rows of a table the page gets unless it asks for more.
-const mostRows = 200
+// maxRows is how many rows of a table the page gets unless it asks for more.
+const maxRows = 200
 
 func newTable(b *tile.Bands, sums []tile.Sum, limit int) page.Table {
 	t := page.Table{Rows: []page.Row{}}
@@ -28,7 +28,7 @@ func newTable(b *tile.Bands, sums []tile.Sum, limit int) page.Table {
 }
 
 func (q *question) limit() (int, error) {
-	n, err := q.number("limit", mostRows, 0, 1<<31)
+	n, err := q.number("limit", maxRows, 0, 1<<31)
 	return int(n), err
 }
 

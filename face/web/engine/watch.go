@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// mostSubjects are in an answer, and mostKept of them are kept of those that have ended.
-	mostSubjects, mostKept = 1000, 2000
+	// maxSubjects are in an answer, and maxKept of them are kept of those that have ended.
+	maxSubjects, maxKept = 1000, 2000
 	// brokenOff is how much longer than usual two samples are apart where the watch was not
 	// running between them.
 	brokenOff = 10
-	// mostFits is how many findings have their curve in an answer.
-	mostFits = 200
+	// maxFits is how many findings have their curve in an answer.
+	maxFits = 200
 )
 
 // A Watch answers the page of a recording of `strandline watch`: what each process,
@@ -138,7 +138,7 @@ func (w *Watch) change() {
 
 // forget drops the smallest of the processes that have ended, where there are too many.
 func (w *Watch) forget() {
-	if len(w.subjects) <= 2*mostKept {
+	if len(w.subjects) <= 2*maxKept {
 		return
 	}
 	var ended []*subject
@@ -148,7 +148,7 @@ func (w *Watch) forget() {
 		}
 	}
 	slices.SortFunc(ended, func(a, b *subject) int { return cmp.Compare(b.peak, a.peak) })
-	for _, s := range ended[min(len(ended), mostKept):] {
+	for _, s := range ended[min(len(ended), maxKept):] {
 		delete(w.subjects, s.id)
 		delete(w.mapped, s.id.process)
 	}
@@ -268,14 +268,14 @@ func (w *Watch) doc() page.Watch {
 // judgeAll judges the samples by now. While they are read, what was judged as they came
 // has to do; while they come, judging all takes a small part of the time.
 func (w *Watch) judgeAll() {
-	const share, least = 30, 3 * time.Second
+	const share, minPause = 30, 3 * time.Second
 	switch began := time.Now(); {
 	case w.foundAt == w.version && w.complete:
 	case w.reading || began.Before(w.due):
 		w.found, w.complete = w.judge.FoundSoFar(), false
 	default:
 		w.found, w.complete = w.judge.Found(), true
-		w.due = time.Now().Add(max(least, share*time.Since(began)))
+		w.due = time.Now().Add(max(minPause, share*time.Since(began)))
 	}
 	w.foundAt = w.version
 }
@@ -292,14 +292,14 @@ func (w *Watch) describe(doc *page.Watch) {
 			if worst[s] == nil {
 				worst[s] = f
 			}
-			if i < mostFits {
+			if i < maxFits {
 				d.Fit = w.fit(f)
 			}
 		}
 		doc.Findings = append(doc.Findings, d)
 	}
 	doc.Verdict = samples.Verdict(samples.Plain(w.found), w.samples)
-	doc.LeftOut = max(len(doc.Findings)-mostFindings, 0)
+	doc.LeftOut = max(len(doc.Findings)-maxFindings, 0)
 	doc.Findings = doc.Findings[:len(doc.Findings)-doc.LeftOut]
 	for _, s := range w.subjects {
 		doc.Subjects = append(doc.Subjects, w.subjectDoc(s, worst[s]))
@@ -313,7 +313,7 @@ func (w *Watch) describe(doc *page.Watch) {
 	slices.SortFunc(doc.Subjects, func(a, b page.Subject) int {
 		return cmp.Or(cmp.Compare(rank(&b), rank(&a)), cmp.Compare(b.Now, a.Now), cmp.Compare(b.Peak, a.Peak), cmp.Compare(a.Key, b.Key))
 	})
-	doc.Others = max(len(doc.Subjects)-mostSubjects, 0)
+	doc.Others = max(len(doc.Subjects)-maxSubjects, 0)
 	doc.Subjects = doc.Subjects[:len(doc.Subjects)-doc.Others]
 }
 

@@ -187,7 +187,7 @@ func TestWatchThins(t *testing.T) {
 	}
 	w.Rest()
 	l := asks[page.Levels](t, w, "levels", "s=p1-0-host")
-	if len(l.At) > mostLevels || len(l.At) < mostLevels/4 {
+	if len(l.At) > maxLevels || len(l.At) < maxLevels/4 {
 		t.Fatalf("%d columns", len(l.At))
 	}
 	samples, seen := 0, 0
@@ -369,14 +369,14 @@ func TestWatchRefuses(t *testing.T) {
 // TestWatchForgets checks that processes that have ended do not add up.
 func TestWatchForgets(t *testing.T) {
 	w := NewWatch("x", false)
-	for at := range 3 * mostKept {
+	for at := range 3 * maxKept {
 		w.Take(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{{PID: at + 1, Host: &sample.Host{Anonymous: int64(at)}}}})
 	}
-	if n := len(w.subjects); n > 2*mostKept {
+	if n := len(w.subjects); n > 2*maxKept {
 		t.Errorf("%d subjects are kept", n)
 	}
 	doc := asks[page.Watch](t, w, "watch", "")
-	if len(doc.Subjects) != mostSubjects || doc.Others != len(w.subjects)-mostSubjects {
+	if len(doc.Subjects) != maxSubjects || doc.Others != len(w.subjects)-maxSubjects {
 		t.Errorf("%d subjects, %d others", len(doc.Subjects), doc.Others)
 	}
 }

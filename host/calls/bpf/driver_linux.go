@@ -23,7 +23,7 @@ func (t *Tracer) loadDriver() error {
 	if t.driver != nil {
 		return nil
 	}
-	if manyAtOnce() {
+	if uprobeMulti() {
 		for _, p := range t.driverSpec.Programs {
 			p.AttachType = ebpf.AttachTraceUprobeMulti
 		}

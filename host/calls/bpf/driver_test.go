@@ -117,14 +117,14 @@ func TestNoProbeIsLeft(t *testing.T) {
 	pid, begin := run()
 	_, beside := run()
 	before := begin()
-	can := manyAtOnce
-	defer func() { manyAtOnce = can }()
+	can := uprobeMulti
+	defer func() { uprobeMulti = can }()
 	for _, together := range []bool{true, false} {
 		if together && !can() {
 			t.Log("this kernel has no links of many functions")
 			continue
 		}
-		manyAtOnce = func() bool { return together }
+		uprobeMulti = func() bool { return together }
 		attached(t, together, pid, library, func(how string) {
 			same(t, how, before, begin)
 		}, func() {

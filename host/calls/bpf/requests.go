@@ -69,5 +69,5 @@ func spanOf(p *event.PythonLayout) uint32 {
 	return span
 }
 
-// mostSpan is less than the room that requests.c has.
-const mostSpan = 120
+// maxSpan is less than the room that requests.c has.
+const maxSpan = 120

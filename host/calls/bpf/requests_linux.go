@@ -47,7 +47,7 @@ func StartRequests() (*Requests, error) {
 			delete(spec.Maps, name)
 		}
 	}
-	r := &Requests{together: manyAtOnce()}
+	r := &Requests{together: uprobeMulti()}
 	if r.together {
 		for _, p := range spec.Programs {
 			p.AttachType = ebpf.AttachTraceUprobeMulti
@@ -69,7 +69,7 @@ func StartRequests() (*Requests, error) {
 // Python makes requests carry the interpreter's frames.
 func (r *Requests) Python(p event.PythonLayout) error {
 	span := spanOf(&p)
-	if span > mostSpan {
+	if span > maxSpan {
 		return fmt.Errorf("the frames of Python are too large")
 	}
 	setup := struct {

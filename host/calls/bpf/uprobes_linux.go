@@ -81,11 +81,11 @@ func functionsOf(library *os.File) (map[string]uint64, error) {
 	return out, nil
 }
 
-// manyAtOnce reports whether one link can watch many functions of one process. Linux
+// uprobeMulti reports whether one link can watch many functions of one process. Linux
 // 6.6 and newer have such links; the first of these kernels confused a process with its
 // first thread, and are recognized by the error that they give for an impossible
 // process.
-var manyAtOnce = sync.OnceValue(func() bool {
+var uprobeMulti = sync.OnceValue(func() bool {
 	if features.HaveBPFLinkUprobeMulti() != nil {
 		return false
 	}

@@ -511,7 +511,7 @@ func (t *Tracer) Pace(e *event.Event, every time.Duration) error {
 // Close ends the command, and waits until nothing is traced, for at most two
 // seconds: children of the command end when this process does.
 func (t *Tracer) Close() {
-	const enough = 2 * time.Second
+	const maxWait = 2 * time.Second
 	select {
 	case <-t.over: // its pid may belong to another process by now
 		return
@@ -520,7 +520,7 @@ func (t *Tracer) Close() {
 	}
 	select {
 	case <-t.over:
-	case <-time.After(enough):
+	case <-time.After(maxWait):
 	}
 }
 

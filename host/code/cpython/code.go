@@ -35,8 +35,8 @@ type code struct {
 const (
 	longestText  = 4096
 	longestTable = 128 << 10
-	mostCodes    = 1 << 16
-	mostKept     = 64 << 20 // bytes of names and tables
+	maxCodes     = 1 << 16
+	maxKept      = 64 << 20 // bytes of names and tables
 )
 
 // Name returns the function of a frame, with its file and current line; the line is 0
@@ -93,7 +93,7 @@ func (c *Codes) code(mem Memory, f Frame) (*code, error) {
 		k.lines = nil // names alone are useful
 	}
 	c.kept += len(k.file) + len(k.name) + len(k.lines)
-	if len(c.known) >= mostCodes || c.kept > mostKept {
+	if len(c.known) >= maxCodes || c.kept > maxKept {
 		clear(c.known)
 		c.kept = 0
 	}

@@ -23,7 +23,7 @@ func (f *File) afford(n uint64) bool {
 	if f.budget == nil {
 		return true
 	}
-	if n > 4*mostTable {
+	if n > 4*maxTable {
 		return false
 	}
 	if f.budget.left.Add(-int64(n)) < 0 {

@@ -18,9 +18,9 @@ import (
 	"sync/atomic"
 )
 
-// mostTable bounds a table that is read whole; those of PyTorch's libraries are smaller
+// maxTable bounds a table that is read whole; those of PyTorch's libraries are smaller
 // than a fifth of it.
-const mostTable = 512 << 20
+const maxTable = 512 << 20
 
 // A File is an ELF file. [File.Step] and [File.Function] may be called by several
 // goroutines at once.
@@ -42,9 +42,9 @@ type File struct {
 	spent  atomic.Int64
 }
 
-// mostHeaders bounds how much of a file is read to find its parts. A sparse file can
+// maxHeaders bounds how much of a file is read to find its parts. A sparse file can
 // claim any number of them.
-const mostHeaders = 64 << 20
+const maxHeaders = 64 << 20
 
 // headers reads until it has read too much.
 type headers struct {
@@ -62,7 +62,7 @@ func (h *headers) ReadAt(b []byte, at int64) (int, error) {
 // Open reads the headers of a file.
 func Open(r io.ReaderAt) (*File, error) {
 	h := &headers{ReaderAt: r}
-	h.left.Store(mostHeaders)
+	h.left.Store(maxHeaders)
 	f, err := elf.NewFile(h)
 	if err != nil {
 		return nil, err
@@ -184,9 +184,9 @@ type Dynamic struct {
 	Indirect bool
 }
 
-// mostDynamics bounds the number of symbols that the dynamic linker knows; large
+// maxDynamics bounds the number of symbols that the dynamic linker knows; large
 // libraries have a few hundred thousand.
-const mostDynamics = 1 << 20
+const maxDynamics = 1 << 20
 
 var errDynamics = errors.New("the table of dynamic symbols is broken")
 
@@ -210,11 +210,11 @@ func (f *File) readDynamics() ([]Dynamic, error) {
 	if s == nil {
 		return nil, nil
 	}
-	if s.Size > mostDynamics*symbolSize || packed(s) || int(s.Link) >= len(f.elf.Sections) {
+	if s.Size > maxDynamics*symbolSize || packed(s) || int(s.Link) >= len(f.elf.Sections) {
 		return nil, errDynamics
 	}
 	strings := f.elf.Sections[s.Link]
-	if strings.Size > mostTable || packed(strings) {
+	if strings.Size > maxTable || packed(strings) {
 		return nil, errDynamics
 	}
 	if !f.afford(3*s.Size + strings.Size) {
@@ -261,8 +261,8 @@ func (f *File) Data(name string) (uint64, bool) {
 	return 0, false
 }
 
-// mostAlike bounds the number of symbols in one bucket of a hash table.
-const mostAlike = 1 << 12
+// maxAlike bounds the number of symbols in one bucket of a hash table.
+const maxAlike = 1 << 12
 
 // lookUp finds a symbol by its hash. The table has a filter, which is ignored here,
 // then the first symbol of each bucket, then the hash of each symbol, whose lowest bit
@@ -291,7 +291,7 @@ func (f *File) lookUp(hashes *elf.Section, name string) (uint64, bool) {
 	}
 	start := 16 + 8*int64(filter)
 	i := word(start + 4*int64(hash%buckets))
-	for range mostAlike {
+	for range maxAlike {
 		if i < first || i == 0 {
 			return 0, false
 		}
@@ -335,7 +335,7 @@ func (f *File) Slots() ([]Slot, error) {
 func (f *File) readSlots() (out []Slot, err error) {
 	const size = 24
 	for _, s := range f.elf.Sections {
-		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 || packed(s) || s.Size > mostTable {
+		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 || packed(s) || s.Size > maxTable {
 			continue
 		}
 		if !f.afford(2 * s.Size) {

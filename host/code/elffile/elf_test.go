@@ -397,7 +397,7 @@ func FuzzFrames(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, common, own []byte, at uint64) {
 		c := &cie{codeAlign: 1, dataAlign: -8, program: common}
 		d := &fde{cie: c, start: 0, end: ^uint64(0), program: slices.Concat(common, own)}
-		if len(d.program) > mostProgram {
+		if len(d.program) > maxProgram {
 			return
 		}
 		var row Row

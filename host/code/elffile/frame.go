@@ -80,8 +80,8 @@ type fde struct {
 	program    []byte // that of the CIE, then its own
 }
 
-// mostFrames bounds how many function descriptions are cached.
-const mostFrames = 1 << 14
+// maxFrames bounds how many function descriptions are cached.
+const maxFrames = 1 << 14
 
 // Step stores in row how to leave the function at a linked address.
 func (f *File) Step(addr uint64, row *Row) error {
@@ -131,15 +131,15 @@ const (
 	encOmit     = 0xff
 )
 
-// mostFrameTable bounds the unwind tables that are read whole; that of libtorch_cpu has
+// maxFrameTable bounds the unwind tables that are read whole; that of libtorch_cpu has
 // a few megabytes.
-const mostFrameTable = 64 << 20
+const maxFrameTable = 64 << 20
 
 // readFrames reads the sorted table that linkers make for this purpose. If there is
 // none, as in static programs, it builds one.
 func (f *File) readFrames() (*frameTable, error) {
 	for _, p := range f.elf.Progs {
-		if p.Type != elf.PT_GNU_EH_FRAME || p.Filesz < 12 || p.Filesz > mostFrameTable {
+		if p.Type != elf.PT_GNU_EH_FRAME || p.Filesz < 12 || p.Filesz > maxFrameTable {
 			continue
 		}
 		data, err := io.ReadAll(p.Open())
@@ -167,13 +167,13 @@ func newFrameTable(hdr uint64, entries []byte) *frameTable {
 	return &frameTable{hdr: hdr, entries: entries, cies: map[uint64]*cie{}, fdes: map[uint64]*fde{}}
 }
 
-// mostWork bounds the cost of building a table, in bytes examined.
-const mostWork = 256 << 20
+// maxWork bounds the cost of building a table, in bytes examined.
+const maxWork = 256 << 20
 
 // indexFrames builds the table from the descriptions themselves.
 func (f *File) indexFrames() (*frameTable, error) {
 	s := f.elf.Section(".eh_frame")
-	if s == nil || s.Type == elf.SHT_NOBITS || packed(s) || s.Size > mostFrameTable {
+	if s == nil || s.Type == elf.SHT_NOBITS || packed(s) || s.Size > maxFrameTable {
 		return nil, ErrNoFrame
 	}
 	data, err := s.Data()
@@ -184,7 +184,7 @@ func (f *File) indexFrames() (*frameTable, error) {
 	t.section = data
 	work := 0
 	var found [][2]int32 // function and description, from the section
-	for at := uint64(0); at+8 <= uint64(len(data)) && work < mostWork; {
+	for at := uint64(0); at+8 <= uint64(len(data)) && work < maxWork; {
 		size := uint64(binary.LittleEndian.Uint32(data[at:]))
 		if size < 4 || size > uint64(len(data))-at-4 {
 			break // the end, or malformed
@@ -223,7 +223,7 @@ func (t *frameTable) find(f *File, addr uint64) (*fde, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(t.fdes) >= mostFrames { // start over
+	if len(t.fdes) >= maxFrames { // start over
 		clear(t.fdes)
 	}
 	t.fdes[at] = d
@@ -289,7 +289,7 @@ func (t *frameTable) readFDE(f *File, at uint64) (*fde, error) {
 		return nil, errFrame
 	}
 	d.program = slices.Concat(c.program, body[r.at:])
-	if len(d.program) > mostProgram {
+	if len(d.program) > maxProgram {
 		return nil, errFrame
 	}
 	return d, nil
@@ -350,18 +350,18 @@ func (t *frameTable) cie(f *File, at uint64) (*cie, error) {
 	if r.bad || c.ra != RA {
 		return nil, errFrame
 	}
-	if c.program = body[r.at:]; len(c.program) > mostProgram {
+	if c.program = body[r.at:]; len(c.program) > maxProgram {
 		return nil, errFrame
 	}
-	if len(t.cies) >= mostFrames {
+	if len(t.cies) >= maxFrames {
 		clear(t.cies)
 	}
 	t.cies[at] = c
 	return c, nil
 }
 
-// mostProgram bounds what one function can cost.
-const mostProgram = 1 << 16
+// maxProgram bounds what one function can cost.
+const maxProgram = 1 << 16
 
 // machine runs a function's call frame program up to an address.
 type machine struct {

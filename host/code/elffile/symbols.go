@@ -28,22 +28,22 @@ func (f *File) Debug(d *File) {
 	f.debug, f.symbols = d, nil
 }
 
-// mostMini bounds a compressed symbol table inside a file. Those of distributions have
+// maxMini bounds a compressed symbol table inside a file. Those of distributions have
 // a few hundred kilobytes.
-const mostMini = 16 << 20
+const maxMini = 16 << 20
 
 // MiniDebug returns the file of symbols that some distributions embed, compressed, in a
 // stripped file.
 func (f *File) MiniDebug() (*File, bool) {
 	s := f.elf.Section(".gnu_debugdata")
-	if s == nil || s.Size > mostMini {
+	if s == nil || s.Size > maxMini {
 		return nil, false
 	}
-	r, err := xz.ReaderConfig{DictCap: mostMini}.NewReader(s.Open())
+	r, err := xz.ReaderConfig{DictCap: maxMini}.NewReader(s.Open())
 	if err != nil {
 		return nil, false
 	}
-	data, err := io.ReadAll(io.LimitReader(r, mostMini))
+	data, err := io.ReadAll(io.LimitReader(r, maxMini))
 	if err != nil {
 		return nil, false
 	}
@@ -155,11 +155,11 @@ func (t *symbolTable) add(f *File, section string) {
 // is in the file.
 func (f *File) symbolSection(section string) (data, names []byte, link io.ReaderAt) {
 	s := f.elf.Section(section)
-	if s == nil || s.Size > mostTable || s.Type == elf.SHT_NOBITS || packed(s) || int(s.Link) >= len(f.elf.Sections) {
+	if s == nil || s.Size > maxTable || s.Type == elf.SHT_NOBITS || packed(s) || int(s.Link) >= len(f.elf.Sections) {
 		return nil, nil, nil
 	}
 	strings := f.elf.Sections[s.Link]
-	if strings.Size > mostTable || strings.Type == elf.SHT_NOBITS || packed(strings) {
+	if strings.Size > maxTable || strings.Type == elf.SHT_NOBITS || packed(strings) {
 		return nil, nil, nil
 	}
 	if !f.afford(2*s.Size + strings.Size) {

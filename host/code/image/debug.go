@@ -33,7 +33,7 @@ func (o *Object) findDebug(p procfs.Process, allowed *allowance) {
 			}
 		}
 	}
-	if allowed.unpacked == mostUnpacked {
+	if allowed.unpacked == maxUnpacked {
 		return
 	}
 	if d, ok := o.MiniDebug(); ok {
@@ -51,8 +51,8 @@ type allowance struct {
 }
 
 const (
-	mostSummed   = 4 << 30
-	mostUnpacked = 64
+	maxSummed   = 4 << 30
+	maxUnpacked = 64
 )
 
 // tryDebug takes the symbols of a file if the file belongs to the object.
@@ -80,7 +80,7 @@ func belongs(f io.ReaderAt, d *elffile.File, id string, sum *uint32, allowed *al
 	if sum == nil {
 		return false
 	}
-	h, left := crc32.NewIEEE(), mostSummed-allowed.summed
+	h, left := crc32.NewIEEE(), maxSummed-allowed.summed
 	n, err := io.CopyBuffer(h, io.NewSectionReader(f, 0, left), make([]byte, 1<<20))
 	allowed.summed += n
 	return err == nil && n < left && h.Sum32() == *sum

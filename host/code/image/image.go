@@ -45,13 +45,13 @@ type Files struct {
 	spent   allowance
 }
 
-// mostTables bounds what the tables of symbols and slots of all files take. Those of a
+// maxTables bounds what the tables of symbols and slots of all files take. Those of a
 // process with PyTorch and its libraries take tens of megabytes.
-const mostTables = 512 << 20
+const maxTables = 512 << 20
 
 // NewFiles returns a Files that knows no file yet.
 func NewFiles() *Files {
-	tables := elffile.NewBudget(mostTables)
+	tables := elffile.NewBudget(maxTables)
 	return &Files{objects: map[string]*Object{}, files: map[procfs.Identity]*Object{}, tables: tables, spent: allowance{tables: tables}}
 }
 
@@ -139,8 +139,8 @@ func (im *Image) Object(m procfs.Mapping) *Object {
 	return o
 }
 
-// mostObjects bounds the files that are kept open.
-const mostObjects = 4096
+// maxObjects bounds the files that are kept open.
+const maxObjects = 4096
 
 func (im *Image) ofFile(m procfs.Mapping) *Object {
 	im.files.mu.Lock()
@@ -148,7 +148,7 @@ func (im *Image) ofFile(m procfs.Mapping) *Object {
 	key := fmt.Sprintf("%s:%d:%s", m.Dev, m.Inode, m.Path)
 	o, known := im.files.objects[key]
 	if !known {
-		if len(im.files.objects) >= mostObjects { // one that is in use stays open until it no longer is
+		if len(im.files.objects) >= maxObjects { // one that is in use stays open until it no longer is
 			for key, old := range im.files.objects {
 				delete(im.files.objects, key)
 				im.files.forget(old)
@@ -264,7 +264,7 @@ func (o *Object) Function(linked uint64) string {
 	name, known := o.names[s.Addr]
 	if !known {
 		name = demangle.Filter(s.Name, demangle.NoClones, demangle.MaxLength(longestName))
-		if len(o.names) >= mostNames {
+		if len(o.names) >= maxNames {
 			clear(o.names)
 		}
 		o.names[s.Addr] = name
@@ -273,6 +273,6 @@ func (o *Object) Function(linked uint64) string {
 }
 
 const (
-	mostNames   = 1 << 16
+	maxNames    = 1 << 16
 	longestName = 12 // as a power of two, demangled
 )

@@ -50,7 +50,7 @@ func FuzzCalls(f *testing.F) {
 			binary.LittleEndian.PutUint64(data[i:], w)
 		}
 		calls, err := Calls(im, s, nil)
-		if len(calls) > mostCalls {
+		if len(calls) > maxCalls {
 			t.Errorf("%d calls", len(calls))
 		}
 		for i := 1; i < len(calls); i++ {

@@ -54,8 +54,8 @@ var (
 	errDeep     = errors.New("too many calls")
 )
 
-// mostCalls bounds a stack; a deeper recursion is cut off.
-const mostCalls = 4096
+// maxCalls bounds a stack; a deeper recursion is cut off.
+const maxCalls = 4096
 
 // A part is memory that was copied.
 type part struct {
@@ -77,7 +77,7 @@ type walker struct {
 func Calls(im *image.Image, s *Sample, into []Call) ([]Call, error) {
 	w := &walker{image: im, regs: s.Registers, known: s.Known, parts: [2]part{{s.Registers[elffile.SP], s.Stack}, {s.InterruptedBase, s.Interrupted}}}
 	interrupted := true // the address is that of an instruction, not the one after a call
-	for range mostCalls {
+	for range maxCalls {
 		pc := w.regs[elffile.PC]
 		if pc == 0 {
 			return into, nil

@@ -254,8 +254,8 @@ func (f *functions) add(c code, kind bpf.RequestKind, addr uint64) {
 	f.places = append(f.places, p)
 }
 
-// mostCode bounds how much of a library is searched, in bytes.
-const mostCode = 1 << 30
+// maxCode bounds how much of a library is searched, in bytes.
+const maxCode = 1 << 30
 
 // callsOf returns the places in the code that hold the bytes of a call of a function.
 // Whether these bytes are an instruction is not known.
@@ -266,7 +266,7 @@ func callsOf(c code, target uint64) (out []uint64) {
 	)
 	b := make([]byte, chunk+size-1)
 	for _, s := range c.Code() {
-		for from := uint64(0); from < min(s.FileSize, mostCode); from += chunk {
+		for from := uint64(0); from < min(s.FileSize, maxCode); from += chunk {
 			n, _ := c.ReadAddr(b, s.Addr+from)
 			n = min(n, int(s.FileSize-from))
 			for i := 0; i+size <= n && i < chunk; i++ {

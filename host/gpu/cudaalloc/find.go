@@ -58,8 +58,8 @@ type Allocator struct {
 	devices uint64 // relative to address: the vector of per-device state; 0 if not known
 }
 
-// mostSlots bounds how many virtual functions are examined.
-const mostSlots = 96
+// maxSlots bounds how many virtual functions are examined.
+const maxSlots = 96
 
 // Find finds the allocator of a process.
 func Find(im *image.Image) (*Allocator, error) {
@@ -78,7 +78,7 @@ func Find(im *image.Image) (*Allocator, error) {
 		return nil, err
 	}
 	var slots []uint64
-	for i := range uint64(mostSlots) {
+	for i := range uint64(maxSlots) {
 		f := w.at(table + 8*i)
 		if m, ok := im.Map.Find(f); w.err != nil || !ok || !m.Exec {
 			break

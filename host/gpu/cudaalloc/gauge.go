@@ -21,7 +21,7 @@ type Gauge struct {
 	memory *procfs.Memory
 	vector uint64 // the address of the vector of per-device state
 	stats  int    // where the counters are in the state of a device; -1 as long as that is not known
-	used   [mostDevices]bool
+	used   [maxDevices]bool
 }
 
 // ErrNotMapped states that a process does not map the library that has the allocator.
@@ -68,7 +68,7 @@ func (g *Gauge) Read() ([]Level, error) {
 		return nil, err
 	}
 	from, to := order.Uint64(ends[:]), order.Uint64(ends[8:])
-	if to < from || (to-from)%8 != 0 || to-from > 8*mostDevices {
+	if to < from || (to-from)%8 != 0 || to-from > 8*maxDevices {
 		return nil, errState
 	}
 	list := make([]byte, to-from)
@@ -120,7 +120,7 @@ func (g *Gauge) level(device uint64) (l Level, err error) {
 		return l, err
 	}
 	l.Allocated, l.Reserved = int64(order.Uint64(b[:])), int64(order.Uint64(b[arraySize:]))
-	if l.Allocated < 0 || l.Reserved < 0 || l.Reserved > mostReserved || l.Allocated > l.Reserved+slack {
+	if l.Allocated < 0 || l.Reserved < 0 || l.Reserved > maxReserved || l.Allocated > l.Reserved+slack {
 		return l, errState
 	}
 	return l, nil
@@ -143,9 +143,9 @@ const (
 	arraySize   = 3 * counterSize
 	statsSize   = arrays * arraySize
 
-	mostReserved = 1 << 46
-	slack        = 1 << 30 // what can be requested between two counts, bytes
-	leastBlock   = 512     // bytes
+	maxReserved = 1 << 46
+	slack       = 1 << 30 // what can be requested between two counts, bytes
+	minBlock    = 512     // bytes
 )
 
 // findStats returns where the counters are in the state of a device, -1 if nowhere.
@@ -182,7 +182,7 @@ func isStats(b []byte) bool {
 		}
 		now[i] = n[0][0]
 	}
-	return now[segment] > 0 && now[reservedBytes] > 0 && now[reservedBytes] < mostReserved && now[reservedBytes]%(1<<20) == 0 &&
+	return now[segment] > 0 && now[reservedBytes] > 0 && now[reservedBytes] < maxReserved && now[reservedBytes]%(1<<20) == 0 &&
 		now[reservedBytes] >= now[activeBytes] && now[activeBytes] >= now[allocatedBytes] && now[allocatedBytes] >= now[requestedBytes] &&
-		now[active] >= now[allocation] && now[allocatedBytes]/leastBlock >= now[allocation]
+		now[active] >= now[allocation] && now[allocatedBytes]/minBlock >= now[allocation]
 }

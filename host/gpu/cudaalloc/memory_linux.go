@@ -10,7 +10,7 @@ var order = binary.LittleEndian
 
 // take reads memory of the process, and returns nil if that fails.
 func (r *stateReader) take(addr, size uint64) []byte {
-	if r.bytes += int(min(size, mostTable)); size > mostTable || r.bytes > mostTable {
+	if r.bytes += int(min(size, maxTable)); size > maxTable || r.bytes > maxTable {
 		return nil
 	}
 	b := make([]byte, size)
@@ -22,11 +22,11 @@ func (r *stateReader) take(addr, size uint64) []byte {
 
 // records reads memory of one size at each of many addresses, a few hundred at a time.
 func (r *stateReader) records(at []uint64, size int) ([][]byte, error) {
-	const most = 512 // the kernel's limit is 1024
+	const maxBatch = 512 // the kernel's limit is 1024
 	out := make([][]byte, 0, len(at))
 	for len(at) > 0 {
-		n := min(len(at), most)
-		if r.bytes += n * size; r.bytes > mostTable {
+		n := min(len(at), maxBatch)
+		if r.bytes += n * size; r.bytes > maxTable {
 			return nil, errState
 		}
 		data := make([]byte, n*size)

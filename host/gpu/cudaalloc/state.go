@@ -53,10 +53,10 @@ func (a *Allocator) State() ([]Segment, error) {
 
 // Bounds on what is read from a possibly hostile process.
 const (
-	mostDevices  = 128
-	mostBlocks   = 1 << 21
-	mostTable    = 256 << 20
-	mostObject   = 1 << 17 // of the allocator
+	maxDevices   = 128
+	maxBlocks    = 1 << 21
+	maxTable     = 256 << 20
+	maxObject    = 1 << 17 // of the allocator
 	deviceObject = 1 << 13 // within which the pools of a device are
 )
 
@@ -90,13 +90,13 @@ const (
 )
 
 func (r *stateReader) read() error {
-	object := r.take(r.a.address, min(r.a.devices+16, mostObject))
+	object := r.take(r.a.address, min(r.a.devices+16, maxObject))
 	if object == nil {
 		return errState
 	}
 	vector := object[r.a.devices:]
 	from, to := order.Uint64(vector), order.Uint64(vector[8:])
-	if to < from || (to-from)%8 != 0 || to-from > 8*mostDevices {
+	if to < from || (to-from)%8 != 0 || to-from > 8*maxDevices {
 		return errState
 	}
 	if from == to {
@@ -184,8 +184,8 @@ func (r *stateReader) follow(at []uint64) error {
 				fresh = append(fresh, p)
 			}
 		}
-		if len(r.blocks) > mostBlocks {
-			return fmt.Errorf("it has more than %d blocks", mostBlocks)
+		if len(r.blocks) > maxBlocks {
+			return fmt.Errorf("it has more than %d blocks", maxBlocks)
 		}
 		records, err := r.records(fresh, blockRecord)
 		if err != nil {
@@ -237,7 +237,7 @@ func (r *stateReader) isTree(b []byte, addr uint64) bool {
 	if n == 0 {
 		return root == 0 && left == addr+8 && right == addr+8
 	}
-	return root != 0 && left != 0 && right != 0 && n < mostBlocks
+	return root != 0 && left != 0 && right != 0 && n < maxBlocks
 }
 
 // poolsIn returns the pools in the state of a device: each has two sets of blocks, the
@@ -300,7 +300,7 @@ func (r *stateReader) free(at uint64) (out []uint64, err error) {
 // check makes sure that what was read is consistent.
 func (r *stateReader) check() error {
 	for at, b := range r.blocks {
-		if _, known := r.pools[b.pool]; !known || b.Addr == 0 || b.Size == 0 || b.Size > 1<<46 || b.Device >= mostDevices {
+		if _, known := r.pools[b.pool]; !known || b.Addr == 0 || b.Size == 0 || b.Size > 1<<46 || b.Device >= maxDevices {
 			return errState
 		}
 		if b.Allocated && (b.Requested > b.Size || !b.mapped) {

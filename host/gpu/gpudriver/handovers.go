@@ -32,9 +32,9 @@ type moves struct {
 // contents of a block may be copied between them, and how many places are followed in a
 // process. Of hand-overs that nobody asks for, the first are kept.
 const (
-	together      = uint64(time.Second)
-	mostPlaces    = 1 << 14
-	mostHandOvers = 1 << 10
+	together     = uint64(time.Second)
+	maxPlaces    = 1 << 14
+	maxHandOvers = 1 << 10
 )
 
 // bind notes that memory is bound at an address. If other memory was bound there before,
@@ -53,7 +53,7 @@ func (d *Driver) bind(e *event.Event, to *handle) {
 	case p != nil && p.away && p.len == e.Len:
 		p.to, p.away = to, false
 		d.move(e, recording.Resume, e.Addr, p)
-	case p != nil || len(places) < mostPlaces:
+	case p != nil || len(places) < maxPlaces:
 		places[e.Addr] = &place{len: e.Len, to: to}
 	}
 }
@@ -137,7 +137,7 @@ func byOwner(live []int64, owners []string) (out []recording.GPUOwner) {
 // moved ends a hand-over.
 func (d *Driver) moved(m *moves) {
 	delete(d.moving, m.pid)
-	if len(m.places) > 0 && len(d.handOvers) < mostHandOvers {
+	if len(m.places) > 0 && len(d.handOvers) < maxHandOvers {
 		d.handOvers = append(d.handOvers, m)
 	}
 }

@@ -49,12 +49,12 @@ type silence struct {
 	until time.Time
 }
 
-// mostStuck is how many readers may hang in the driver at once, where the kernel does
+// maxStuck is how many readers may hang in the driver at once, where the kernel does
 // not end them before the call returns.
-const mostStuck = 4
+const maxStuck = 4
 
-// mostDevices is how many devices can be left out of a question: the bits of a number.
-const mostDevices = 64
+// maxDevices is how many devices can be left out of a question: the bits of a number.
+const maxDevices = 64
 
 // New is a source that has not asked yet.
 func New(o Options) *Source {
@@ -91,7 +91,7 @@ func (s *Source) Read(ctx context.Context) ([]sample.Device, error) {
 			return nil, a.err
 		case err == nil:
 			return s.all(out), nil
-		case last < 0 || last >= mostDevices:
+		case last < 0 || last >= maxDevices:
 			return nil, err
 		}
 		tried[last] = true
@@ -107,7 +107,7 @@ func (s *Source) ask(ctx context.Context, tried map[int]bool) (a *answer, last i
 		return a, -1, err
 	}
 	var skip uint64
-	for i := range mostDevices {
+	for i := range maxDevices {
 		if tried[i] || time.Now().Before(s.silent[i].until) {
 			skip |= 1 << i
 		}
@@ -177,7 +177,7 @@ func order(d *sample.Device) int {
 // that takes longer than the context, the next call waits on.
 func (s *Source) begin(ctx context.Context) error {
 	if s.now == nil {
-		if n := s.stuck.Load(); n >= mostStuck {
+		if n := s.stuck.Load(); n >= maxStuck {
 			return fmt.Errorf("%d calls of NVIDIA's driver have not returned, and no other is made before one of them does; `dmesg` may say why", n)
 		}
 		r, err := start(s.o.Env, &s.stuck)

@@ -283,7 +283,7 @@ func TestCallsThatNeverReturn(t *testing.T) {
 	f := newFake(t)
 	f.says(twoDevices)
 	s := f.source(Options{})
-	s.stuck.Store(mostStuck)
+	s.stuck.Store(maxStuck)
 	if _, err := s.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "have not returned") {
 		t.Error(err)
 	}

@@ -76,8 +76,8 @@ func parse(devices, processes string) (*Reading, error) {
 }
 
 func strange(line string) error {
-	const enough = 80
-	return fmt.Errorf("nvidia-smi says %q, which is not understood", line[:min(len(line), enough)])
+	const maxQuoted = 80
+	return fmt.Errorf("nvidia-smi says %q, which is not understood", line[:min(len(line), maxQuoted)])
 }
 
 // rows yields the lines that are not empty, and their cells.

@@ -32,8 +32,8 @@ func Read(ctx context.Context) (*Reading, error) {
 	return parse(devices, processes)
 }
 
-// most is more than the tool prints for the largest machine, in bytes.
-const most = 1 << 20
+// maxOutput is more than the tool prints for the largest machine, in bytes.
+const maxOutput = 1 << 20
 
 // ask runs the tool, which prints its errors on standard output.
 func ask(ctx context.Context, tool, query string) (string, error) {
@@ -50,7 +50,7 @@ func ask(ctx context.Context, tool, query string) (string, error) {
 		return "", fmt.Errorf("nvidia-smi says: %s", output)
 	case err != nil:
 		return "", fmt.Errorf("nvidia-smi: %w", err)
-	case out.Len() > most:
+	case out.Len() > maxOutput:
 		return "", errors.New("nvidia-smi printed more than is possible")
 	}
 	return out.String(), nil
@@ -60,6 +60,6 @@ func ask(ctx context.Context, tool, query string) (string, error) {
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	b.Buffer.Write(p[:min(len(p), max(most+1-b.Len(), 0))])
+	b.Buffer.Write(p[:min(len(p), max(maxOutput+1-b.Len(), 0))])
 	return len(p), nil
 }

@@ -24,9 +24,9 @@ var errNone = errors.New("PyTorch is not loaded")
 var libraries = []string{"libtorch_cpu.", "libtorch_python."}
 
 const (
-	mostBytes = 64 << 20 // of heap that are read
-	window    = 64 << 10 // bytes that are read at once
-	aligned   = 16       // what the address of a block is a multiple of
+	maxBytes = 64 << 20 // of heap that are read
+	window   = 64 << 10 // bytes that are read at once
+	aligned  = 16       // what the address of a block is a multiple of
 )
 
 // Nodes returns about how many nodes of the graph are in the heap of a process: of a large
@@ -52,7 +52,7 @@ func Nodes(p procfs.Process) (int64, error) {
 			size += m.Size()
 		}
 	}
-	every := max(1, (size+mostBytes-1)/mostBytes) // windows
+	every := max(1, (size+maxBytes-1)/maxBytes) // windows
 	var found, i uint64
 	buf := make([]byte, window)
 	for _, m := range heap {

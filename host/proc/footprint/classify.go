@@ -56,12 +56,12 @@ type Growth struct {
 	remaps int64 // bytes that they added and that are not yet in any part
 }
 
-// least is the growth below which no class is reported: a program that starts a thread
+// minGrowth is the growth below which no class is reported: a program that starts a thread
 // or loads a library grows by a few MiB.
-const least = 4 << 20
+const minGrowth = 4 << 20
 
-// manyThreads is more than the size of a thread pool that may be created while we look.
-const manyThreads = 16
+// minThreads is more than the size of a thread pool that may be created while we look.
+const minThreads = 16
 
 // between returns the classes that grew by at least a number of bytes.
 func between(before, after *Observation, memory io.ReaderAt, least int64) *Growth {
@@ -262,7 +262,7 @@ func (o *Observation) held() (n int64) {
 // outside returns what grows outside the process's RSS.
 func (g *Growth) outside() {
 	threads := g.After.status.Threads - g.Before.status.Threads
-	if stacks := g.After.stacks() - g.Before.stacks(); int64(threads) >= manyThreads*g.least/least && stacks >= 4*max(g.RSS, g.least) {
+	if stacks := g.After.stacks() - g.Before.stacks(); int64(threads) >= minThreads*g.least/minGrowth && stacks >= 4*max(g.RSS, g.least) {
 		g.add(Part{Class: finding.ThreadStacks, Bytes: stacks, Count: threads, Outside: true, Confidence: 0.9})
 	}
 	a, b := g.After.group, g.Before.group

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	page     = 4 << 10
-	huge     = 2 << 20
-	mostHuge = 32  // huge pages that are examined
-	mostPool = 256 // places where a Python pool may begin
+	page    = 4 << 10
+	huge    = 2 << 20
+	maxHuge = 32  // huge pages that are examined
+	maxPool = 256 // places where a Python pool may begin
 )
 
 // contents states what is in memory, recognized by its form.
@@ -52,7 +52,7 @@ func pools(memory io.ReaderAt, r *region, before *vmmap.Map) float64 {
 		if first+size > r.End {
 			continue
 		}
-		step := max(size, (r.End-first)/mostPool&^(size-1))
+		step := max(size, (r.End-first)/maxPool&^(size-1))
 		seen, found := 0, 0
 		for at := first; at+size <= r.End; at += step {
 			if (r.same || r.wider) && old(before, at) {
@@ -121,7 +121,7 @@ func zeros(memory io.ReaderAt, r *region) float64 {
 	if first+huge > r.End {
 		return 0
 	}
-	step := max(huge, (r.End-first)/mostHuge&^(huge-1))
+	step := max(huge, (r.End-first)/maxHuge&^(huge-1))
 	buf := make([]byte, huge)
 	empty := make([]byte, page)
 	seen, zero := 0, 0

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// mostCopying bounds the children whose every mapping is read in a look.
-	mostCopying = 8
+	// maxCopying bounds the children whose every mapping is read in a look.
+	maxCopying = 8
 	// To be reported, a child must have copied at least minCopied bytes before the
 	// first look, and at least copiedShare of the parent's memory.
 	minCopied   = 32 << 20
@@ -27,7 +27,7 @@ func (o *Observation) copies() map[procfs.Process]uint64 {
 	}
 	var most []child
 	for p, u := range o.children {
-		if u.PrivateDirty >= least {
+		if u.PrivateDirty >= minGrowth {
 			most = append(most, child{p, u.PrivateDirty})
 		}
 	}
@@ -35,7 +35,7 @@ func (o *Observation) copies() map[procfs.Process]uint64 {
 		return cmp.Or(cmp.Compare(b.own, a.own), cmp.Compare(a.Process, b.Process))
 	})
 	out := map[procfs.Process]uint64{}
-	for _, c := range most[:min(len(most), mostCopying)] {
+	for _, c := range most[:min(len(most), maxCopying)] {
 		if st, err := c.Status(); err != nil || procfs.Process(st.Parent) != o.PID {
 			continue
 		}

@@ -92,7 +92,7 @@ func Observe(p procfs.Process) (*Observation, error) {
 	}
 	o.children = map[procfs.Process]procfs.Usage{}
 	children := p.Descendants()
-	for _, child := range children[:min(len(children), mostChildren)] {
+	for _, child := range children[:min(len(children), maxChildren)] {
 		if u, err := child.Rollup(); err == nil {
 			o.children[child] = u
 		}
@@ -101,9 +101,9 @@ func Observe(p procfs.Process) (*Observation, error) {
 	return o, nil
 }
 
-// mostChildren bounds the processes whose shared pages are counted: the kernel has to
+// maxChildren bounds the processes whose shared pages are counted: the kernel has to
 // walk their page tables for it.
-const mostChildren = 256
+const maxChildren = 256
 
 func (o *Observation) missing(what string, err error) {
 	reason := err.Error()

@@ -12,11 +12,11 @@ import (
 // chronological order, to the last, and when each class grew. memory is the process's
 // memory, for samples; nil if it cannot be read.
 func Over(looks []*Observation, memory io.ReaderAt) *Growth {
-	g := between(looks[0], looks[len(looks)-1], memory, least)
+	g := between(looks[0], looks[len(looks)-1], memory, minGrowth)
 	n := len(looks) - 1
 	curves := map[finding.Kind][]int64{} // growth up to each look
 	for i := range n {
-		for _, p := range between(looks[i], looks[i+1], memory, least/int64(2*n)).Parts {
+		for _, p := range between(looks[i], looks[i+1], memory, minGrowth/int64(2*n)).Parts {
 			if curves[p.Class] == nil {
 				curves[p.Class] = make([]int64, n+1)
 			}
@@ -38,7 +38,7 @@ func Over(looks []*Observation, memory io.ReaderAt) *Growth {
 func (p *Part) over(curve []int64, looks []*Observation) {
 	at := func(look int) time.Duration { return looks[look].At - looks[0].At }
 	n, from, all := len(curve)-1, trend.WarmUp(curve), p.Bytes
-	if rest := curve[n] - curve[from]; from > 0 && least <= rest && rest < all {
+	if rest := curve[n] - curve[from]; from > 0 && minGrowth <= rest && rest < all {
 		p.Bytes, p.Early, p.Until = rest, all-rest, at(from)
 	} else {
 		from = 0

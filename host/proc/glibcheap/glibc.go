@@ -45,8 +45,8 @@ const (
 
 // Bounds on what is read from a possibly hostile process.
 const (
-	mostArenas = 4096
-	mostChunks = 1 << 20 // of all arenas
+	maxArenas = 4096
+	maxChunks = 1 << 20 // of all arenas
 )
 
 // Arenas returns the arenas of a process. They form a ring, which is entered through a
@@ -56,7 +56,7 @@ func Arenas(im *image.Image) ([]Arena, error) {
 	if !ok {
 		return nil, ErrNone
 	}
-	w := &walk{memory: im, left: mostChunks, writable: func(at uint64) bool {
+	w := &walk{memory: im, left: maxChunks, writable: func(at uint64) bool {
 		m, ok := im.Map.Find(at)
 		return ok && m.Write
 	}}
@@ -109,12 +109,12 @@ func isLibc(im *image.Image, m procfs.Mapping) bool {
 	return ok || o.Fixed()
 }
 
-// mostData bounds the data that is searched for the main arena.
-const mostData = 16 << 20
+// maxData bounds the data that is searched for the main arena.
+const maxData = 16 << 20
 
 // search looks for the main arena in the library's data, recognizing it by its form.
 func search(im *image.Image, m procfs.Mapping) (uint64, bool) {
-	data := make([]byte, min(m.Size(), mostData))
+	data := make([]byte, min(m.Size(), maxData))
 	if im.Read(data, m.Start) != nil {
 		return 0, false
 	}
@@ -168,8 +168,8 @@ type walk struct {
 }
 
 const (
-	page      = 4096
-	mostPages = 4096 // that are cached
+	page     = 4096
+	maxPages = 4096 // that are cached
 )
 
 // read reads less than a page, from cached pages.
@@ -180,7 +180,7 @@ func (w *walk) read(b []byte, at uint64) bool {
 		if p = make([]byte, page); w.Read(p, at-from) != nil {
 			p = nil
 		}
-		if len(w.pages) >= mostPages || w.pages == nil {
+		if len(w.pages) >= maxPages || w.pages == nil {
 			w.pages = map[uint64][]byte{}
 		}
 		w.pages[at-from] = p
@@ -194,7 +194,7 @@ func (w *walk) read(b []byte, at uint64) bool {
 
 // ring reads the arenas, starting with one of them.
 func (w *walk) ring(start uint64) (out []Arena) {
-	for at := start; len(out) < mostArenas && w.left > 0; {
+	for at := start; len(out) < maxArenas && w.left > 0; {
 		a, next, ok := w.arena(at)
 		if !ok {
 			break // it changed while it was read, or is not an arena

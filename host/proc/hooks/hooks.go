@@ -325,7 +325,7 @@ func (h *Scan) code(im *image.Image, pages *procfs.Pages, in *instance, m procfs
 		}
 		h.Pages++
 		changes := 0
-		for at := 0; at < n && changes < mostChanges; at++ {
+		for at := 0; at < n && changes < maxChanges; at++ {
 			if now[at] == was[at] || addr+uint64(at) < seen {
 				continue
 			}
@@ -338,7 +338,7 @@ func (h *Scan) code(im *image.Image, pages *procfs.Pages, in *instance, m procfs
 
 const (
 	longestPatch = 16 // bytes that one patch covers
-	mostChanges  = 64 // in a page; a page with more was rewritten, not patched
+	maxChanges   = 64 // in a page; a page with more was rewritten, not patched
 )
 
 // changed examines code that differs from the file at an address. It returns an upper

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// mostDescriptors bounds how many descriptors are examined.
-const mostDescriptors = 1 << 17
+// maxDescriptors bounds how many descriptors are examined.
+const maxDescriptors = 1 << 17
 
 // Descriptors reads /proc/PID/fd. The files are not opened.
 func (p Process) Descriptors() (*Descriptors, error) {
@@ -19,7 +19,7 @@ func (p Process) Descriptors() (*Descriptors, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	names, err := dir.Readdirnames(mostDescriptors)
+	names, err := dir.Readdirnames(maxDescriptors)
 	if err != nil {
 		return nil, err
 	}

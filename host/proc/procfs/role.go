@@ -28,8 +28,8 @@ var helpers = []struct{ part, role string }{
 	{"torch/_inductor/compile_worker", "compile worker"},
 }
 
-// mostRole bounds a role, in bytes.
-const mostRole = 48
+// maxRole bounds a role, in bytes.
+const maxRole = 48
 
 // Role returns what a process is for, according to its command line and environment,
 // such as "rank 3" or "VLLM::EngineCore"; empty if they do not show it.
@@ -56,5 +56,5 @@ func Role(command string, environment map[string]string) string {
 		}
 	}
 	role := strings.Join(parts, ", ")
-	return strings.ToValidUTF8(role[:min(len(role), mostRole)], "")
+	return strings.ToValidUTF8(role[:min(len(role), maxRole)], "")
 }

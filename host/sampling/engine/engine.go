@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// most is how much of an answer is read, in bytes: an engine's is some 100 KB.
-	most = 16 << 20
+	// maxAnswer is how much of an answer is read, in bytes: an engine's is some 100 KB.
+	maxAnswer = 16 << 20
 	// patience is how long an engine may take to answer.
 	patience = 10 * time.Second
 )
@@ -84,11 +84,11 @@ func Read(ctx context.Context, endpoint string) (*sample.Load, error) {
 // parse reads metrics in the text format of Prometheus. The error is [errOther] if they
 // are not those of an engine.
 func parse(r io.Reader) (*sample.Load, error) {
-	in := &io.LimitedReader{R: r, N: most}
+	in := &io.LimitedReader{R: r, N: maxAnswer}
 	metrics, err := readText(in)
 	switch {
 	case in.N == 0:
-		return nil, fmt.Errorf("the metrics are larger than %d MiB", most>>20)
+		return nil, fmt.Errorf("the metrics are larger than %d MiB", maxAnswer>>20)
 	case err != nil:
 		return nil, fmt.Errorf("the metrics cannot be read: %w", err)
 	}

@@ -93,7 +93,7 @@ func TestParse(t *testing.T) {
 		"go_goroutines 7\n":     errOther.Error(),
 		"<html>\n":              "cannot be read",
 		`{"error":"not found"}`: "cannot be read",
-		strings.Repeat("# a comment that says nothing\n", most/30+1): "larger than 16 MiB",
+		strings.Repeat("# a comment that says nothing\n", maxAnswer/30+1): "larger than 16 MiB",
 	} {
 		if load, err := parse(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %+v, %v", text, load, err)

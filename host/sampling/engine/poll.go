@@ -23,9 +23,9 @@ type Poller struct {
 // Poll begins to ask the engine at an address, which [Endpoint] has completed, each time
 // that some time is over.
 func Poll(endpoint string, every time.Duration) *Poller {
-	const least, late = 10 * time.Second, 3 // answers
+	const minWait, late = 10 * time.Second, 3 // answers
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Poller{stop: stop, done: make(chan struct{}), old: max(least, late*every), at: time.Now(), load: sample.Load{Note: "it has not answered yet"}}
+	p := &Poller{stop: stop, done: make(chan struct{}), old: max(minWait, late*every), at: time.Now(), load: sample.Load{Note: "it has not answered yet"}}
 	go p.run(ctx, endpoint, every)
 	return p
 }

@@ -16,9 +16,9 @@ import (
 // The sampling. A sample is taken as often as it costs no more than a share of the
 // time, and half of the samples go when there are too many.
 const (
-	first = 10 * time.Millisecond // between two samples
-	cost  = 20                    // times of a sample between two
-	most  = 4096                  // samples that are kept
+	first      = 10 * time.Millisecond // between two samples
+	cost       = 20                    // times of a sample between two
+	maxSamples = 4096                  // samples that are kept
 )
 
 // A Process is one that was seen.
@@ -148,7 +148,7 @@ func (s *Sampler) take(step int) {
 		return
 	}
 	s.all.Peak = max(s.all.Peak, together)
-	if s.all.Samples = append(s.all.Samples, now); len(s.all.Samples) >= most {
+	if s.all.Samples = append(s.all.Samples, now); len(s.all.Samples) >= maxSamples {
 		half := s.all.Samples[:0]
 		for i := 1; i < len(s.all.Samples); i += 2 {
 			half = append(half, s.all.Samples[i])

@@ -74,11 +74,11 @@ func TestThinning(t *testing.T) {
 	s := Start(os.Getpid())
 	s.Close()
 	before := s.every
-	for len(s.all.Samples) < most-1 {
+	for len(s.all.Samples) < maxSamples-1 {
 		s.all.Samples = append(s.all.Samples, Sample{Bytes: map[int]int64{0: 1}})
 	}
 	s.take(0)
-	if n := len(s.Samples().Samples); n != most/2 || s.every != 2*before {
+	if n := len(s.Samples().Samples); n != maxSamples/2 || s.every != 2*before {
 		t.Errorf("%d samples, %s apart", n, s.every)
 	}
 }

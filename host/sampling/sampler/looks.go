@@ -15,13 +15,13 @@ import (
 // it is looked at. A look at a process with thousands of mappings takes tens of
 // milliseconds, so that it is made beside the samples, one at a time.
 const (
-	leastGrowth = 32 << 20 // bytes
+	minGrowth   = 32 << 20 // bytes
 	growthShare = 20       // a part of what it holds, 1 in so many
 	firstPause  = 2 * time.Second
 	longest     = 5 * time.Minute
-	// mostMappings of those that grew are in a sample.
-	mostMappings = 12
-	mostLooked   = 8 // processes whose looks are kept: each takes some 100 KiB
+	// maxMappings of those that grew are in a sample.
+	maxMappings = 12
+	maxLooked   = 8 // processes whose looks are kept: each takes some 100 KiB
 	// A look is followed by a pause of so many times its duration; the first one, which
 	// alone shows nothing, by a shorter one.
 	rarer, soon = 200, 20
@@ -58,7 +58,7 @@ func (l *looks) of(id sample.ID, h *sample.Host, low int64) *sample.Growth {
 	if own != nil {
 		before = own.at
 	}
-	if held-before >= max(leastGrowth, held/growthShare) && !l.on && (own == nil || now.After(own.next)) && (own != nil || l.room(now)) {
+	if held-before >= max(minGrowth, held/growthShare) && !l.on && (own == nil || now.After(own.next)) && (own != nil || l.room(now)) {
 		if own == nil {
 			own = &looked{began: now, pause: firstPause}
 			l.all[id] = own
@@ -75,7 +75,7 @@ func (l *looks) of(id sample.ID, h *sample.Host, low int64) *sample.Growth {
 // room makes room for one more process: that which was to be looked at again longest ago,
 // and did not grow since, is forgotten.
 func (l *looks) room(now time.Time) bool {
-	if len(l.all) < mostLooked {
+	if len(l.all) < maxLooked {
 		return true
 	}
 	var oldest sample.ID
@@ -137,7 +137,7 @@ func classes(before, after *footprint.Observation) *sample.Growth {
 		}
 		out.Classes = append(out.Classes, sample.Class{Class: string(p.Class), Bytes: p.Bytes + p.Early})
 	}
-	for _, m := range g.Mappings(mostMappings) {
+	for _, m := range g.Mappings(maxMappings) {
 		out.Mappings = append(out.Mappings, sample.Mapping{Start: m.Start, End: m.End, Kind: string(m.Kind), Name: m.Path, Resident: int64(m.RSS), Grown: m.Grown})
 	}
 	return out

@@ -85,7 +85,7 @@ func waitForLook(t *testing.T, s *Sampler, id sample.ID) {
 		now := take(t, s).Processes[0]
 		s.looks.mu.Lock()
 		own := s.looks.all[id]
-		done := own != nil && !s.looks.on && own.at >= now.Host.Anonymous+now.Host.Shared-leastGrowth
+		done := own != nil && !s.looks.on && own.at >= now.Host.Anonymous+now.Host.Shared-minGrowth
 		if own != nil {
 			own.next = time.Time{} // now
 		}
@@ -101,7 +101,7 @@ func waitForLook(t *testing.T, s *Sampler, id sample.ID) {
 // TestLooksAreBounded has many processes grow, of which some stop.
 func TestLooksAreBounded(t *testing.T) {
 	l, now := newLooks(), time.Now()
-	for pid := range mostLooked {
+	for pid := range maxLooked {
 		if !l.room(now) {
 			t.Fatalf("no room for process %d", pid)
 		}
@@ -110,7 +110,7 @@ func TestLooksAreBounded(t *testing.T) {
 	if l.room(now) {
 		t.Error("room for more, although all may still grow")
 	}
-	if !l.room(now.Add(2*time.Minute)) || len(l.all) != mostLooked-1 || l.all[sample.ID{PID: 0}] != nil {
+	if !l.room(now.Add(2*time.Minute)) || len(l.all) != maxLooked-1 || l.all[sample.ID{PID: 0}] != nil {
 		t.Errorf("after a while: %v", l.all)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"strandline/pausable/state"
 )
 
-// mostTags is how many tags of a process are kept apart; the rest is one.
-const mostTags = 32
+// maxTags is how many tags of a process are kept apart; the rest is one.
+const maxTags = 32
 
 // pausables asks processes what of their memory is pausable.
 type pausables struct {
@@ -83,11 +83,11 @@ func tagsOf(s *state.Status) (out []sample.Tag) {
 	for i := range s.Tags {
 		t := &s.Tags[i]
 		one := sample.Tag{Tag: t.Name, Bytes: t.Bytes, Held: t.Held, State: t.State, Backup: t.Backup, BackupBytes: t.BackupBytes}
-		if i < mostTags {
+		if i < maxTags {
 			out = append(out, one)
 			continue
 		}
-		rest := &out[mostTags-1]
+		rest := &out[maxTags-1]
 		rest.Tag, rest.Bytes, rest.Held, rest.BackupBytes = "(others)", rest.Bytes+one.Bytes, rest.Held+one.Held, rest.BackupBytes+one.BackupBytes
 		if rest.State != one.State {
 			rest.State = state.Partial

@@ -55,7 +55,7 @@ func TestManyTags(t *testing.T) {
 	}
 	s.Tags[99].State = state.Paused
 	tags := tagsOf(s)
-	if last := fmt.Sprint(tags[mostTags-1]); len(tags) != mostTags || last != "{(others) 138 69 partial  0}" {
+	if last := fmt.Sprint(tags[maxTags-1]); len(tags) != maxTags || last != "{(others) 138 69 partial  0}" {
 		t.Errorf("%d tags, the last is %s", len(tags), last)
 	}
 }

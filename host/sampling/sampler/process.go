@@ -268,11 +268,11 @@ type group struct {
 	now    sample.Group
 }
 
-// Of more than fewGroups, the figures are used for groupsAge: the kernel sums them up again
+// Of more than maxFreshGroups, the figures are used for groupsAge: the kernel sums them up again
 // each time.
 const (
-	fewGroups = 8
-	groupsAge = 5 * time.Second
+	maxFreshGroups = 8
+	groupsAge      = 5 * time.Second
 )
 
 // groupOf is the control group that counts the memory of a process, by the text of its
@@ -306,7 +306,7 @@ const unseenGroup = "its files cannot be seen from here: they are in no file sys
 // ended is there once more: it knows whether the kernel killed the process.
 func (s *Sampler) limits(out *sample.Sample) {
 	age := min(groupsAge, 5*s.o.Interval)
-	if len(s.groups) <= fewGroups {
+	if len(s.groups) <= maxFreshGroups {
 		age = 0
 	}
 	live, seen := map[*group]bool{}, map[string]bool{}

@@ -38,8 +38,8 @@ type Options struct {
 // procRoot is where Linux shows the processes of this machine.
 const procRoot = "/proc"
 
-// mostLargest is how many processes are watched where none holds memory of a device.
-const mostLargest = 20
+// maxLargest is how many processes are watched where none holds memory of a device.
+const maxLargest = 20
 
 // A Sampler takes samples of one machine. Its methods may not be called concurrently.
 type Sampler struct {
@@ -308,7 +308,7 @@ func (s *Sampler) findLargest() (out []int) {
 		}
 	}
 	slices.SortFunc(out, func(a, b int) int { return cmp.Or(cmp.Compare(resident[b], resident[a]), cmp.Compare(a, b)) })
-	return out[:min(len(out), mostLargest)]
+	return out[:min(len(out), maxLargest)]
 }
 
 // watch begins to watch a process, if it is not.

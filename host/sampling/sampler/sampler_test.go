@@ -228,7 +228,7 @@ func TestLargestWithoutDevices(t *testing.T) {
 	for i := range 30 {
 		tr.process(100+i, 1, 100, "p", 1000*i)
 	}
-	if got := pids(take(t, tr.start(0, nil, nil))); len(got) != mostLargest || got[0] != 110 {
+	if got := pids(take(t, tr.start(0, nil, nil))); len(got) != maxLargest || got[0] != 110 {
 		t.Errorf("watched %v", got)
 	}
 }

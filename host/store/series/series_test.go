@@ -201,10 +201,10 @@ func TestClockWentBack(t *testing.T) {
 
 func TestBounded(t *testing.T) {
 	path := file(t)
-	w := open(t, path, leastSize)
+	w := open(t, path, minSize)
 	for n := range 4_000 {
 		add(t, w, n, n+1)
-		if w.out.Size() > leastSize+4<<10 {
+		if w.out.Size() > minSize+4<<10 {
 			t.Fatalf("%d bytes after %d samples", w.out.Size(), n)
 		}
 	}
@@ -312,7 +312,7 @@ func FuzzRead(f *testing.F) {
 // TestOver keeps what control groups count after the last processes have ended, also when
 // the file is thinned, and goes on with another watch.
 func TestOver(t *testing.T) {
-	for _, most := range []int64{1 << 20, leastSize} {
+	for _, most := range []int64{1 << 20, minSize} {
 		path := file(t)
 		w := open(t, path, most)
 		add(t, w, 0, 40)
@@ -321,7 +321,7 @@ func TestOver(t *testing.T) {
 		if err := w.Add(&sample.Sample{Time: time.Unix(1_800_000_040, 0).UTC(), Seconds: 40, Over: over}); err != nil {
 			t.Fatal(err)
 		}
-		if most == leastSize {
+		if most == minSize {
 			if err := w.thin(); err != nil {
 				t.Fatal(err)
 			}

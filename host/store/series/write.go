@@ -26,8 +26,8 @@ type Writer struct {
 // errBusy states that another watch writes to the file.
 var errBusy = errors.New("another watch writes to this file")
 
-// leastSize is the least bound of a file.
-const leastSize = 64 << 10
+// minSize is the least bound of a file.
+const minSize = 64 << 10
 
 // perFrame is how many lines a frame has: what of it is torn is lost at most.
 const perFrame = 600
@@ -39,7 +39,7 @@ func Open(path string, most int64) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{f: f, path: path, most: max(most, leastSize), run: time.Now().UnixNano()}
+	w := &Writer{f: f, path: path, most: max(most, minSize), run: time.Now().UnixNano()}
 	if err := w.begin(); err != nil {
 		f.Close()
 		return nil, err

@@ -25,12 +25,12 @@ const longest = 1 << 20
 func ParseLength(text string) (l Length, err error) {
 	wrong := fmt.Errorf("%q: want a number of tokens such as 200, a range such as 50-400, or ~200 for a log-normal distribution with that median", text)
 	if median, ok := strings.CutPrefix(text, "~"); ok {
-		const natural, most = 0.8, 8
+		const natural, maxFactor = 0.8, 8
 		n, err := strconv.Atoi(median)
-		if err != nil || n < 1 || n > longest/most {
+		if err != nil || n < 1 || n > longest/maxFactor {
 			return l, wrong
 		}
-		return Length{n, most * n, natural}, nil
+		return Length{n, maxFactor * n, natural}, nil
 	}
 	low, high, ok := strings.Cut(text, "-")
 	if !ok {

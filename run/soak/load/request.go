@@ -75,16 +75,16 @@ func (w *worker) converse(ctx context.Context, wave, index, turns int, all *tall
 
 // The patience with a server that is busy.
 const (
-	backOff    = 100 * time.Millisecond
-	mostWait   = 30 * time.Second // for a server that is busy, or for its list of models
-	mostLimits = 20               // answers of status 429 to one request
+	backOff   = 100 * time.Millisecond
+	maxWait   = 30 * time.Second // for a server that is busy, or for its list of models
+	maxLimits = 20               // answers of status 429 to one request
 )
 
 // send sends a request, again as long as it is rate limited.
 func (w *worker) send(ctx context.Context, tokens, abort int, all *tally) result {
 	for n := 1; ; n++ {
 		r := w.once(ctx, tokens, abort)
-		if r.kind != RateLimited || n == mostLimits || ctx.Err() != nil {
+		if r.kind != RateLimited || n == maxLimits || ctx.Err() != nil {
 			return r
 		}
 		all.limited(r.err)
@@ -244,7 +244,7 @@ func retryAfter(text string) time.Duration {
 	} else if at, err := http.ParseTime(text); err == nil {
 		wait = time.Until(at)
 	}
-	return min(max(wait, 0), mostWait)
+	return min(max(wait, 0), maxWait)
 }
 
 // message is what an answer says about an error, in short.
@@ -262,14 +262,14 @@ func message(text []byte) string {
 			return e.Message
 		}
 	}
-	const most = 200
+	const maxQuoted = 200
 	text = bytes.Join(bytes.Fields(text), []byte(" "))
-	return string(bytes.ToValidUTF8(text[:min(len(text), most)], []byte("?")))
+	return string(bytes.ToValidUTF8(text[:min(len(text), maxQuoted)], []byte("?")))
 }
 
 // findModel takes the first model that the server lists.
 func (c *Client) findModel(ctx context.Context) error {
-	wait := mostWait
+	wait := maxWait
 	if c.o.Timeout > 0 {
 		wait = min(wait, c.o.Timeout)
 	}
