@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -69,9 +70,12 @@ func fromOutside(pid int, o outside.Offer, why error) api.Check {
 func bySocket(ctx context.Context, pid int) api.Check {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
-	control, err := record.DialProcess(ctx, pid)
-	if err != nil {
+	control, err := record.Dial(ctx, pid)
+	switch {
+	case errors.Is(err, record.ErrNotRecorded):
 		return api.Check{What: "control socket", Detail: "the process was not started by strandline record"}
+	case err != nil:
+		return api.Check{What: "control socket", Detail: err.Error()}
 	}
 	control.Close()
 	return api.Check{What: "control socket", OK: true, Detail: "the process is recorded by strandline already", Do: fmt.Sprintf("strandline snapshot --pid %d", pid)}

@@ -31,6 +31,8 @@ type memOptions struct {
 	pid int
 	tag string
 	all bool // no tag was given
+	// within is how long a pause or resume is waited for.
+	within time.Duration
 }
 
 func newMem(g *globals) *cobra.Command {
@@ -96,6 +98,9 @@ func newMemDo(g *globals, do, short, long string) *cobra.Command {
 		},
 	}
 	o.flags(c)
+	if do != "status" {
+		c.Flags().DurationVar(&o.within, "timeout", pausable.StepTime, "wait no longer than `TIME`; the process goes on with it")
+	}
 	return c
 }
 
@@ -161,7 +166,7 @@ func (g *globals) mem(ctx context.Context, o *memOptions, do string) error {
 		}
 	} else {
 		began := time.Now()
-		after, err = g.followed(ctx, int(p), state.Step{Do: do, Tag: o.tag, All: o.all})
+		after, err = g.followed(ctx, int(p), state.Step{Do: do, Tag: o.tag, All: o.all}, o.within)
 		doc.Seconds = new(time.Since(began).Seconds())
 		switch {
 		case errors.As(err, &refused) && refused.Unknown():
@@ -187,14 +192,14 @@ func (g *globals) mem(ctx context.Context, o *memOptions, do string) error {
 
 // followed has a process pause or resume. On a terminal it shows how far that is, from one
 // second on.
-func (g *globals) followed(ctx context.Context, pid int, step state.Step) (*state.Status, error) {
+func (g *globals) followed(ctx context.Context, pid int, step state.Step, within time.Duration) (*state.Status, error) {
 	if !g.env.stderrTerminal {
-		return pausable.Do(ctx, pid, step)
+		return pausable.Do(ctx, pid, step, within)
 	}
 	following, end := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() { g.follow(following, pid) })
-	s, err := pausable.Do(ctx, pid, step)
+	s, err := pausable.Do(ctx, pid, step, within)
 	end()
 	wait.Wait()
 	return s, err
@@ -242,15 +247,9 @@ func askMem(ctx context.Context, pid int) (procfs.Process, *state.Status, error)
 	if err != nil {
 		return 0, nil, err
 	}
-	const patience = 30 * time.Second
-	asking, end := context.WithTimeout(ctx, patience)
-	defer end()
-	s, err := pausable.Ask(asking, int(p))
-	switch {
-	case errors.Is(err, pausable.ErrNotThere):
+	s, err := pausable.Ask(ctx, int(p))
+	if errors.Is(err, pausable.ErrNotThere) {
 		return p, nil, fmt.Errorf("%w, or not yet: it opens a region of strandline.pausable first%s", err, whyNone(p))
-	case errors.Is(err, context.DeadlineExceeded):
-		return p, nil, fmt.Errorf("process %d has not answered within %s", p, patience)
 	}
 	return p, s, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -154,17 +155,36 @@ func recordingStatus(dir string) (*api.RecordStatus, error) {
 // recordingNow is what the recorders of this machine's processes answer.
 func recordingNow(ctx context.Context) *api.RecordStatus {
 	doc := &api.RecordStatus{Schema: api.RecordStatusSchema, Processes: []record.Status{}}
-	for _, pid := range record.Running() {
-		c, err := record.Dial(ctx, pid)
-		if err != nil {
-			continue
-		}
-		if s, err := c.Status(); err == nil {
-			doc.Processes = append(doc.Processes, s)
-		}
-		c.Close()
+	pids := record.Running()
+	answers := make([]func(), len(pids))
+	var wait sync.WaitGroup
+	for i, pid := range pids {
+		wait.Go(func() {
+			s, err := recorderStatus(ctx, pid)
+			answers[i] = func() {
+				if err != nil {
+					doc.Notes = append(doc.Notes, fmt.Sprintf("process %d: %v", pid, err))
+					return
+				}
+				s.PID = pid // as it is seen here
+				doc.Processes = append(doc.Processes, s)
+			}
+		})
+	}
+	wait.Wait()
+	for _, answer := range answers {
+		answer()
 	}
 	return doc
+}
+
+func recorderStatus(ctx context.Context, pid int) (record.Status, error) {
+	c, err := record.Dial(ctx, pid)
+	if err != nil {
+		return record.Status{}, err
+	}
+	defer c.Close()
+	return c.Status()
 }
 
 // recordStatus lists the processes of this machine that are recorded, or those of the
@@ -203,27 +223,28 @@ func recordStatus(ctx context.Context, g *globals, dirs []string) error {
 			if s.Ended {
 				state = "ended"
 			}
-			fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%s\t%s\n", s.PID, rank, s.Role, s.Steps, s.Dumps, state, s.Folder)
+			fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%s\t%s\n", s.PID, rank, report.Line(s.Role), s.Steps, s.Dumps, state, report.Line(s.Folder))
 		}
 		t.Flush()
 	})
 }
 
 func newSnapshot(g *globals) *cobra.Command {
-	pid := 0
+	pid, within := 0, record.SnapshotTime
 	c := &cobra.Command{
 		Use:   "snapshot --pid N",
 		Short: "Have a recorded process write a snapshot now",
 		Long: `Have a process that ` + "`strandline record -- CMD`" + ` records write a snapshot now, and print
 its path. The process may be in a container on this machine; the path is then the
-container's.`,
-		Example: "  strandline snapshot --pid 4242\n  strandline inspect $(strandline snapshot --pid 4242)",
+container's. Only the process itself is believed: the kernel tells who answers, and the
+path lies in the folder of its recording.`,
+		Example: "  strandline snapshot --pid 4242\n  strandline inspect -- \"$(strandline snapshot --pid 4242)\"",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := reachable(pid); err != nil {
 				return err
 			}
-			control, err := record.DialProcess(c.Context(), pid)
+			control, err := record.Dial(c.Context(), pid)
 			if errors.Is(err, record.ErrNotRecorded) {
 				return fmt.Errorf("%w; start it by `strandline record -- CMD`", err)
 			}
@@ -231,7 +252,7 @@ container's.`,
 				return err
 			}
 			defer control.Close()
-			path, err := control.Snapshot("call")
+			path, err := control.Snapshot("call", within)
 			if err != nil {
 				return err
 			}
@@ -240,6 +261,7 @@ container's.`,
 		},
 	}
 	c.Flags().IntVar(&pid, "pid", 0, "the process `N`")
+	c.Flags().DurationVar(&within, "timeout", within, "wait no longer than `TIME`")
 	c.MarkFlagRequired("pid")
 	return c
 }

@@ -1,12 +1,10 @@
 package pausable
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +20,7 @@ var ErrNotThere = errors.New("has no pausable memory")
 const sockets = "strandline-mem/"
 
 // Running are the ids of the processes of this network namespace that have pausable
-// memory, each in its own pid namespace.
+// memory.
 func Running() []int { return socket.Running(sockets) }
 
 // A Failure is a pause or resume that was refused; nothing has changed then.
@@ -49,39 +47,52 @@ func (f *Failure) DeviceMemory() bool { return f.Kind == deviceMemory }
 // Unknown reports whether there is no such tag.
 func (f *Failure) Unknown() bool { return f.Kind == argument }
 
+// The limits of an answer: one that is not there by then is none.
+const (
+	figuresTime  = 10 * time.Second
+	figuresBytes = 8 << 20
+	blocksBytes  = 64 << 20
+	// StepTime is enough to copy the memory of a node to a disk and back.
+	StepTime = time.Hour
+)
+
 // Ask asks a process, by its id as it is seen here, what its pausable memory is. The
 // error is [ErrNotThere] where none answers.
 func Ask(ctx context.Context, pid int) (*state.Status, error) {
-	return ask(ctx, pid, "status")
+	return ask(ctx, pid, "status", figuresTime, figuresBytes)
 }
 
 // AskBlocks is [Ask] with the addresses of all blocks. A [Failure] is that the library in the
 // process is older and does not tell them.
 func AskBlocks(ctx context.Context, pid int) (*state.Status, error) {
-	return ask(ctx, pid, "blocks")
+	return ask(ctx, pid, "blocks", figuresTime, blocksBytes)
 }
 
-// Do has a process pause or resume the memory of a tag, or of all. The error is a
-// [Failure] where it was refused; the status is that afterwards in either case.
-func Do(ctx context.Context, pid int, step state.Step) (*state.Status, error) {
+// Do has a process pause or resume the memory of a tag, or of all, and waits for the end of
+// that so long. The error is a [Failure] where it was refused; the status is that
+// afterwards in either case.
+func Do(ctx context.Context, pid int, step state.Step, within time.Duration) (*state.Status, error) {
 	request := step.Do
 	if !step.All {
 		request += " " + state.Encode(step.Tag)
 	}
-	return ask(ctx, pid, request)
+	return ask(ctx, pid, request, within, figuresBytes)
 }
 
-func ask(ctx context.Context, pid int, request string) (*state.Status, error) {
-	conn, err := socket.DialProcess(ctx, sockets, pid)
-	if err != nil {
-		if errors.Is(err, socket.ErrNone) {
-			return nil, fmt.Errorf("process %d %w", pid, ErrNotThere)
-		}
-		return nil, err
+func ask(ctx context.Context, pid int, request string, within time.Duration, longest int64) (*state.Status, error) {
+	conn, err := socket.Dial(ctx, sockets, pid)
+	switch {
+	case errors.Is(err, socket.ErrNone):
+		return nil, fmt.Errorf("process %d %w", pid, ErrNotThere)
+	case err != nil:
+		return nil, fmt.Errorf("process %d is not asked: %w", pid, err)
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
-	s, err := exchange(conn, request)
+	conn.Within(within)
+	if err := conn.Send(request); err != nil {
+		return nil, err
+	}
+	s, err := read(conn, longest)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -92,46 +103,39 @@ func ask(ctx context.Context, pid int, request string) (*state.Status, error) {
 	return s, err
 }
 
-// longest is how large an answer may be.
-const longest = 64 << 20
-
-// exchange sends a request and reads the answer.
-func exchange(conn net.Conn, request string) (*state.Status, error) {
-	if _, err := conn.Write([]byte(request + "\n")); err != nil {
-		return nil, err
-	}
-	return read(conn)
-}
-
 // read reads an answer: see c/control.c.
-func read(from io.Reader) (*state.Status, error) {
-	lines := bufio.NewReader(io.LimitReader(from, longest))
-	var text []byte
+func read(from interface{ Line() ([]byte, error) }, longest int64) (*state.Status, error) {
+	lines := state.Lines{}
 	var refused *Failure
-	for {
-		line, err := lines.ReadString('\n')
+	for n := int64(0); ; {
+		line, err := from.Line()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil, errors.New("it ended the connection; it may have too many requests, or be of another user")
 		case err != nil:
 			return nil, err
 		}
-		if line == "end\n" {
+		if n += int64(len(line)) + 1; n > longest {
+			return nil, fmt.Errorf("its answer has more than %d bytes", longest)
+		}
+		text := string(line)
+		if text == "end" {
 			break
 		}
-		if rest, ok := strings.CutPrefix(line, "failed "); ok && refused == nil {
-			if refused, err = failure(strings.TrimSuffix(rest, "\n")); err != nil {
+		if rest, ok := strings.CutPrefix(text, "failed "); ok && refused == nil {
+			if refused, err = failure(rest); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		text = append(text, line...)
+		if err := lines.Add(text); err != nil {
+			return nil, err
+		}
 	}
-	s, err := state.Parse(text)
-	if err == nil && refused != nil {
-		err = refused
+	if refused != nil {
+		return lines.Status(), refused
 	}
-	return s, err
+	return lines.Status(), nil
 }
 
 // failure reads the line of one.
@@ -147,6 +151,10 @@ func failure(line string) (*Failure, error) {
 		if n[i], err = strconv.ParseInt(words[i], 10, 64); err != nil {
 			return nil, fmt.Errorf("%.80q is not a failure", line)
 		}
+	}
+	const maxText, maxBytes = 512, 1 << 60
+	if n[2] < -1 || n[3] < 0 || n[4] < 0 || n[3] > maxBytes || n[4] > maxBytes || len(words[numbers]) > maxText {
+		return nil, fmt.Errorf("%.80q is not a failure", line)
 	}
 	return &Failure{Kind: int(n[0]), Code: int(n[1]), Device: int(n[2]), Needed: n[3], Available: n[4], Text: words[numbers]}, nil
 }

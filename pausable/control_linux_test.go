@@ -1,6 +1,7 @@
 package pausable_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -43,30 +44,30 @@ func TestControl(t *testing.T) {
 	if b := ask(pausable.AskBlocks(ctx, p.PID)).Blocks; len(b) != 6 || b[0].Bytes != tag/2 || b[0].Addr == 0 || b[5].Device != 0 {
 		t.Errorf("%+v", b)
 	}
-	s := ask(pausable.Do(ctx, p.PID, state.Step{Do: state.Pause, Tag: "kv cache"}))
+	s := ask(pausable.Do(ctx, p.PID, state.Step{Do: state.Pause, Tag: "kv cache"}, pausable.StepTime))
 	if s.Tags[1].State != state.Paused || s.Away(0) != tag || s.Devices[0].Free != first.Devices[0].Free+tag {
 		t.Errorf("%+v", s)
 	}
 	all := state.Step{All: true, Do: state.Pause}
-	if s = ask(pausable.Do(ctx, p.PID, all)); !s.Idle() || s.Tags[0].BackupBytes != tag || s.Devices[0].Free != s.Devices[0].Total {
+	if s = ask(pausable.Do(ctx, p.PID, all, pausable.StepTime)); !s.Idle() || s.Tags[0].BackupBytes != tag || s.Devices[0].Free != s.Devices[0].Total {
 		t.Errorf("%+v", s)
 	}
 	p.Tell("take " + strconv.FormatInt(s.Devices[0].Total-tag, 10))
 	all.Do = state.Resume
 	var refused *pausable.Failure
-	s, err := pausable.Do(ctx, p.PID, all)
+	s, err := pausable.Do(ctx, p.PID, all, pausable.StepTime)
 	if !errors.As(err, &refused) || !refused.DeviceMemory() || refused.Needed != 3*tag || refused.Available != tag || refused.Device != 0 || !s.Idle() {
 		t.Errorf("%+v: %+v", err, s)
 	}
-	if s = ask(pausable.Do(ctx, p.PID, state.Step{Do: state.Resume, Tag: "weights"})); s.Tags[0].State != state.Active {
+	if s = ask(pausable.Do(ctx, p.PID, state.Step{Do: state.Resume, Tag: "weights"}, pausable.StepTime)); s.Tags[0].State != state.Active {
 		t.Errorf("%+v", s)
 	}
 	p.Tell("give")
-	if s = ask(pausable.Do(ctx, p.PID, all)); s.Held(0) != 3*tag {
+	if s = ask(pausable.Do(ctx, p.PID, all, pausable.StepTime)); s.Held(0) != 3*tag {
 		t.Errorf("%+v", s)
 	}
 	p.Tell("check")
-	if _, err := pausable.Do(ctx, p.PID, state.Step{Do: state.Pause, Tag: "50% \n"}); !errors.As(err, &refused) || !refused.Unknown() {
+	if _, err := pausable.Do(ctx, p.PID, state.Step{Do: state.Pause, Tag: "50% \n"}, pausable.StepTime); !errors.As(err, &refused) || !refused.Unknown() {
 		t.Error(err)
 	}
 	if _, err := pausable.Ask(ctx, os.Getpid()); !errors.Is(err, pausable.ErrNotThere) {
@@ -84,7 +85,7 @@ func TestControlTogether(t *testing.T) {
 	} {
 		wait.Go(func() {
 			for range 50 {
-				s, err := pausable.Do(ctx, p.PID, step)
+				s, err := pausable.Do(ctx, p.PID, step, pausable.StepTime)
 				if err != nil || len(s.Tags) != 3 {
 					t.Errorf("%d: %v %+v", i, err, s)
 					return
@@ -93,7 +94,7 @@ func TestControlTogether(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if _, err := pausable.Do(ctx, p.PID, state.Step{Do: state.Resume, All: true}); err != nil {
+	if _, err := pausable.Do(ctx, p.PID, state.Step{Do: state.Resume, All: true}, pausable.StepTime); err != nil {
 		t.Error(err)
 	}
 	p.Tell("check")
@@ -178,5 +179,37 @@ func TestControlEnds(t *testing.T) {
 	off := live.Pausable(t, "..", "STRANDLINE_MEM_SOCKET=0")
 	if _, err := pausable.Ask(ctx, off.PID); !errors.Is(err, pausable.ErrNotThere) {
 		t.Error(err)
+	}
+}
+
+// TestControlHostile asks a process that answers as no library does.
+func TestControlHostile(t *testing.T) {
+	for name, c := range map[string]struct{ lines, want string }{
+		"tags":     {"tag %d 1 1 active none 0 1\n", "no line of a library"},
+		"unknown":  {"word %d\n", "more than 8388608 bytes"},
+		"failures": {"failed 1 1 %d 1 1 x\n", "more than 8388608 bytes"},
+		"one line": {"x", "more than 65536 bytes"},
+		"failure":  {"failed 1 1 0 -5 1 x\n", "is not a failure"},
+	} {
+		l, err := net.Listen("unix", fmt.Sprintf("@strandline-mem/%d", os.Getpid()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			out := bufio.NewWriter(conn)
+			for i := 0; err == nil; i++ {
+				_, err = out.WriteString(strings.Replace(c.lines, "%d", strconv.Itoa(i), 1))
+			}
+		}()
+		s, err := pausable.Ask(t.Context(), os.Getpid())
+		l.Close()
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q; %+v", name, err, c.want, s)
+		}
 	}
 }

@@ -1,13 +1,17 @@
 package record
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
+	"path"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"strandline/internal/socket"
 )
@@ -15,15 +19,13 @@ import (
 // ErrNotRecorded is the error for a process whose recorder does not answer.
 var ErrNotRecorded = errors.New("is not recorded, or has not initialized a device yet")
 
-// A Control is a connection to the recorder of a process.
-type Control struct {
-	conn  net.Conn
-	lines *bufio.Reader
-}
+// A Control is a connection to the recorder of a process. No answer is believed beyond
+// what a recorder can say: it is bounded in time and length, and so are its figures.
+type Control struct{ conn *socket.Conn }
 
 // Status is what a recorder has done so far.
 type Status struct {
-	PID    int    `json:"pid"` // as the process sees it
+	PID    int    `json:"pid"`
 	Role   string `json:"role"`
 	Rank   *int   `json:"rank"`
 	Steps  int    `json:"steps"`
@@ -56,67 +58,124 @@ type DeviceStats struct {
 // sockets is the beginning of the names of the sockets of recorders.
 const sockets = "strandline/"
 
-// Dial connects to the recorder of a process, given its id in its own pid namespace;
-// both must be in the same network namespace. The error is [ErrNotRecorded] where no
-// recorder answers.
-func Dial(ctx context.Context, pid int) (*Control, error) { return dial(ctx, pid, socket.Dial) }
-
-// DialProcess is [Dial] for a process by its id as it is seen here, also in another
-// network namespace, which needs CAP_SYS_ADMIN.
-func DialProcess(ctx context.Context, pid int) (*Control, error) {
-	return dial(ctx, pid, socket.DialProcess)
-}
-
-func dial(ctx context.Context, pid int, by func(ctx context.Context, prefix string, pid int) (net.Conn, error)) (*Control, error) {
-	conn, err := by(ctx, sockets, pid)
+// Dial connects to the recorder of a process by its id as it is seen here; one of another
+// network namespace needs CAP_SYS_ADMIN. The error is [ErrNotRecorded] where no recorder
+// answers, and says so where another process does.
+func Dial(ctx context.Context, pid int) (*Control, error) {
+	conn, err := socket.Dial(ctx, sockets, pid)
 	switch {
 	case errors.Is(err, socket.ErrNone):
 		return nil, fmt.Errorf("process %d %w", pid, ErrNotRecorded)
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("process %d is not asked: %w", pid, err)
 	}
-	return NewControl(ctx, conn), nil
+	return &Control{conn}, nil
 }
 
-// Running are the ids of the processes that are recorded in this network namespace,
-// each in its own pid namespace.
+// Running are the ids of the processes that are recorded in this network namespace.
 func Running() []int { return socket.Running(sockets) }
 
 // NewControl talks to a recorder over a connection until the context ends.
 func NewControl(ctx context.Context, conn net.Conn) *Control {
-	context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	return &Control{conn, bufio.NewReader(conn)}
+	return &Control{socket.NewConn(ctx, conn)}
 }
 
 // Close ends the connection.
 func (c *Control) Close() error { return c.conn.Close() }
 
-// Snapshot has the process write a snapshot and returns its path.
-func (c *Control) Snapshot(reason string) (string, error) {
+// The limits of answers: for figures, since a recorder answers nobody while it writes a
+// snapshot, and for a snapshot, which is many GB at most.
+const (
+	figuresTime = 30 * time.Second
+	// SnapshotTime is enough for a large one on a slow disk.
+	SnapshotTime = 10 * time.Minute
+)
+
+// Snapshot has the process write a snapshot within a time, and returns its path: absolute,
+// within the folder of the recording, as the process sees it, and of printable characters.
+func (c *Control) Snapshot(reason string, within time.Duration) (string, error) {
+	c.conn.Within(within)
+	var status Status
+	if err := c.ask(map[string]any{"do": "status"}, &status); err != nil {
+		return "", err
+	}
 	var reply struct {
 		Path string `json:"path"`
 	}
-	err := c.ask(map[string]any{"do": "snapshot", "reason": reason}, &reply)
-	return reply.Path, err
+	if err := c.ask(map[string]any{"do": "snapshot", "reason": reason}, &reply); err != nil {
+		return "", err
+	}
+	if !isPath(reply.Path) || !isPath(status.Folder) || !strings.HasPrefix(reply.Path, strings.TrimSuffix(status.Folder, "/")+"/") {
+		return "", fmt.Errorf("the recorder answered with %.200q, which is no path of a file in its recording", reply.Path)
+	}
+	return reply.Path, nil
+}
+
+// isPath reports whether a text is an absolute path that can be printed as it is.
+func isPath(text string) bool {
+	return path.IsAbs(text) && path.Clean(text) == text && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // Status asks what the recorder has done.
 func (c *Control) Status() (s Status, err error) {
-	err = c.ask(map[string]any{"do": "status"}, &s)
-	return s, err
+	c.conn.Within(figuresTime)
+	if err := c.ask(map[string]any{"do": "status"}, &s); err != nil {
+		return Status{}, err
+	}
+	return s, s.check()
 }
 
 // Stats asks for the allocator's figures, once, or with a time above 0 from then on
 // each time that [Control.Next] is called.
 func (c *Control) Stats(every time.Duration) (s Stats, err error) {
-	err = c.ask(map[string]any{"do": "stats", "every": every.Seconds()}, &s)
-	return s, err
+	c.conn.Within(figuresTime + every)
+	if err := c.ask(map[string]any{"do": "stats", "every": every.Seconds()}, &s); err != nil {
+		return Stats{}, err
+	}
+	return s, s.check()
 }
 
-// Next waits for the next figures. The error is [io.EOF] where the process ended.
-func (c *Control) Next() (s Stats, err error) {
-	err = c.reply(&s)
-	return s, err
+// Next waits for the next figures, which came every so often until now. The error is
+// [io.EOF] where the process ended.
+func (c *Control) Next(every time.Duration) (s Stats, err error) {
+	c.conn.Within(figuresTime + every)
+	if err := c.reply(&s); err != nil {
+		return Stats{}, err
+	}
+	return s, s.check()
+}
+
+// The bounds of what a recorder states, above what a process has.
+const (
+	maxDevices = 128 // as CUDA and PyTorch can count
+	maxBytes   = 1 << 50
+	maxCount   = 1 << 53 // what is a whole number in every reader of JSON
+)
+
+func (s *Status) check() error {
+	if s.Steps < 0 || s.Steps > maxCount || s.Dumps < 0 || s.Dumps > maxCount || s.Rank != nil && (*s.Rank < 0 || *s.Rank > math.MaxInt32) {
+		return errors.New("the recorder answered with figures that no recorder has")
+	}
+	return nil
+}
+
+func (s *Stats) check() error {
+	bad := s.Steps < 0 || s.Steps > maxCount || !(s.Time >= 0 && s.Time < maxCount) || len(s.Devices) > maxDevices
+	seen := map[int]bool{}
+	for _, d := range s.Devices {
+		bad = bad || d.Device < 0 || d.Device >= maxDevices || seen[d.Device]
+		seen[d.Device] = true
+		for _, n := range []int64{d.Allocated, d.Active, d.Reserved, d.PeakAllocated, d.PeakReserved} {
+			bad = bad || n < 0 || n > maxBytes
+		}
+		for _, n := range []int64{d.Retries, d.OOMs} {
+			bad = bad || n < 0 || n > maxCount
+		}
+	}
+	if bad {
+		return errors.New("the recorder answered with figures that no recorder has")
+	}
+	return nil
 }
 
 func (c *Control) ask(request map[string]any, reply any) error {
@@ -124,14 +183,14 @@ func (c *Control) ask(request map[string]any, reply any) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.conn.Write(append(line, '\n')); err != nil {
+	if err := c.conn.Send(string(line)); err != nil {
 		return err
 	}
 	return c.reply(reply)
 }
 
 func (c *Control) reply(into any) error {
-	line, err := c.lines.ReadBytes('\n')
+	line, err := c.conn.Line()
 	if err != nil {
 		return err
 	}

@@ -86,11 +86,11 @@ func TestControl(t *testing.T) {
 		if s.Role != "talkative" {
 			errs[0] = fmt.Errorf("status is %+v", s)
 		}
-		path, errs[1] = c.Snapshot("signal")
+		path, errs[1] = c.Snapshot("signal", SnapshotTime)
 		errs[2] = c.ask(map[string]any{"do": "reclaim"}, &reclaimed)
 		stats, errs[3] = c.Stats(50 * time.Millisecond)
-		next, errs[4] = c.Next()
-		_, errs[5] = c.Snapshot("done") // the program waits for it
+		next, errs[4] = c.Next(50 * time.Millisecond)
+		_, errs[5] = c.Snapshot("done", SnapshotTime) // the program waits for it
 		asked <- errors.Join(errs[:]...)
 	}()
 	r := program{code: `

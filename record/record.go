@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"strandline/host/proc/procfs"
@@ -185,19 +186,22 @@ func journalBytes(dir string) (sum int64) {
 // AddReading notes what the driver reported.
 func (s *Session) AddReading(r Reading) { s.manifest.Readings = append(s.manifest.Readings, r) }
 
-// SnapshotAll has all recorded processes write a snapshot.
+// SnapshotAll has all processes of the recording write a snapshot.
 func (s *Session) SnapshotAll(ctx context.Context, reason string) {
-	m := Manifest{}
-	m.gather(s.Options.Dir)
-	for _, p := range m.Processes {
-		if p.Ended {
-			continue
-		}
-		if c, err := Dial(ctx, p.PID); err == nil {
-			c.Snapshot(reason)
-			c.Close()
-		}
+	var wait sync.WaitGroup
+	for _, pid := range Running() {
+		wait.Go(func() {
+			c, err := Dial(ctx, pid)
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			if status, err := c.Status(); err == nil && status.Folder == s.Options.Dir {
+				c.Snapshot(reason, SnapshotTime)
+			}
+		})
 	}
+	wait.Wait()
 }
 
 // End gathers what the processes noted, writes the manifest a last time, and removes

@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,82 +12,49 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// DialProcess is [Dial] for a process by its id as it is seen here, also in another
-// network namespace, which needs CAP_SYS_ADMIN.
-func DialProcess(ctx context.Context, prefix string, pid int) (net.Conn, error) {
-	own := pid
-	process := strconv.Itoa(pid)
-	if theirs := namespace(process, "pid"); theirs == "" || theirs != here().pid {
-		own = innermost(pid)
+// Dial connects to the socket of a process, given the beginning of its name, such as
+// "strandline/", and the process's id as it is seen here. A process of another network
+// namespace needs CAP_SYS_ADMIN. The error is [ErrNone] where nobody answers, and a
+// [Stranger] where another process does.
+func Dial(ctx context.Context, prefix string, pid int) (*Conn, error) {
+	process, err := look(strconv.Itoa(pid))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	name := fmt.Sprintf("@%s%d", prefix, own)
-	if theirs := namespace(process, "net"); theirs != "" && theirs != here().net {
-		return dialIn(fmt.Sprintf("/proc/%d/ns/net", pid), name)
-	}
-	if conn, err := dialAtOnce(name); err == nil || errors.Is(err, unix.ECONNREFUSED) {
-		return conn, err
-	}
-	return Dial(ctx, prefix, own)
-}
-
-// namespace is that of a process, empty where it may not be seen.
-func namespace(process, kind string) string {
-	link, _ := os.Readlink("/proc/" + process + "/ns/" + kind)
-	return link
-}
-
-// here are the namespaces of this process. That of pids is empty where /proc shows the
-// processes of another one.
-var here = sync.OnceValue(func() (own struct{ pid, net string }) {
-	own.net = namespace("self", "net")
-	if self, _ := os.Readlink("/proc/self"); self == strconv.Itoa(os.Getpid()) {
-		own.pid = namespace("self", "pid")
-	}
-	return own
-})
-
-// dialAtOnce connects without waiting. A watch asks hundreds of processes again and again,
-// most of which have no socket; package net takes several times as long to say so.
-func dialAtOnce(name string) (net.Conn, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	name := fmt.Sprintf("@%s%d", prefix, process.innermost())
+	fd, err := dial(ctx, pid, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: name}); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	file := os.NewFile(uintptr(fd), "")
+	defer file.Close()
+	if err := process.owns(fd); err != nil {
+		return nil, err
 	}
-	socket := os.NewFile(uintptr(fd), "")
-	defer socket.Close()
-	return net.FileConn(socket)
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, err
+	}
+	return NewConn(ctx, conn), nil
 }
 
-// innermost is the id of a process in its own pid namespace.
-func innermost(pid int) int {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(text)) {
-		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			all := strings.Fields(ids)
-			if n, err := strconv.Atoi(all[len(all)-1]); err == nil {
-				return n
-			}
-		}
+// dial connects in the network namespace of a process.
+func dial(ctx context.Context, pid int, name string) (fd int, err error) {
+	theirs, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid)) // empty where it may not be seen
+	if theirs == "" || theirs == ownNetwork() {
+		return connect(ctx, name)
 	}
-	return pid
-}
-
-// dialIn connects from within a network namespace.
-func dialIn(namespace, name string) (conn net.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
 		var f *os.File
-		if f, err = os.Open(namespace); err != nil {
+		if f, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", pid)); err != nil {
 			return
 		}
 		defer f.Close()
@@ -94,32 +62,143 @@ func dialIn(namespace, name string) (conn net.Conn, err error) {
 			err = fmt.Errorf("enter the network namespace of the process: %w", err)
 			return
 		}
-		var fd int
-		if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
-			return
-		}
-		socket := os.NewFile(uintptr(fd), "")
-		defer socket.Close()
-		if err = unix.Connect(fd, &unix.SockaddrUnix{Name: name}); err != nil {
-			err = fmt.Errorf("%w: %w", ErrNone, err)
-			return
-		}
-		conn, err = net.FileConn(socket)
+		fd, err = connect(ctx, name)
 	}()
 	<-done
-	return conn, err
+	return fd, err
 }
 
-// Running are the ids of the processes of this network namespace that have such a
-// socket, each in its own pid namespace.
+var ownNetwork = sync.OnceValue(func() string {
+	link, _ := os.Readlink("/proc/self/ns/net")
+	return link
+})
+
+// connect connects to a name. A watch asks hundreds of processes again and again, most of
+// which have no socket; package net takes several times as long to say so.
+func connect(ctx context.Context, name string) (int, error) {
+	const patience, pause = 5 * time.Second, 10 * time.Millisecond
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	for began := time.Now(); ; time.Sleep(pause) {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: name})
+		switch {
+		case err == nil:
+			return fd, nil
+		case errors.Is(err, unix.EINTR):
+		case !errors.Is(err, unix.EAGAIN): // which says that too many others wait to be answered
+			unix.Close(fd)
+			return -1, fmt.Errorf("%w: %w", ErrNone, err)
+		case ctx.Err() != nil || time.Since(began) > patience:
+			unix.Close(fd)
+			return -1, cmp.Or(ctx.Err(), errors.New("too many others wait for its answer"))
+		}
+	}
+}
+
+// identity is who a process is.
+type identity struct {
+	ids   []int // in each pid namespace, from that of /proc to its own
+	users []int // real, effective, saved and of file systems
+}
+
+// look reads who a process is, "self" for this one.
+func look(pid string) (who identity, err error) {
+	text, err := os.ReadFile("/proc/" + pid + "/status")
+	if err != nil {
+		return who, err
+	}
+	for line := range strings.Lines(string(text)) {
+		key, values, _ := strings.Cut(line, ":")
+		switch key {
+		case "NSpid":
+			who.ids = numbers(values)
+		case "Uid":
+			who.users = numbers(values)
+		}
+	}
+	if len(who.ids) == 0 { // the kernel has no pid namespaces
+		n, _ := strconv.Atoi(pid)
+		who.ids = []int{n}
+	}
+	return who, nil
+}
+
+func numbers(text string) (out []int) {
+	for _, word := range strings.Fields(text) {
+		n, _ := strconv.Atoi(word)
+		out = append(out, n)
+	}
+	return out
+}
+
+// innermost is the id of a process in its own pid namespace.
+func (i *identity) innermost() int { return i.ids[len(i.ids)-1] }
+
+// depth is how far this process's pid namespace is below that of /proc.
+var depth = sync.OnceValue(func() int {
+	self, err := look("self")
+	if err != nil {
+		return 0
+	}
+	return len(self.ids) - 1
+})
+
+// owns reports by the error whether a process listens at the other end of a connection.
+// The kernel keeps who called listen: a forked child that has the listener too is not the
+// process, and neither is who had its id before. The user tells the latter.
+func (i *identity) owns(fd int) error {
+	who, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return err
+	}
+	here := depth()
+	if here < len(i.ids) && int(who.Pid) == i.ids[here] && (who.Uid == 0 || slices.Contains(i.users, int(who.Uid))) {
+		return nil
+	}
+	return &Stranger{PID: int(who.Pid), User: int(who.Uid)}
+}
+
+// Running are the ids, as they are seen here, of the processes of this network namespace
+// that have such a socket. A name alone makes no process one of them.
 func Running(prefix string) (pids []int) {
+	const maxNames = 1 << 14
+	if depth() > 0 {
+		return nil // /proc shows the processes of another pid namespace
+	}
 	text, _ := os.ReadFile("/proc/net/unix")
+	names := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		_, pid, found := strings.Cut(line, " @"+prefix)
-		if n, err := strconv.Atoi(strings.TrimSpace(pid)); found && err == nil && !slices.Contains(pids, n) {
-			pids = append(pids, n)
+		if pid = strings.TrimSpace(pid); !found || names[pid] || len(names) >= maxNames {
+			continue
+		}
+		names[pid] = true
+		if listens, ok := listener("@" + prefix + pid); ok && strconv.Itoa(listens.innermost()) == pid {
+			pids = append(pids, listens.ids[0])
 		}
 	}
 	slices.Sort(pids)
 	return pids
+}
+
+// listener is who listens under a name, if the process is there and of that user.
+func listener(name string) (who identity, ok bool) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return who, false
+	}
+	defer unix.Close(fd)
+	if unix.Connect(fd, &unix.SockaddrUnix{Name: name}) != nil {
+		return who, false
+	}
+	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return who, false
+	}
+	if who, err = look(strconv.Itoa(int(peer.Pid))); err != nil {
+		return who, false
+	}
+	return who, who.owns(fd) == nil
 }

@@ -2,16 +2,10 @@
 
 package socket
 
-import (
-	"context"
-	"net"
-)
+import "context"
 
-// DialProcess is [Dial].
-func DialProcess(ctx context.Context, prefix string, pid int) (net.Conn, error) {
-	return Dial(ctx, prefix, pid)
-}
+// Dial returns [ErrNone]: only Linux has an abstract namespace.
+func Dial(context.Context, string, int) (*Conn, error) { return nil, ErrNone }
 
-// Running returns the ids of the processes that have such a socket: what is needed to
-// list them exists on Linux only.
+// Running returns nil, for the same reason.
 func Running(string) []int { return nil }

@@ -37,7 +37,7 @@ var rules = []rule{
 		figure: allocated, device: true, kind: finding.Leak, severity: finding.Problem, what: "memory allocated by PyTorch",
 		detail: "tensors are kept: the allocations themselves grow, not the cache around them",
 		remedies: func(pid int) []finding.Remedy {
-			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the line that keeps the tensors: `strandline diagnose $(strandline snapshot --pid %d)`", pid))}
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the line that keeps the tensors: `strandline diagnose -- \"$(strandline snapshot --pid %d)\"`", pid))}
 		},
 		fills: "tensors were allocated, and stay; this is not a leak",
 	},
@@ -47,7 +47,7 @@ var rules = []rule{
 		remedies: func(pid int) []finding.Remedy {
 			return []finding.Remedy{
 				finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "start the process with segments that grow instead of new ones"),
-				finding.CodeChange(fmt.Sprintf("see which sizes fragment it: `strandline simulate $(strandline snapshot --pid %d)`", pid)),
+				finding.CodeChange(fmt.Sprintf("see which sizes fragment it: `strandline simulate -- \"$(strandline snapshot --pid %d)\"`", pid)),
 			}
 		},
 		fills:   "memory that PyTorch keeps for its next allocations; this is not a leak",

@@ -5,9 +5,9 @@ package state
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -107,33 +107,59 @@ const (
 
 // The bounds of what is read, far above what a process has.
 const (
-	maxTags    = 1 << 14
+	maxTags    = 1 << 12
 	maxDevices = 64
 	maxBlocks  = 1 << 20
+	maxName    = 256     // bytes
+	maxSum     = 1 << 62 // of all numbers but addresses, so that no sum of some overflows
 )
 
 // Parse reads a status. Lines that begin with an unknown word are passed over, as are
 // fields beyond those that are known.
 func Parse(text []byte) (*Status, error) {
-	s := &Status{Tags: []Tag{}, Devices: []Device{}}
+	l := Lines{}
 	for line := range bytes.Lines(text) {
-		if err := s.line(strings.TrimSuffix(string(line), "\n")); err != nil {
+		if err := l.Add(strings.TrimSuffix(string(line), "\n")); err != nil {
 			return nil, err
 		}
 	}
-	return s, nil
+	return l.Status(), nil
 }
 
-// line reads a line of a status.
-func (s *Status) line(line string) (err error) {
+// Lines gathers a status line by line.
+type Lines struct {
+	s    Status
+	sum  int64
+	tags map[string]bool
+}
+
+// Status is the status so far.
+func (l *Lines) Status() *Status {
+	if l.s.Tags == nil {
+		l.s.Tags = []Tag{}
+	}
+	if l.s.Devices == nil {
+		l.s.Devices = []Device{}
+	}
+	return &l.s
+}
+
+// Add reads a line of a status. The error is a line that no library writes.
+func (l *Lines) Add(line string) error {
+	s := &l.s
 	word, rest, _ := strings.Cut(line, " ")
-	f := fields{line: line, rest: strings.Split(rest, " ")}
+	f := fields{line: line, rest: strings.Split(rest, " "), sum: &l.sum}
 	switch word {
 	case "tag":
-		t := Tag{Name: f.name(), Bytes: f.bytes(), Blocks: f.bytes(), State: f.word(), Backup: f.word(), BackupBytes: f.bytes(), Held: f.bytes(), Devices: []Share{}}
-		if len(s.Tags) >= maxTags {
-			return fmt.Errorf("it has more than %d tags", maxTags)
+		t := Tag{Name: f.name(), Bytes: f.bytes(), Blocks: f.bytes(), State: f.one(Active, Paused, Partial), Backup: f.one("none", "pinned", "pageable", "file"),
+			BackupBytes: f.bytes(), Held: f.bytes(), Devices: []Share{}}
+		if l.tags == nil {
+			l.tags = map[string]bool{}
 		}
+		if len(s.Tags) >= maxTags || l.tags[t.Name] || t.Held > t.Bytes {
+			f.refuse()
+		}
+		l.tags[t.Name] = true
 		s.Tags = append(s.Tags, t)
 	case "part": // of the tag before
 		name := f.name()
@@ -141,17 +167,19 @@ func (s *Status) line(line string) (err error) {
 			return fmt.Errorf("%.80q does not follow its tag", line)
 		}
 		t := &s.Tags[len(s.Tags)-1]
-		if len(t.Devices) >= maxDevices {
-			return errors.New("a tag is on too many devices")
+		p := Share{f.device(), f.bytes(), f.bytes(), f.bytes(), f.bytes()}
+		if p.Held > p.Bytes || slices.ContainsFunc(t.Devices, func(other Share) bool { return other.Device == p.Device }) {
+			f.refuse()
 		}
-		t.Devices = append(t.Devices, Share{int(f.bytes()), f.bytes(), f.bytes(), f.bytes(), f.bytes()})
+		t.Devices = append(t.Devices, p)
 	case "device":
-		if len(s.Devices) >= maxDevices {
-			return errors.New("there are too many devices")
+		d := Device{f.device(), f.bytes(), f.bytes()}
+		if d.Free > d.Total || slices.ContainsFunc(s.Devices, func(other Device) bool { return other.Index == d.Index }) {
+			f.refuse()
 		}
-		s.Devices = append(s.Devices, Device{int(f.bytes()), f.bytes(), f.bytes()})
+		s.Devices = append(s.Devices, d)
 	case "doing":
-		s.Doing = &Doing{Do: f.word()}
+		s.Doing = &Doing{Do: f.one(Pause, Resume)}
 		s.Doing.Tag, s.Doing.All = f.nameOrAll()
 		s.Doing.Total, s.Doing.Done = f.bytes(), f.bytes()
 	case "did":
@@ -168,9 +196,9 @@ func (s *Status) line(line string) (err error) {
 		s.Margin = f.bytes()
 	case "block":
 		if len(s.Blocks) >= maxBlocks {
-			return fmt.Errorf("it has more than %d blocks", maxBlocks)
+			f.refuse()
 		}
-		s.Blocks = append(s.Blocks, Block{int(f.bytes()), uint64(f.bytes()), f.bytes()})
+		s.Blocks = append(s.Blocks, Block{f.device(), uint64(f.number()), f.bytes()})
 	}
 	return f.err
 }
@@ -179,7 +207,15 @@ func (s *Status) line(line string) (err error) {
 type fields struct {
 	line string
 	rest []string
+	sum  *int64 // of the numbers of all lines
 	err  error
+}
+
+// refuse makes the line one that no library writes.
+func (f *fields) refuse() {
+	if f.err == nil {
+		f.err = fmt.Errorf("%.80q is no line of a library", f.line)
+	}
 }
 
 func (f *fields) word() (out string) {
@@ -193,23 +229,52 @@ func (f *fields) word() (out string) {
 	return out
 }
 
-// bytes reads a size, or another number that is not negative.
-func (f *fields) bytes() int64 {
-	const maxBytes = 1 << 60 // so that sums hold
+// one reads one of some words.
+func (f *fields) one(known ...string) string {
+	word := f.word()
+	if !slices.Contains(known, word) {
+		f.refuse()
+	}
+	return word
+}
+
+// number reads a number that is not negative.
+func (f *fields) number() int64 {
 	text := f.word()
 	n, err := strconv.ParseInt(text, 10, 64)
-	if (err != nil || n < 0 || n > maxBytes) && f.err == nil {
+	if (err != nil || n < 0) && f.err == nil {
 		f.err = fmt.Errorf("%.40q is not a size in %.80q", text, f.line)
 		return 0
 	}
 	return n
 }
 
+// bytes reads a size, or another number whose sum with all others does not overflow.
+func (f *fields) bytes() int64 {
+	n := f.number()
+	if n > maxSum-*f.sum {
+		f.refuse()
+		return 0
+	}
+	*f.sum += n
+	return n
+}
+
+// device reads the index of a device.
+func (f *fields) device() int {
+	n := f.number()
+	if n >= maxDevices {
+		f.refuse()
+		return 0
+	}
+	return int(n)
+}
+
 // name reads a name with %XX for what does not stand for itself.
 func (f *fields) name() string {
 	text := f.word()
 	name, err := url.PathUnescape(text)
-	if err != nil && f.err == nil {
+	if (err != nil || len(name) > maxName) && f.err == nil {
 		f.err = fmt.Errorf("%.40q is not a name in %.80q", text, f.line)
 	}
 	return name
@@ -224,6 +289,9 @@ func (f *fields) nameOrAll() (name string, all bool) {
 // step reads what was done to which tag.
 func (f *fields) step() Step {
 	s := Step{Do: f.word()}
+	if s.Do != Pause && s.Do != Resume && f.err == nil {
+		f.err = fmt.Errorf("%.80q is neither a pause nor a resume", f.line)
+	}
 	if s.Tag, s.All = f.nameOrAll(); s.All {
 		s.Tag = ""
 	}
@@ -233,10 +301,10 @@ func (f *fields) step() Step {
 // ParseStep reads what was done to which tag, as lines have it: pause or resume, and a
 // name or "-" for all.
 func ParseStep(text string) (Step, error) {
-	f := fields{line: text, rest: strings.Split(text, " ")}
+	f := fields{line: text, rest: strings.Split(text, " "), sum: new(int64)}
 	s := f.step()
-	if f.err == nil && (s.Do != Pause && s.Do != Resume || len(f.rest) > 0) {
-		f.err = fmt.Errorf("%.80q is neither a pause nor a resume", text)
+	if len(f.rest) > 0 {
+		f.refuse()
 	}
 	return s, f.err
 }

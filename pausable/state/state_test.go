@@ -44,6 +44,17 @@ func TestParse(t *testing.T) {
 	if s, err = Parse([]byte("doing pause %2D 1 0\ndid resume %2D 1 1 0 1\n")); err != nil || s.Doing.All || s.Doing.Tag != "-" || s.Did.All || s.Did.Tag != "-" {
 		t.Errorf("a tag named - is read as %+v, %+v, %v", s.Doing, s.Did, err)
 	}
+	const most = "4611686018427387904" // 1 << 62
+	for _, bad := range []string{
+		"tag w " + most + " 1 active none 0 0\npart w 0 1 0 0 0", "tag w 1 1 active none 0 2", "tag w 1 1 active none 0 0\ntag w 1 1 active none 0 0", "tag w 1 1 \x1b[31m none 0 0",
+		"tag w 1 1 active floppy 0 0", "tag w 1 1 active none 0 0\npart w 64 1 1 1 1", "tag w 1 1 active none 0 0\npart w 0 1 1 1 1\npart w 0 1 1 1 1",
+		"tag w 1 1 active none 0 0\npart w 0 1 2 1 1", "device 0 2 1", "device 0 1 1\ndevice 0 1 1", "device 64 1 1", "doing \x1b[2J - 1 1", "did dance - 1 1 0 1",
+		"tag " + strings.Repeat("x", maxName+1) + " 1 1 active none 0 0",
+	} {
+		if s, err := Parse([]byte(bad)); err == nil {
+			t.Errorf("%q is read: %+v", bad, s)
+		}
+	}
 	for _, bad := range []string{"tag", "tag w 1", "tag w 1 x active none 0 0", "tag w -1 1 active none 0 0", "part w 0 1 1 1 1", "device 0 9223372036854775807 1", "block 0 x 1", "tag %zz 1 1 active none 0 0"} {
 		if _, err := Parse([]byte(bad)); err == nil {
 			t.Errorf("%q is read", bad)

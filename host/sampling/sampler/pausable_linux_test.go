@@ -38,7 +38,7 @@ func TestPausable(t *testing.T) {
 	until(func(tags []sample.Tag) bool {
 		return len(tags) == 3 && tags[1].Tag == "kv cache" && tags[1].Held == 6<<20
 	})
-	if _, err := pausable.Do(t.Context(), p.PID, state.Step{Do: state.Pause, All: true}); err != nil {
+	if _, err := pausable.Do(t.Context(), p.PID, state.Step{Do: state.Pause, All: true}, pausable.StepTime); err != nil {
 		t.Fatal(err)
 	}
 	until(func(tags []sample.Tag) bool {

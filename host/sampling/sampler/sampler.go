@@ -27,8 +27,7 @@ type Options struct {
 	Interval time.Duration
 	// Devices reads the memory of devices; nil if nothing does. The sampler closes it.
 	Devices sample.DeviceSource
-	// dialTorch connects to the recorder of a process; [record.DialProcess] if it is
-	// nil.
+	// dialTorch connects to the recorder of a process; [record.Dial] if it is nil.
 	dialTorch func(ctx context.Context, pid int) (*record.Control, error)
 	// openGauge looks into a process without a recorder that holds memory of a device.
 	// If it is nil, that is done for the processes of this machine.
@@ -75,7 +74,7 @@ func New(o Options) (*Sampler, error) {
 		o.root = procRoot
 	}
 	if o.dialTorch == nil {
-		o.dialTorch = record.DialProcess
+		o.dialTorch = record.Dial
 	}
 	if o.openGauge == nil && o.root == procRoot {
 		o.openGauge = openGauge

@@ -190,11 +190,15 @@ func (t *torches) stream(ctx context.Context, pid int, own *torch) (came bool) {
 		return false
 	}
 	defer c.Close()
-	for s, err := c.Stats(t.every); err == nil; s, err = c.Next() {
+	for s, err := c.Stats(t.every); err == nil; s, err = c.Next(t.every) {
 		came = true
 		t.mu.Lock()
 		own.stats = &s
 		t.mu.Unlock()
+		select {
+		case <-time.After(t.every / 2): // one that sends more often waits
+		case <-ctx.Done():
+		}
 	}
 	t.mu.Lock()
 	own.stats = nil

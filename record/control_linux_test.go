@@ -1,0 +1,130 @@
+package record
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestControlHostile asks a process that answers as no recorder does.
+func TestControlHostile(t *testing.T) {
+	const folder = `{"pid":1,"folder":"/data/run"}`
+	stats := func(devices ...string) string {
+		return `{"time":1,"pid":1,"steps":1,"devices":[` + strings.Join(devices, ",") + `]}`
+	}
+	many := make([]string, maxDevices+1)
+	for i := range many {
+		many[i] = fmt.Sprintf(`{"device":%d}`, i)
+	}
+	snapshot := func(c *Control) error {
+		path, err := c.Snapshot("call", time.Minute)
+		if err == nil && path != "/data/run/trainer pid7/0001.pickle" {
+			err = fmt.Errorf("path %q", path)
+		}
+		return err
+	}
+	figures := func(c *Control) error {
+		if _, err := c.Stats(time.Second); err != nil {
+			return err
+		}
+		_, err := c.Next(time.Second)
+		return err
+	}
+	status := func(c *Control) error {
+		_, err := c.Status()
+		return err
+	}
+	const noPath, noFigures = "no path of a file in its recording", "figures that no recorder has"
+	for _, c := range []struct {
+		ask     func(*Control) error
+		answers []string
+		want    string // empty where it is believed
+	}{
+		{snapshot, []string{folder, `{"path":"/data/run/trainer pid7/0001.pickle"}`}, ""},
+		{snapshot, []string{folder, `{"path":"--output=/etc/passwd"}`}, noPath},
+		{snapshot, []string{folder, `{"path":"trainer/0001.pickle"}`}, noPath},
+		{snapshot, []string{folder, `{"path":"/data/run/../../etc/shadow"}`}, noPath},
+		{snapshot, []string{folder, `{"path":"/data/running/1.pickle"}`}, noPath},
+		{snapshot, []string{folder, `{"path":"/data/run"}`}, noPath},
+		{snapshot, []string{folder, `{"path":"/data/run/\u001b]0;x\u0007.pickle"}`}, noPath},
+		{snapshot, []string{folder, `{"path":"/data/run/a\n--x"}`}, noPath},
+		{snapshot, []string{folder, `{"path":"/data/run/\u202egpj.pickle"}`}, noPath},
+		{snapshot, []string{folder, `{}`}, noPath},
+		{snapshot, []string{`{"folder":"run"}`, `{"path":"run/1.pickle"}`}, noPath},
+		{snapshot, []string{`{"error":"no"}`}, "no"},
+		{figures, []string{stats(`{"device":0,"reserved_bytes":5}`, `{"device":127}`), stats()}, ""},
+		{figures, []string{stats(), stats(`{"device":0,"reserved_bytes":-1}`)}, noFigures},
+		{figures, []string{stats(`{"device":0,"allocated_bytes":9223372036854775807}`)}, noFigures},
+		{figures, []string{stats(`{"device":0,"allocated_bytes":92233720368547758070}`)}, "cannot unmarshal"},
+		{figures, []string{stats(`{"device":3}`, `{"device":3}`)}, noFigures},
+		{figures, []string{stats(`{"device":-1}`)}, noFigures},
+		{figures, []string{stats(`{"device":99999}`)}, noFigures},
+		{figures, []string{stats(many...)}, noFigures},
+		{figures, []string{`{"steps":-1}`}, noFigures},
+		{figures, []string{`{"time":-1}`}, noFigures},
+		{status, []string{folder}, ""},
+		{status, []string{`{"steps":-1}`}, noFigures},
+		{status, []string{`{"dumps":9223372036854775807}`}, noFigures},
+		{status, []string{`{"rank":-7}`}, noFigures},
+		{status, []string{`{"role":"` + strings.Repeat("x", 1<<20) + `"}`}, "more than 65536 bytes"},
+	} {
+		l, err := net.Listen("unix", fmt.Sprintf("@%s%d", sockets, os.Getpid()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			in := bufio.NewReader(conn)
+			for i, answer := range c.answers {
+				if _, err := in.ReadBytes('\n'); err != nil && i == 0 {
+					return
+				}
+				io.WriteString(conn, answer+"\n")
+				if strings.Contains(answer, `"devices"`) { // which go on without a request
+					for _, next := range c.answers[i+1:] {
+						io.WriteString(conn, next+"\n")
+					}
+					break
+				}
+			}
+			io.Copy(io.Discard, conn)
+		}()
+		control, err := Dial(t.Context(), os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.ask(control)
+		control.Close()
+		l.Close()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%.200q: %v, want %q", c.answers, err, c.want)
+		}
+	}
+}
+
+// FuzzStats holds that figures that are believed can be added.
+func FuzzStats(f *testing.F) {
+	f.Add(`{"time":1,"steps":1,"devices":[{"device":0,"allocated_bytes":1}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var s Stats
+		if json.Unmarshal([]byte(text), &s) != nil || s.check() != nil {
+			return
+		}
+		var sum int64
+		for _, d := range s.Devices {
+			if sum += d.Reserved; d.Reserved < 0 || sum < 0 || d.Device < 0 {
+				t.Error(text)
+			}
+		}
+	})
+}
