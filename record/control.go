@@ -132,7 +132,7 @@ func (c *Control) Stats(every time.Duration) (s Stats, err error) {
 	if err := c.ask(map[string]any{"do": "stats", "every": every.Seconds()}, &s); err != nil {
 		return Stats{}, err
 	}
-	return s, s.check()
+	return s, s.Check()
 }
 
 // Next waits for the next figures, which came every so often until now. The error is
@@ -142,7 +142,7 @@ func (c *Control) Next(every time.Duration) (s Stats, err error) {
 	if err := c.reply(&s); err != nil {
 		return Stats{}, err
 	}
-	return s, s.check()
+	return s, s.Check()
 }
 
 // The bounds of what a recorder states, above what a process has.
@@ -152,14 +152,18 @@ const (
 	maxCount   = 1 << 53 // what is a whole number in every reader of JSON
 )
 
+var errNoFigures = errors.New("these are figures that no recorder has")
+
 func (s *Status) check() error {
 	if s.Steps < 0 || s.Steps > maxCount || s.Dumps < 0 || s.Dumps > maxCount || s.Rank != nil && (*s.Rank < 0 || *s.Rank > math.MaxInt32) {
-		return errors.New("the recorder answered with figures that no recorder has")
+		return errNoFigures
 	}
 	return nil
 }
 
-func (s *Stats) check() error {
+// Check refuses figures that no process has: negative ones, such that sums overflow, and
+// devices that are there twice.
+func (s *Stats) Check() error {
 	bad := s.Steps < 0 || s.Steps > maxCount || !(s.Time >= 0 && s.Time < maxCount) || len(s.Devices) > maxDevices
 	seen := map[int]bool{}
 	for _, d := range s.Devices {
@@ -173,7 +177,7 @@ func (s *Stats) check() error {
 		}
 	}
 	if bad {
-		return errors.New("the recorder answered with figures that no recorder has")
+		return errNoFigures
 	}
 	return nil
 }

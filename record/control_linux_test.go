@@ -117,7 +117,7 @@ func FuzzStats(f *testing.F) {
 	f.Add(`{"time":1,"steps":1,"devices":[{"device":0,"allocated_bytes":1}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var s Stats
-		if json.Unmarshal([]byte(text), &s) != nil || s.check() != nil {
+		if json.Unmarshal([]byte(text), &s) != nil || s.Check() != nil {
 			return
 		}
 		var sum int64

@@ -17,10 +17,11 @@ import (
 )
 
 // The bounds of what is exported, so that neither a machine with many processes nor a
-// process with a strange name burdens the store: processes (the largest), findings, and
-// bytes of a label.
+// process that is strange burdens the store: processes (the largest), devices and tags of
+// all of them, findings, and bytes of a label.
 const (
 	maxProcesses = 512
+	maxParts     = 2048
 	maxFindings  = 512
 	longestLabel = 128
 )
@@ -57,6 +58,7 @@ func (s *State) sorted() []*family {
 type builder struct {
 	families map[string]*family
 	seen     map[string]bool // name and labels: a store refuses the same ones twice
+	parts    int             // devices and tags of processes
 	hostname string
 }
 
@@ -205,6 +207,9 @@ func (b *builder) process(p *sample.Process, devices map[int]*sample.Device) {
 		b.gauge("strandline_process_open_fds", "Open file descriptors of a process.", float64(*p.Descriptors), pid)
 	}
 	for i := range p.Pausable {
+		if b.parts++; b.parts > maxParts {
+			break
+		}
 		t := &p.Pausable[i]
 		labels := []label{pid, {"tag", t.Tag}}
 		const name, help = "strandline_process_pausable_memory_bytes", "Pausable memory of devices by tag: held, or paused, which has addresses and holds nothing."
@@ -214,6 +219,9 @@ func (b *builder) process(p *sample.Process, devices map[int]*sample.Device) {
 		b.bytes("strandline_process_pausable_backup_bytes", "Contents of paused memory that are kept, by tag and where.", &t.BackupBytes, append(labels[:len(labels):len(labels)], label{"backup", t.Backup})...)
 	}
 	for i := range p.Devices {
+		if b.parts++; b.parts > maxParts {
+			break
+		}
 		d := &p.Devices[i]
 		labels := []label{pid}
 		if on := devices[d.Device]; on != nil {

@@ -116,7 +116,12 @@ func TestPromtool(t *testing.T) {
 func TestBounds(t *testing.T) {
 	s := madeState()
 	for i := range 5000 {
-		s.Sample.Processes = append(s.Sample.Processes, sample.Process{PID: 10000 + i, Started: 1, Host: &sample.Host{Anonymous: int64(i) << 20}})
+		p := sample.Process{PID: 10000 + i, Started: 1, Host: &sample.Host{Anonymous: int64(i) << 20}}
+		for d := range 100 {
+			p.Devices = append(p.Devices, sample.DeviceShare{Device: d, Used: size(1)})
+			p.Pausable = append(p.Pausable, sample.Tag{Tag: fmt.Sprint(d), Bytes: 2, Held: 1})
+		}
+		s.Sample.Processes = append(s.Sample.Processes, p)
 		s.Verdicts = append(s.Verdicts, Verdict{samples.About{Process: &s.Sample.Processes[len(s.Sample.Processes)-1], Figure: "anonymous"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem}})
 	}
 	got := map[string]int{}
@@ -129,6 +134,9 @@ func TestBounds(t *testing.T) {
 				}
 			}
 		}
+	}
+	if n := got["strandline_process_device_memory_used_bytes"] + got["strandline_process_pausable_backup_bytes"]; n > maxParts {
+		t.Errorf("%d devices and tags", n)
 	}
 	if got["strandline_process_info"] != maxProcesses || got["strandline_finding"] > maxFindings {
 		t.Errorf("%v", got)

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"strandline/internal/live"
+	"strandline/internal/test/live"
 )
 
 // listen binds the name of a process's socket, and answers each connection.

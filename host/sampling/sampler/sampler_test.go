@@ -331,6 +331,31 @@ func (c *counters) set(err error, levels ...cudaalloc.Level) {
 	c.levels, c.err = levels, err
 }
 
+// TestUnknownDevices takes no device from a process that the driver does not have.
+func TestUnknownDevices(t *testing.T) {
+	p := sample.Process{Devices: []sample.DeviceShare{{Device: 0}}}
+	split(&p, nil, []record.DeviceStats{{Device: 0, Allocated: 5}, {Device: 7, Allocated: 5}, {Device: 99, Allocated: 5}}, nil, []sample.Device{{Index: 0}, {Index: 7}})
+	if len(p.Devices) != 2 || p.Devices[1].Device != 7 {
+		t.Errorf("%+v", p.Devices)
+	}
+}
+
+// TestFloodOfFigures takes figures from one that sends them without a pause, and none that
+// no process has.
+func TestFloodOfFigures(t *testing.T) {
+	tr := newTree(t)
+	tr.process(10, 1, 100, "trainer", 5000)
+	tr.process(11, 1, 100, "trainer", 5000)
+	s := tr.start(0, steady{{UUID: "GPU-a", Processes: []sample.Holding{{PID: 10}, {PID: 11}}}}, map[int]record.Stats{
+		10: {Devices: []record.DeviceStats{{Device: 0, Allocated: 5, Reserved: 6}}},
+		11: {Devices: []record.DeviceStats{{Device: 0, Allocated: -5}, {Device: 0, Reserved: -6}}},
+	})
+	got := takeUntil(t, s, func(s *sample.Sample) bool { return s.Processes[0].Devices[0].Allocated != nil })
+	if d := got.Processes[1].Devices; len(d) != 1 || d[0].Allocated != nil {
+		t.Errorf("%+v", d)
+	}
+}
+
 // TestFromOutside has a process whose counters are read, one that may not be looked
 // into, and one that holds no memory of a device.
 func TestFromOutside(t *testing.T) {

@@ -165,6 +165,9 @@ func (t *torches) found(own *torch, levels []cudaalloc.Level) {
 	for _, l := range levels {
 		stats.Devices = append(stats.Devices, record.DeviceStats{Device: l.Device, Allocated: l.Allocated, Reserved: l.Reserved})
 	}
+	if stats.Check() != nil {
+		stats = nil
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own.stats, own.note = stats, ""
@@ -298,6 +301,9 @@ func split(p *sample.Process, visible []string, stats []record.DeviceStats, paus
 	for _, d := range stats {
 		index := indices[d.Device]
 		i := slices.IndexFunc(p.Devices, func(s sample.DeviceShare) bool { return s.Device == index })
+		if i < 0 && len(devices) > 0 && !slices.ContainsFunc(devices, func(d sample.Device) bool { return d.Index == index }) {
+			continue // the machine has no such device
+		}
 		if i < 0 {
 			p.Devices = append(p.Devices, sample.DeviceShare{Device: index})
 			i = len(p.Devices) - 1
