@@ -75,59 +75,41 @@ find_jemalloc() {
 	compgen -G '/usr/lib/*/libjemalloc.so.2' >/dev/null
 }
 
-# Packages whose tests watch processes at work. They are tested one after another
-# with nothing beside them: what a busy machine keeps from happening cannot be
-# seen. Within a package many are watched at once, which all mostly wait.
-live='^strandline/(host/(calls/.*|proc/footprint)|cli|run/(trace|outside))$'
-
-# Packages whose tests start processes and wait for what they do.
-twice='^strandline/(host/.*|internal/.*|cli|run/.*|record|face/(metrics|web))$'
-
-# Tests of the command that trace for seconds.
-traces='^(TestTrace|TestAccount|TestBurst|TestConfusion|TestTwoKinds|TestHostile$|TestGaveBack|TestNotToBeTraced)'
-
-# concurrent lists the packages that start goroutines, by themselves or in their
-# tests: the race detector has nothing to see in the others.
-concurrent() {
+# with_line PATTERN lists the packages that have a file with a line that matches.
+with_line() {
 	local package folder
 	go list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r package folder; do
-		grep -qE '^[^/]*\<(go (func\(|[A-Za-z_.]+\()|Parallel\(\)|AfterFunc\()|^[^/]*\.Go\(' "$folder"/*.go && echo "$package"
+		grep -qE "$1" "$folder"/*.go && echo "$package"
 	done
 }
 
-# Tests of these packages in which nothing runs beside anything else. A test that is
-# not named here runs under the race detector.
-single='^(TestPipes|TestGolden|TestSessions|TestLinks|TestJSONIsDocumented|TestPicture|TestExport|TestMutants|TestHostileFiles|TestModelFolder|TestEngineCommand|TestViewRedacts|TestPage|TestCreate|TestReplaced|TestForeign)'
-single+='|^TestScripts$/^(color|compare|completion|diagnose|directory|errors-json|export|export-formats|help|inspect|jax|kineto|levels|no-history|oom|partial|plan|proc-texts|ranks|simulate|tables|unreadable|usage|version)$'
-single+='|^(TestCorpusReplays|TestGoldenReplays|TestReplayNotices|TestEachRuleIsHeld|TestNoHistory|TestWhatIfMemory|TestHugePrivate|TestCudaFree|TestSaveHolds|TestSaveLoads|TestOddFiles|TestRecordingOf)'
-# What these run at once, the script check does, too.
-single+='|^TestScripts$/^check-(bisect|ci)$'
+# What a test needs is said in it, by a mark of internal/test/live. Packages with tests
+# that trace are tested one after another with nothing beside them: what a busy machine
+# keeps from happening cannot be seen. Within a package many are traced at once, which
+# all mostly wait.
+tracing() { with_line 'live\.Traces\(t'; }
 
-# in_turn PACKAGES COMMAND... runs a command that tests packages, those that watch
-# processes last.
+# concurrent lists the packages that start goroutines, by themselves or in their
+# tests: the race detector has nothing to see in the others.
+concurrent() { with_line '^[^/]*\<(go (func\(|[A-Za-z_.]+\()|Parallel\(\)|AfterFunc\()|^[^/]*\.Go\('; }
+
+# in_turn PACKAGES COMMAND... runs a command that tests packages, those that trace last.
 in_turn() {
-	local packages=$1 rc=0
+	local packages=$1 last rc=0
 	shift
+	last=$(comm -12 <(sort <<<"$packages") <(tracing | sort))
 	# shellcheck disable=SC2046 # a list
-	"$@" $(grep -Ev "$live" <<<"$packages") || rc=1
-	"$@" -p 1 -parallel 8 $(grep -E "$live" <<<"$packages") || rc=1
+	"$@" $(comm -23 <(sort <<<"$packages") <(echo "$last")) || rc=1
+	# shellcheck disable=SC2086 # a list
+	"$@" -p 1 -parallel 8 $last || rc=1
 	return $rc
 }
 
-# races runs what starts goroutines under the race detector, for which long tests are
-# left out: that is not listed among what this machine cannot run.
+# races runs what starts goroutines under the race detector. The tests that it leaves out
+# are not listed among what this machine cannot run.
 races() {
 	local skipped=()
-	in_turn "$(concurrent)" go_tests -race -short -skip "$single" -timeout 15m
-}
-
-# without_live runs the tests of all packages but those that watch processes, and of
-# the command what does not trace.
-without_live() {
-	local packages
-	packages=$(go list ./...) || return
-	# shellcheck disable=SC2046 # a list
-	go_tests -short -timeout 5m -skip "$traces" $(grep -Ev "$live" <<<"$packages") strandline/cli
+	in_turn "$(concurrent)" go_tests -race -short -timeout 15m
 }
 
 # known_available lists what this machine has for certain, so that a test which reports
@@ -155,17 +137,27 @@ go_tests() {
 		!/^=== |^ *--- PASS/ { printed[n++ % 400] = $0 }
 		/^ *[a-z0-9_]+\.go:[0-9]+: / { reason = $0; sub(/^[^:]*:[0-9]+: /, "", reason) }
 		/^ *--- SKIP: / { names[reason] = names[reason] " " $3 }
-		/^--- FAIL: / { failing = failing "|" $3 }
-		/^panic: |^WARNING: DATA RACE/ { failing = failing "|-" }
+		/^ *[a-z0-9_]+\.go:[0-9]+: waits for other processes: / { waits[$NF] = 1 }
+		/^--- FAIL: / { failing[$3] = 1 }
+		/^panic: |^WARNING: DATA RACE/ { failing["-"] = 1 }
 		/^(ok  |FAIL|\?   )\t/ {
 			if (/^FAIL/) {
 				tell()
-				print $2, substr(failing, 2) > failures
+				print $2, again() > failures
 			} else if (/^ok/) {
 				print
 			}
 			n = 0
-			failing = ""
+			delete failing
+			delete waits
+		}
+		# again returns the tests that failed, or nothing if one does not wait for processes.
+		function again(   name, names) {
+			for (name in failing) {
+				if (!(name in waits)) return ""
+				names = names "|" name
+			}
+			return substr(names, 2)
 		}
 		function tell(   i) { for (i = n > 400 ? n - 400 : 0; i < n; i++) print printed[i % 400] }
 		END {
@@ -187,13 +179,13 @@ go_tests() {
 }
 
 # once_more PACKAGE NAMES FLAG-OR-PACKAGE... runs tests that failed a second time, if
-# they start processes: docs/decisions/0028. Neither a race nor a panic is tried again.
+# all wait for processes: docs/decisions/0028. Neither a race nor a panic is tried again.
 once_more() {
 	local package=$1 names=$2 arg flags=()
 	shift 2
-	grep -qE "$twice" <<<"$package" && [ -n "$names" ] && [[ "|$names|" != *'|-|'* ]] || return
+	[ -n "$names" ] || return
 	for arg; do
-		[[ $arg == strandline* ]] || flags+=("$arg")
+		[[ $arg == strandline* || $arg == ./* ]] || flags+=("$arg")
 	done
 	echo "== $package: $names failed, once more"
 	go test -vet=off -count=1 "${flags[@]}" -run "^($names)\$" "$package" </dev/null || return
@@ -321,7 +313,7 @@ if [ -n "$all" ]; then
 		skip "race detector" "it needs gcc and the C library's headers"
 	fi
 else
-	step test without_live
+	step test go_tests -short -timeout 5m ./...
 	skip "what ./test.sh --all adds" "tests that trace processes, the race detector, staticcheck, vet for other systems, the page in a browser"
 fi
 check_page

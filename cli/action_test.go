@@ -15,6 +15,7 @@ import (
 // TestAction runs the script of the GitHub action as GitHub does, with a program in the
 // place of strandline that states its arguments and ends with some status.
 func TestAction(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	bash := live.Tool(t, "bash")
 	text, err := os.ReadFile("../.github/actions/check/action.yml")

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"strandline/internal/test/live"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files, the output in the documentation and its picture")
@@ -25,12 +27,26 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs testdata/script. Beside testscript's own commands there is
+// TestScripts runs the scripts that start no process but strandline, one after another.
+func TestScripts(t *testing.T) {
+	live.Sequential(t)
+	scripts(t, "testdata/script")
+}
+
+// TestLiveScripts runs the scripts that start processes, or strandline in the background.
+func TestLiveScripts(t *testing.T) {
+	live.Waits(t)
+	scripts(t, "testdata/live")
+}
+
+// scripts runs the scripts of a folder. Beside testscript's own commands there is
 // `status N strandline ARG…`, which requires that exit status, and `serve`,
 // `get` and `interrupt`; $EXAMPLES is the folder of the examples, $SNAPSHOTS that
 // of the reader's test files, $TABLES that of tables of memory_summary(), $LOGS
-// that of compressed logs, $STANDIN that of the stand-in for PyTorch.
-func TestScripts(t *testing.T) {
+// that of compressed logs, $STANDIN that of the stand-in for PyTorch. [race] holds
+// under the race detector.
+func scripts(t *testing.T, dir string) {
+	t.Helper()
 	folders := map[string]string{"EXAMPLES": "../examples", "SNAPSHOTS": "../torch/snapshot/testdata", "TABLES": "../logs/testdata", "LOGS": "testdata/logs", "STANDIN": "../record/testdata/standin"}
 	for name, folder := range folders {
 		path, err := filepath.Abs(folder)
@@ -40,7 +56,7 @@ func TestScripts(t *testing.T) {
 		folders[name] = path
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			for name, path := range folders {
 				env.Setenv(name, path)
@@ -54,6 +70,12 @@ func TestScripts(t *testing.T) {
 			"serve":     serve,
 			"get":       get,
 			"interrupt": interrupt,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "race" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return live.Raced, nil
 		},
 		RequireExplicitExec: true,
 	})
@@ -105,6 +127,7 @@ func runWith(environ map[string]string, args ...string) (stdout, stderr string, 
 // TestGolden compares whole outputs, exit statuses and messages with files.
 // Paths are relative to the root of the repository.
 func TestGolden(t *testing.T) {
+	live.Sequential(t)
 	golden, err := filepath.Abs("testdata/golden")
 	if err != nil {
 		t.Fatal(err)

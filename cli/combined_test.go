@@ -96,9 +96,8 @@ int main(void) {
 // TestTwoKindsAtOnce finds both kinds, nothing else, and no more bytes than there
 // are.
 func TestTwoKindsAtOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it traces many programs, and starts no goroutine that others do not")
-	}
+	live.Traces(t)
+	live.Unraced(t, "it traces many programs, and starts no goroutine that others do not")
 	needBPF(t)
 	t.Parallel()
 	for _, c := range combined {

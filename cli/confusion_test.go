@@ -21,9 +21,8 @@ var notLeaks = []finding.Kind{finding.FileMapping, "page-cache"}
 // TestConfusion traces each of the programs that grow in one way, and checks
 // that their kind is found and no other. With -v it prints what was found for each program.
 func TestConfusion(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it traces many programs, and starts no goroutine that others do not")
-	}
+	live.Traces(t)
+	live.Unraced(t, "it traces many programs, and starts no goroutine that others do not")
 	t.Parallel()
 	var mu sync.Mutex
 	matrix := map[string]string{}

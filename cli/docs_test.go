@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"strandline/internal/test/live"
 )
 
 // A session is a fenced block of the documentation that shows a command and what
@@ -60,6 +62,7 @@ var notSessions = map[string]string{
 // TestSessions runs the commands that the documentation shows and compares their
 // output with what is there.
 func TestSessions(t *testing.T) {
+	live.Sequential(t)
 	t.Chdir("..")
 	seen := 0
 	for _, page := range pages(t) {
@@ -112,6 +115,7 @@ var (
 
 // TestLinks looks for the files and the headings that pages link to.
 func TestLinks(t *testing.T) {
+	live.Sequential(t)
 	t.Chdir("..")
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
@@ -232,6 +236,7 @@ func documented(t *testing.T, page string) map[string]bool {
 //
 // It is long because it is one list of commands and their documents.
 func TestJSONIsDocumented(t *testing.T) {
+	live.Sequential(t)
 	t.Chdir("..")
 	named := documented(t, "docs/json.md")
 	oneFile := "examples/image-leak/step-4.pickle"

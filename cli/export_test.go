@@ -41,6 +41,7 @@ func exportFile(t *testing.T, args ...string) (s *snapshot.Snapshot, stdout, std
 }
 
 func TestExportCuts(t *testing.T) {
+	live.Sequential(t)
 	s, stdout, stderr, code := exportFile(t, "--events", "5:20", oneDevice)
 	if code != exitOK || stderr != "" || !strings.Contains(stdout, ": 15 events, ") {
 		t.Fatalf("exit status %d, %q, %q", code, stdout, stderr)
@@ -77,6 +78,7 @@ func TestExportCuts(t *testing.T) {
 }
 
 func TestExportRanges(t *testing.T) {
+	live.Sequential(t)
 	for _, c := range []struct {
 		args   string
 		events [2]int // by device
@@ -111,6 +113,7 @@ func TestExportRanges(t *testing.T) {
 }
 
 func TestExportRefuses(t *testing.T) {
+	live.Sequential(t)
 	out := filepath.Join(t.TempDir(), "out")
 	for _, c := range []struct{ args, want string }{
 		{"", "--to FORMAT is missing; formats: pickle, pprof, folded, csv, sqlite, perfetto"},
@@ -152,6 +155,7 @@ func TestExportRefuses(t *testing.T) {
 }
 
 func TestExportToStandardOutput(t *testing.T) {
+	live.Sequential(t)
 	var out, messages bytes.Buffer
 	env := &Env{args: []string{"export", oneDevice, "--to", "pickle", "-o", "-"}, stdout: &out, stderr: &messages,
 		getenv: func(string) string { return "" }}
@@ -169,6 +173,7 @@ func TestExportToStandardOutput(t *testing.T) {
 
 // What is read in part is written whole.
 func TestExportSalvages(t *testing.T) {
+	live.Sequential(t)
 	whole, err := os.ReadFile(oneDevice)
 	if err != nil {
 		t.Fatal(err)
@@ -189,6 +194,7 @@ func TestExportSalvages(t *testing.T) {
 // Every form of a file becomes the same pickle, except for pool ids, which JSON
 // has as lists.
 func TestExportConverts(t *testing.T) {
+	live.Sequential(t)
 	for _, name := range []string{"json.train.snapshot.json", "json_gzip.train.snapshot.json.gz", "zstd.train.pickle.zst", "list.train.pickle"} {
 		s, _, stderr, code := exportFile(t, "../torch/snapshot/testdata/w21_writers."+name)
 		if code != exitOK || s.Format.String() != "pickle, protocol 4" || len(s.Segments) == 0 || s.Faults != nil {
@@ -199,6 +205,7 @@ func TestExportConverts(t *testing.T) {
 
 // An output that fails leaves what was there before.
 func TestCreateLeavesNothing(t *testing.T) {
+	live.Sequential(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "out")
 	g := &globals{env: &Env{}}
@@ -241,6 +248,7 @@ func TestCreateLeavesNothing(t *testing.T) {
 
 // Every format is written, cut and redacted, and contains the same figures.
 func TestExportFormats(t *testing.T) {
+	live.Sequential(t)
 	for _, f := range formats {
 		for _, more := range []string{"", "--device 1 --events 10:100", "--redact both", "--device 0 --redact names"} {
 			file := filepath.Join(t.TempDir(), "out")
@@ -266,6 +274,7 @@ func TestExportFormats(t *testing.T) {
 
 // What is redacted is diagnosed as before.
 func TestExportRedactedIsDiagnosedAlike(t *testing.T) {
+	live.Sequential(t)
 	verdicts := func(files ...string) (out struct {
 		Verdict  string
 		Findings []struct {
@@ -305,6 +314,7 @@ var shell = regexp.MustCompile("(?m)^\\$ sqlite3 step-4.db \"([^\"]*)\"\n((?:[^`
 
 // TestExportQueries asks the database what the documentation asks.
 func TestExportQueries(t *testing.T) {
+	live.Sequential(t)
 	t.Chdir("..")
 	page, err := os.ReadFile("docs/export.md")
 	if err != nil {

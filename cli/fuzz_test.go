@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strandline/internal/test/live"
 )
 
 // TestHostileFiles runs every command on small files that once made one hang, panic
 // or take gigabytes.
 func TestHostileFiles(t *testing.T) {
+	live.Sequential(t)
 	names, err := filepath.Glob("testdata/hostile/*")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("there are no files (%v)", err)

@@ -116,9 +116,8 @@ func held(doc *recording.Document, function string) (bytes int64) {
 // TestHostile runs what follows at the same time, however few processors there
 // are: all of it mostly waits.
 func TestHostile(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the race detector, under which short tests run, makes a dozen traces at once too slow to see what they are to see")
-	}
+	live.Traces(t)
+	live.Unraced(t, "it makes a dozen traces at once too slow to see what they are to see")
 	exe := buildHostile(t)
 	together(t, map[string]func(*testing.T){
 		"files that do not answer":  silentFiles,
@@ -175,6 +174,7 @@ func silentFiles(t *testing.T) {
 // TestNotToBeTraced names what cannot be traced: a process that is not there, one
 // that has ended, one of the kernel.
 func TestNotToBeTraced(t *testing.T) {
+	live.Traces(t)
 	parent, _ := live.Start(t, buildHostile(t), "ended")
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent))
 	if err != nil {
@@ -293,6 +293,7 @@ func stoppedProcesses(t *testing.T, exe string) {
 
 // TestTraceOfThread takes the number of a thread for its process.
 func TestTraceOfThread(t *testing.T) {
+	live.Traces(t)
 	pid := os.Getpid()
 	for _, task := range must(os.ReadDir("/proc/self/task")) {
 		if tid := task.Name(); tid != strconv.Itoa(pid) {

@@ -97,6 +97,7 @@ func TestMemProgress(t *testing.T) {
 
 // TestHolders names who holds a device.
 func TestHolders(t *testing.T) {
+	live.Waits(t)
 	t.Parallel()
 	self := os.Getpid()
 	small, large := int64(1<<30), int64(2<<30)

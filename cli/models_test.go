@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"strandline/internal/test/live"
 )
 
 const smallConfig = `{"model_type":"llama","dtype":"bfloat16","hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,"intermediate_size":128,"vocab_size":100}`
@@ -30,6 +32,7 @@ func write(t *testing.T, dir, file, text string) {
 // TestModelFolder reads a folder as published models have it: what its headers state
 // wins over counting, as long as all files are there.
 func TestModelFolder(t *testing.T) {
+	live.Sequential(t)
 	dir := filepath.Join(t.TempDir(), "small[1]*") // no pattern, but a name
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		t.Fatal(err)

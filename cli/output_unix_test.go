@@ -39,6 +39,7 @@ func replace(path string) error {
 
 // A file that is replaced keeps its mode, whatever the mask is.
 func TestReplacedKeepsMode(t *testing.T) {
+	live.Sequential(t)
 	file := filepath.Join(t.TempDir(), "out")
 	for _, mode := range []fs.FileMode{0o600, 0o640, 0o666, 0o755} {
 		if err := errors.Join(os.WriteFile(file, []byte("before"), 0o600), os.Chmod(file, mode), replace(file)); err != nil {
@@ -52,6 +53,7 @@ func TestReplacedKeepsMode(t *testing.T) {
 }
 
 func TestReplacedKeepsOwner(t *testing.T) {
+	live.Sequential(t)
 	file := filepath.Join(t.TempDir(), "out")
 	if err := os.WriteFile(file, []byte("before"), 0o600); err != nil {
 		t.Fatal(err)
@@ -72,6 +74,7 @@ func TestReplacedKeepsOwner(t *testing.T) {
 // What another user has put into a directory such as /tmp is not followed and not
 // replaced; elsewhere, and what the directory's owner or oneself put there, is.
 func TestForeignOutput(t *testing.T) {
+	live.Sequential(t)
 	dir := t.TempDir()
 	target := filepath.Join(t.TempDir(), "target")
 	link, file, own := filepath.Join(dir, "link"), filepath.Join(dir, "file"), filepath.Join(dir, "own")

@@ -6,11 +6,14 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"strandline/internal/test/live"
 )
 
 // TestPicture keeps docs/diagnose.svg, the picture in the README, what the
 // command prints; -update redraws it.
 func TestPicture(t *testing.T) {
+	live.Sequential(t)
 	t.Chdir("..")
 	args := []string{"diagnose", "examples/image-leak"}
 	stdout, _, _ := runWith(map[string]string{"CLICOLOR_FORCE": "1"}, args...)

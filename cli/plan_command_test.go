@@ -4,9 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"strandline/internal/test/live"
 )
 
 func TestEngineCommand(t *testing.T) {
+	live.Sequential(t)
 	for _, c := range []struct{ command, want, left string }{
 		{"vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2 --max-model-len 32k --port 8000 --enforce-eager", "engine=vllm model=Qwen/Qwen3-8B tp=2 gpus=2 max-model-len=32000 eager=true", ""},
 		{"CUDA_VISIBLE_DEVICES=0 python3 -m vllm.entrypoints.openai.api_server --model=Qwen/Qwen3-8B --gpu_memory_utilization=0.8 --quantization compressed-tensors --enable-lora", "model=Qwen/Qwen3-8B mem-fraction=0.8 tp=1 quant=", "--enable-lora"},

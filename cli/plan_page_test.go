@@ -12,12 +12,14 @@ import (
 	"testing"
 
 	"strandline/face/api"
+	"strandline/internal/test/live"
 	"strandline/run/planner"
 )
 
 // TestPageAnswersAreThoseOfTheCommand asks as the page does, one thing after
 // another, and checks for what the command line prints.
 func TestPageAnswersAreThoseOfTheCommand(t *testing.T) {
+	live.Sequential(t)
 	own := filepath.Join(t.TempDir(), "config.json")
 	if err := os.WriteFile(own, []byte(`{"model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 8,
 		"num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 32000, "max_position_embeddings": 8192, "torch_dtype": "bfloat16"}`), 0o666); err != nil {
@@ -64,6 +66,7 @@ func TestPageAnswersAreThoseOfTheCommand(t *testing.T) {
 }
 
 func TestPageRefuses(t *testing.T) {
+	live.Sequential(t)
 	p := planner.NewPage("", nil)
 	for _, c := range []struct{ name, question, want string }{
 		{"session", "", "no request"},
@@ -100,6 +103,7 @@ func TestPageRefuses(t *testing.T) {
 
 // TestPageForm checks for a field for each flag, with its choices.
 func TestPageForm(t *testing.T) {
+	live.Sequential(t)
 	a := planner.NewPage("model.gguf", nil).Ask(context.Background(), "form", nil)
 	var f api.PlanForm
 	if err := json.Unmarshal(a.Body, &f); err != nil || f.Given != "model.gguf" {
@@ -124,6 +128,7 @@ func TestPageForm(t *testing.T) {
 // TestPageFieldsAreFlags checks that the page's form has a field for each flag that the page may
 // set, but for those that other parts of the page set.
 func TestPageFieldsAreFlags(t *testing.T) {
+	live.Sequential(t)
 	source, err := os.ReadFile("../ui/src/plan/form.ts")
 	if err != nil {
 		t.Fatal(err)

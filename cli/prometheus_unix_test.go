@@ -70,6 +70,7 @@ func (l *lines) find(t *testing.T, pattern string) string {
 // metrics are.
 func startWatch(t *testing.T, args ...string) (endpoint string, out *lines) {
 	t.Helper()
+	live.Waits(t)
 	ctx, stop := context.WithCancel(t.Context())
 	out = newLines()
 	messages := newLines()
@@ -113,6 +114,7 @@ func eventually(t *testing.T, address string, enough func(body string) bool) str
 // returns its address. The test is skipped where none is installed.
 func startPrometheus(t *testing.T, config, data string, args ...string) string {
 	t.Helper()
+	live.Waits(t)
 	program := live.Tool(t, "prometheus")
 	file := filepath.Join(t.TempDir(), "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o666); err != nil {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"strandline/internal/test/live"
 )
 
 // pipeOf is a named pipe into which a file is written once.
@@ -36,6 +38,7 @@ func pipeOf(t *testing.T, file string) string {
 
 // TestPipes reads what can be read only once, and looks at it more than once.
 func TestPipes(t *testing.T) {
+	live.Sequential(t)
 	const step, trace = "../examples/image-leak/step-4.pickle", "../examples/munmap-leak/server.trace"
 	out := filepath.Join(t.TempDir(), "out")
 	for _, c := range []struct {

@@ -91,6 +91,7 @@ func driverLeaks(doc recording.Document) bool {
 // TestTraceOfTheDriver runs programs that load the driver while they are watched:
 // what they take and do not return is reported, with the stack, and nothing else.
 func TestTraceOfTheDriver(t *testing.T) {
+	live.Traces(t)
 	needBPF(t)
 	t.Parallel()
 	programs := gpuPrograms
@@ -136,6 +137,7 @@ func TestTraceOfTheDriver(t *testing.T) {
 // TestBurst reports what is soon freed, with its stack: also what was freed before
 // it could be read.
 func TestBurst(t *testing.T) {
+	live.Traces(t)
 	needBPF(t)
 	t.Parallel()
 	for _, r := range []struct {
@@ -190,6 +192,7 @@ serve()
 
 // TestTraceOfTheDriverInPython names the line that asks for the memory.
 func TestTraceOfTheDriverInPython(t *testing.T) {
+	live.Traces(t)
 	needBPF(t)
 	t.Parallel()
 	python := live.Tool(t, "python3")
@@ -254,6 +257,7 @@ func snapshotOf(t *testing.T, addresses ...uint64) string {
 // TestAccountOfTheDevice breaks down the memory of a device: by the calls, by
 // the driver's tool and by a snapshot, and the same again from the recording.
 func TestAccountOfTheDevice(t *testing.T) {
+	live.Traces(t)
 	needBPF(t)
 	exe, driver := buildGPU(t, `if (i < 10) alloc(&p, 3 << 20)`, "1500000") // none while the tool is asked
 	pid, _ := live.Start(t, exe, driver)
@@ -311,6 +315,7 @@ func TestAccountOfTheDevice(t *testing.T) {
 // TestAccountByHand makes do without the tool: with a size that is given, or with
 // none, and with a snapshot that is not there.
 func TestAccountByHand(t *testing.T) {
+	live.Traces(t)
 	needBPF(t)
 	exe, driver := buildGPU(t, `if (i < 5) alloc(&p, 3 << 20)`, "2500000")
 	pid, _ := live.Start(t, exe, driver)
@@ -333,6 +338,7 @@ func TestAccountByHand(t *testing.T) {
 
 // TestTraceWithoutDriver states that there is none.
 func TestTraceWithoutDriver(t *testing.T) {
+	live.Traces(t)
 	needBPF(t)
 	t.Parallel()
 	pid, _ := live.Start(t, "sh", "-c", "echo ready; sleep 60")

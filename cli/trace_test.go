@@ -130,6 +130,7 @@ func traceAll(t *testing.T, some []*reproducer, args func(exe string) []string) 
 // TestTraceFindsKinds traces each of the programs: what is wrong with it is found,
 // and nothing else.
 func TestTraceFindsKinds(t *testing.T) {
+	live.Traces(t)
 	needBPF(t)
 	var all []*reproducer
 	for i := range reproducers {
@@ -166,6 +167,7 @@ func TestTraceFindsKinds(t *testing.T) {
 // TestTraceOfCommands starts commands with both backends that can, and sees what they
 // do from the first call on.
 func TestTraceOfCommands(t *testing.T) {
+	live.Traces(t)
 	some := []*reproducer{&reproducers[0], &reproducers[2], &reproducers[4], &reproducers[7]}
 	for _, backend := range []string{trace.Ptrace, trace.BPF} {
 		t.Run(backend, func(t *testing.T) {
@@ -188,6 +190,7 @@ func TestTraceOfCommands(t *testing.T) {
 // TestTraceAfterWarmUp counts a leak's bytes from the leak alone, and names its
 // place.
 func TestTraceAfterWarmUp(t *testing.T) {
+	live.Traces(t)
 	needBPF(t)
 	t.Parallel()
 	const grow = "__attribute__((noinline)) void grow"
@@ -212,6 +215,7 @@ func TestTraceAfterWarmUp(t *testing.T) {
 
 // TestTraceOfCommandThatFails states so, with how it did.
 func TestTraceOfCommandThatFails(t *testing.T) {
+	live.Traces(t)
 	t.Parallel()
 	for command, want := range map[string]string{"exit 3": "exit status 3", "kill -9 $$": "signal: killed"} {
 		_, stderr, code := run("trace", "--backend", "ptrace", "--", "sh", "-c", command)
@@ -223,6 +227,7 @@ func TestTraceOfCommandThatFails(t *testing.T) {
 
 // TestTraceOfOneThatEnds gives what was seen until then.
 func TestTraceOfOneThatEnds(t *testing.T) {
+	live.Traces(t)
 	needBPF(t)
 	t.Parallel()
 	exe := live.Build(t, strings.Replace(grower, "WHAT", `map(151552); if (i == 800) exit(0);`, 1), nil)
@@ -247,6 +252,7 @@ func recorded(path string) *recording.Run {
 
 // TestTraceInterrupted prints what it has, and its recording is whole.
 func TestTraceInterrupted(t *testing.T) {
+	live.Traces(t)
 	needBPF(t)
 	t.Parallel()
 	exe := live.Build(t, strings.Replace(grower, "WHAT", `map(151552);`, 1), nil)

@@ -124,6 +124,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 // The address of the page is in a file that only its user can read, not in the
 // command that opens the browser.
 func TestBrowse(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t) // elsewhere another command opens the browser
 	dir := t.TempDir()
 	seen := filepath.Join(dir, "seen")
@@ -155,6 +156,7 @@ func TestBrowse(t *testing.T) {
 
 // TestViewRedacts looks for names of the program in all that a saved page holds.
 func TestViewRedacts(t *testing.T) {
+	live.Sequential(t)
 	const folder = "../examples/image-leak"
 	for _, c := range []struct {
 		args []string
@@ -186,6 +188,7 @@ func TestViewRedacts(t *testing.T) {
 
 // TestViewRedactsDamaged looks for bytes of a damaged file, which the error quotes.
 func TestViewRedactsDamaged(t *testing.T) {
+	live.Sequential(t)
 	whole, err := os.ReadFile("../torch/snapshot/testdata/w21_writers.json.train.snapshot.json")
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 // TestWatchEngine reads the load of an engine beside the memory of its process.
 func TestWatchEngine(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "vllm:num_requests_running 5\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.5\nvllm:request_success_total 1200\n")

@@ -38,6 +38,7 @@ func TestWatchKilled(t *testing.T) {
 // how many it printed.
 func watchUntilKilled(t *testing.T, path string, samples int) (printed int) {
 	t.Helper()
+	live.Waits(t)
 	c := exec.Command("strandline", "watch", "--pid", fmt.Sprint(os.Getpid()), "--json", "--interval", "10ms", "--out", path)
 	stderr := &bytes.Buffer{}
 	c.Stderr = stderr

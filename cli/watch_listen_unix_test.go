@@ -14,6 +14,7 @@ import (
 
 // TestWatchListen looks at the metrics of a watch, whose series go with their process.
 func TestWatchListen(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	cat := exec.Command("cat")
 	in, err := cat.StdinPipe()
@@ -58,6 +59,7 @@ func TestWatchListen(t *testing.T) {
 
 // TestWatchScraped has a real Prometheus scrape a watch.
 func TestWatchScraped(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	fakeSMI(t, 1000, [2]int{os.Getpid(), 600})
 	endpoint, _ := startWatch(t, "--interval", "50ms")

@@ -58,6 +58,7 @@ type watchedDocument struct {
 // untilDevices runs a watch, longer and longer until it has seen the devices.
 func untilDevices(t *testing.T, args ...string) string {
 	t.Helper()
+	live.Waits(t)
 	for d := 50 * time.Millisecond; ; d *= 2 {
 		stdout, stderr, code := run(append(args, "--interval", "10ms", "--duration", d.String())...)
 		if code > exitProblem {
@@ -71,6 +72,7 @@ func untilDevices(t *testing.T, args ...string) string {
 
 // TestWatchAsksTheLibrary has a library in place of the driver's.
 func TestWatchAsksTheLibrary(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	cc := live.Tool(t, "gcc") // builds the library in place of the driver's
 	dir := t.TempDir()
@@ -103,6 +105,7 @@ func TestWatchAsksTheLibrary(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	own := os.Getpid()
 	fakeSMI(t, 1000, [2]int{own, 600}, [2]int{1 << 29, 300})
@@ -131,6 +134,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestWatchText(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	fakeSMI(t, 1000, [2]int{os.Getpid(), 600})
 	stdout := untilDevices(t, "watch", "--pid", fmt.Sprint(os.Getpid()))
@@ -159,6 +163,7 @@ func TestWatchUsage(t *testing.T) {
 
 // TestWatchRecording judges a recording that a watch wrote, once it has a leak.
 func TestWatchRecording(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	path := filepath.Join(t.TempDir(), "run.strandline")
 	own := fmt.Sprint(os.Getpid())
@@ -209,6 +214,7 @@ func (w *onFirst) Write(b []byte) (int, error) {
 
 // TestWatchEnds interrupts a watch, and ends the process that it watches.
 func TestWatchEnds(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	cat := exec.Command("cat")

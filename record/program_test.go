@@ -62,6 +62,7 @@ type result struct {
 
 func (p program) run(t *testing.T) result {
 	t.Helper()
+	live.Waits(t)
 	standin, err := filepath.Abs("testdata/standin")
 	if err != nil {
 		t.Fatal(err)

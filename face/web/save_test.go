@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"strandline/face/api/page"
+	"strandline/internal/test/live"
 )
 
 // saveExample saves the page of the example, which takes a second.
@@ -58,6 +59,7 @@ func saved(t *testing.T) (page string, index map[string][3]int, parts map[int][]
 // TestSaveHoldsWhatItSays asks for all that the page will look for according
 // to held.
 func TestSaveHoldsWhatItSays(t *testing.T) {
+	live.Sequential(t)
 	_, index, parts := saved(t)
 	answer := func(question string, into any) {
 		t.Helper()
@@ -111,6 +113,7 @@ func TestSaveHoldsWhatItSays(t *testing.T) {
 
 // TestSaveLoadsNothing checks for one file, whose policy names its script and style.
 func TestSaveLoadsNothing(t *testing.T) {
+	live.Sequential(t)
 	page, _, _ := saved(t)
 	if found := regexp.MustCompile(`<(link|script|img)[^>]* (src|href)="?[^d"]`).FindString(page); found != "" {
 		t.Errorf("the page loads %s", found)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"strandline/internal/test/live"
 )
 
 const stranger = 12345
@@ -24,7 +26,7 @@ func give(t *testing.T, paths ...string) {
 	for _, path := range paths {
 		err := os.Lchown(path, stranger, stranger)
 		if errors.Is(err, fs.ErrPermission) {
-			t.Skip("files can be given away by root alone")
+			live.Missing(t, "giving files away", err)
 		}
 		must(t, err)
 	}
@@ -185,6 +187,7 @@ func TestNewFilesArePrivate(t *testing.T) {
 
 // A file that is replaced keeps its mode and its owner, and so do the links to it.
 func TestReplacedKeepsMode(t *testing.T) {
+	live.Sequential(t)
 	for _, mode := range []fs.FileMode{0o600, 0o640, 0o666, 0o755} {
 		dir := t.TempDir()
 		path := write(t, filepath.Join(dir, "out"), "before")
@@ -200,6 +203,7 @@ func TestReplacedKeepsMode(t *testing.T) {
 // Links that another user planted are not followed, wherever they are, nor are files of
 // theirs touched where everyone may write.
 func TestForeignIsRefused(t *testing.T) {
+	live.Sequential(t)
 	for name, writer := range writers {
 		dir, shared := t.TempDir(), t.TempDir()
 		target := write(t, filepath.Join(t.TempDir(), "target"), "before")
@@ -287,7 +291,7 @@ func TestDescriptor(t *testing.T) {
 	must(t, err)
 	place := filepath.Join("/dev/fd", strconv.Itoa(int(f.Fd())))
 	if _, err := os.Stat(place); err != nil {
-		t.Skip(err)
+		live.Missing(t, "/dev/fd", err)
 	}
 	must(t, writeCreated(place, "during "))
 	_, err = f.WriteString("after")

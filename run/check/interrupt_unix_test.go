@@ -18,6 +18,7 @@ import (
 // TestInterrupted interrupts a command that ignores signals, and whose child does, twice:
 // both are gone then.
 func TestInterrupted(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	work := t.TempDir()
 	out, err := os.Create(filepath.Join(work, "out"))

@@ -17,6 +17,7 @@ import (
 // TestPeriods has a process that counts no steps trace its allocations. The line that
 // leaks is named, and the levels of that time are left out.
 func TestPeriods(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	python := live.Tool(t, "python3")
 	const code = `

@@ -26,6 +26,7 @@ var shapes = []string{"steady", "warm-up", "cache", "sawtooth"}
 // With -reach 100 it is the measurement that docs/check.md states, and takes half an
 // hour; otherwise it is a run with a leak and one without.
 func TestReach(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	python := live.Tool(t, "python3")
 	if *reach == 0 {

@@ -195,6 +195,7 @@ func eventsOf(s *snapshot.Snapshot) (out []did) {
 }
 
 func TestRecord(t *testing.T) {
+	live.Traces(t)
 	library := live.Caching(t, "Native")
 	for _, c := range []struct {
 		name string
@@ -377,6 +378,7 @@ func codeOf(t *testing.T, pid int) (code []byte) {
 }
 
 func TestRefused(t *testing.T) {
+	live.Traces(t)
 	sleeping := "print('ready', flush=True); import time; time.sleep(1000)"
 	loading := "import ctypes, sys; ctypes.CDLL(sys.argv[1])\n" + sleeping
 	cpu := filepath.Join(t.TempDir(), "libtorch_cpu.so")

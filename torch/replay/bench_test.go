@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"strandline/internal/test/live"
 	"strandline/stack"
 	"strandline/torch/allocator"
 	"strandline/torch/snapshot"
@@ -112,6 +113,7 @@ func training(events int, expandable bool) *snapshot.Snapshot {
 
 // A run needs memory for what lives at a time, not for every event.
 func TestWhatIfMemoryIsFlat(t *testing.T) {
+	live.Sequential(t)
 	taken := func(events int) uint64 {
 		s := training(events, false)
 		x := NewRecording(timeline.New(s, s.Devices()[0])).Replay()

@@ -108,6 +108,7 @@ func invented(file string) bool {
 }
 
 func TestCorpusReplaysExactly(t *testing.T) {
+	live.Sequential(t)
 	dir := live.Given(t, "STRANDLINE_CORPUS")
 	var files []string
 	for _, pattern := range []string{"*.pickle", "torch/*.pickle", "wild/*__*", "torch/big/*.pickle*"} {

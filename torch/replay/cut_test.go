@@ -7,6 +7,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"strandline/internal/test/live"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )
@@ -34,6 +35,7 @@ func unpacked(t *testing.T, file string) []byte {
 // what it lacks: the replay claims no more than it has met, and gives the cut as
 // its reason.
 func TestCutFilesReplay(t *testing.T) {
+	live.Sequential(t)
 	for _, file := range golden(t) {
 		data := unpacked(t, file)
 		for _, end := range []int{len(data) / 7, len(data) / 2, len(data) * 6 / 7, len(data) - 100, len(data) - 1} {
@@ -57,6 +59,7 @@ func TestCutFilesReplay(t *testing.T) {
 // A file that lacks nothing but its last byte is replayed exactly, unless something
 // had to be settled for it.
 func TestFilesCutAtTheEndReplayExactly(t *testing.T) {
+	live.Sequential(t)
 	exact, settled := 0, 0
 	for _, file := range golden(t) {
 		data := unpacked(t, file)

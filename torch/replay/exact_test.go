@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"strandline/internal/test/live"
 	"strandline/torch/allocator"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
@@ -36,6 +37,7 @@ func record(t *testing.T, s *snapshot.Snapshot) *Recording {
 // Recordings of PyTorch 2.6 under each setting, with what it counted itself, and
 // those of the examples.
 func TestGoldenReplaysExactly(t *testing.T) {
+	live.Sequential(t)
 	examples, _ := filepath.Glob("../../examples/*/*.pickle*")
 	if len(examples) == 0 {
 		t.Fatal("no recordings in examples")
@@ -49,6 +51,7 @@ func TestGoldenReplaysExactly(t *testing.T) {
 
 // A history that no allocator could have made is not called exact.
 func TestReplayNotices(t *testing.T) {
+	live.Sequential(t)
 	last := func(e *snapshot.Events, action snapshot.Action) int {
 		for k, a := range slices.Backward(e.Action) {
 			if a == action {
@@ -111,6 +114,7 @@ func TestReplayNotices(t *testing.T) {
 // An allocator with one rule changed does not replay the recording that is there
 // for that rule.
 func TestEachRuleIsHeld(t *testing.T) {
+	live.Sequential(t)
 	for _, c := range []struct {
 		file, rule string
 		change     func(*allocator.Settings)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"strandline/internal/test/live"
 	"strandline/torch/allocator"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
@@ -58,6 +59,7 @@ func mutate(s *snapshot.Snapshot, rng *rand.Rand) {
 // A history that makes no sense is replayed up to where it parts, in time, and
 // can be run under other settings.
 func TestNoHistoryStopsTheReplay(t *testing.T) {
+	live.Sequential(t)
 	rounds := 3
 	if testing.Short() {
 		rounds = 1

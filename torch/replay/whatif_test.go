@@ -3,6 +3,7 @@ package replay
 import (
 	"testing"
 
+	"strandline/internal/test/live"
 	"strandline/stack"
 	"strandline/torch/allocator"
 	"strandline/torch/snapshot"
@@ -12,6 +13,7 @@ import (
 // A block that another stream uses is free as soon as cudaFree has waited for
 // the device, also where the recording, which made no such call, has it later.
 func TestCudaFreeEndsWaits(t *testing.T) {
+	live.Sequential(t)
 	const mib = 1 << 20
 	const a, b, c = 0x7f0000000000, 0x7f0010000000, 0x7f0020000000
 	w := &writer{}
@@ -62,6 +64,7 @@ func TestCudaFreeEndsWaits(t *testing.T) {
 
 // Pools are distinguished by ranges of addresses, however large a segment is.
 func TestHugePrivateSegment(t *testing.T) {
+	live.Sequential(t)
 	const size = 1 << 44
 	s := training(1000, false)
 	pool := snapshot.PoolID(len(s.Pools))

@@ -18,6 +18,7 @@ import (
 
 // TestOddFiles asks everything about files that lack something.
 func TestOddFiles(t *testing.T) {
+	live.Sequential(t)
 	files, err := filepath.Glob("../../../torch/snapshot/testdata/w*")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%v, %d files", err, len(files))

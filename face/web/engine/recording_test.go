@@ -12,6 +12,7 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/host/store/recording"
+	"strandline/internal/test/live"
 )
 
 const exampleRecording = "../../../examples/munmap-leak/server.trace"
@@ -120,6 +121,7 @@ func TestRecordingJudgedBeforeItsEnd(t *testing.T) {
 // TestRecordingOfManyStacks checks that the small ones are summed, and one that a
 // finding names is separate, however small.
 func TestRecordingOfManyStacks(t *testing.T) {
+	live.Sequential(t)
 	var lines []string
 	var first, second []string
 	const n = 1000
@@ -155,6 +157,7 @@ func TestRecordingOfManyStacks(t *testing.T) {
 // TestRecordingOfManyMoments checks for the ends, the highest totals and the highest
 // resident memory in the overview, and all moments in a narrow window.
 func TestRecordingOfManyMoments(t *testing.T) {
+	live.Sequential(t)
 	const n, mapped, resident = 50_000, 31_337, 777
 	var lines []string
 	for k := range n {
@@ -188,6 +191,7 @@ func TestRecordingOfManyMoments(t *testing.T) {
 
 // TestRecordingOfAnotherMind reads what no trace writes.
 func TestRecordingOfAnotherMind(t *testing.T) {
+	live.Sequential(t)
 	deep := `{"stack":{"id":9,"frames":[` + strings.Repeat(`{"function":"f"},`, 99_999) + `{}]}}`
 	for name, lines := range map[string][]string{
 		"nothing":            {},

@@ -36,6 +36,7 @@ const driverHas = 3
 // how a function of it begins there.
 func driven(t *testing.T) (library string, start func() (pid int, begin func() []byte)) {
 	t.Helper()
+	live.Traces(t)
 	live.Tool(t, "gcc")
 	dir := t.TempDir()
 	build := func(name, source string, flags ...string) string {

@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 // start gives a tracer, or skips the test where there is none.
 func start(t *testing.T) *Tracer {
 	t.Helper()
+	live.Traces(t)
 	tr, err := Start()
 	live.Need(t, "BPF", err)
 	t.Cleanup(tr.Close)
@@ -59,6 +60,7 @@ type role struct {
 
 func play(t *testing.T, name string) *role {
 	t.Helper()
+	live.Traces(t)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), "STRANDLINE_TEST_ROLE="+name, "GOGC=off")
 	cmd.Stderr = os.Stderr
@@ -258,6 +260,7 @@ const manyMaps = 3 << 13
 // The kernel's numbers of threads are others than those of a namespace, and a call
 // that is seen twice must be found again by the same ones.
 func TestSourceInANamespace(t *testing.T) {
+	live.Traces(t)
 	start(t) // or skip
 	apart := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
@@ -438,6 +441,7 @@ func countListed(some []string) (n int) {
 // TestNothingIsLeft closes a tracer, and kills one. Neither leaves a program or
 // a map in the kernel.
 func TestNothingIsLeft(t *testing.T) {
+	live.Traces(t)
 	tr := start(t)
 	some := ids(tr)
 	if n := countListed(some); n != len(some) || n < 15 {

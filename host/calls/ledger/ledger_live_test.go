@@ -163,6 +163,7 @@ func traced(t *testing.T, role string) (*Trace, *exec.Cmd, *bufio.Reader, func()
 // TestLedgerOfRealProcess traces threads that map at random. Once they hold
 // still the ledger agrees with the kernel to the page, and had nothing to correct.
 func TestLedgerOfRealProcess(t *testing.T) {
+	live.Traces(t)
 	tr, cmd, printed, next := traced(t, "random")
 	const enough, patience = 1000, 2 * time.Minute
 	for began := time.Now(); time.Since(began) < 2*time.Second || callsIn(tr.Ledger) < enough && time.Since(began) < patience; time.Sleep(20 * time.Millisecond) {
@@ -218,9 +219,8 @@ func agreement(t *testing.T, tr *Trace, pid int, step func() error) (missing []a
 // TestStorm traces a process whose every call is an event, at a rate at which
 // none may be taken for granted. Whatever is lost, the sums are right.
 func TestStorm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the race detector, under which short tests run, takes the memory that is measured here")
-	}
+	live.Traces(t)
+	live.Unraced(t, "it takes the memory that is measured here")
 	tr, cmd, printed, begin := traced(t, "storm")
 	events := int64(0)
 	var before, after runtime.MemStats

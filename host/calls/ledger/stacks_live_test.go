@@ -129,10 +129,7 @@ func stacksOf(t *testing.T, p *program) (all []caught, printed []string) {
 
 func trace(t *testing.T, p *program, printed *[]string) *keeps {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("the race detector, under which short tests run, is too slow for a stack of every call")
-	}
-	t.Helper()
+	live.Unraced(t, "it is too slow for a stack of every call")
 	tracer, err := bpf.Start()
 	live.Need(t, "BPF", err)
 	defer tracer.Close()
@@ -232,6 +229,7 @@ func source(t *testing.T, name string) string {
 
 // TestStacks counts how many stacks are complete, of programs that make it hard.
 func TestStacks(t *testing.T) {
+	live.Traces(t)
 	for _, p := range []struct {
 		name, file string
 		args       []string
@@ -256,6 +254,7 @@ func TestStacks(t *testing.T) {
 // TestStacksOfLoaded loads libraries one after the other to the same addresses,
 // while their files are deleted and replaced.
 func TestStacksOfLoaded(t *testing.T) {
+	live.Traces(t)
 	exe := live.Build(t, source(t, "loads.c"), nil, "-fomit-frame-pointer", "-ldl")
 	folder := t.TempDir()
 	for _, name := range []string{"first", "second"} {
@@ -283,6 +282,7 @@ func TestStacksOfLoaded(t *testing.T) {
 // TestStacksThatCannotBeComplete has code that nothing describes, without a frame
 // pointer. What called it is not made up.
 func TestStacksThatCannotBeComplete(t *testing.T) {
+	live.Traces(t)
 	exe := live.Build(t, source(t, "madecode.c"), nil, "-fomit-frame-pointer")
 	all, _ := stacksOf(t, startProgram(t, nil, exe, "without"))
 	if len(all) < 300 {
@@ -298,6 +298,7 @@ func TestStacksThatCannotBeComplete(t *testing.T) {
 // TestStacksOfUnknownPython has an interpreter that is newer than all that are
 // known: that is reported, and no function is made up.
 func TestStacksOfUnknownPython(t *testing.T) {
+	live.Traces(t)
 	exe := live.Build(t, `struct { char cookie[8]; unsigned long words[99]; } _PyRuntime = {"xdebugpy", {0x04ff00f0, 0, 1, 2, 3}};
 `+source(t, "calls.c"), nil, "-rdynamic")
 	var printed []string
@@ -324,6 +325,7 @@ func pythons(t *testing.T) []string {
 // TestStacksOfPython compares the functions of Python in each stack with what
 // the program itself saw.
 func TestStacksOfPython(t *testing.T) {
+	live.Traces(t)
 	const script = "maps.py"
 	for _, python := range pythons(t) {
 		t.Run(python, func(t *testing.T) {
@@ -441,6 +443,7 @@ continue
 // TestStacksAgainstDebugger compares every stack with those that gdb sees where
 // the same size is mapped, function by function.
 func TestStacksAgainstDebugger(t *testing.T) {
+	live.Traces(t)
 	live.Tool(t, "gdb")
 	for _, file := range []string{"calls.c", "exceptions.cc"} {
 		t.Run(file, func(t *testing.T) {

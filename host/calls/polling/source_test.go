@@ -9,6 +9,7 @@ import (
 	"strandline/host/calls/event"
 	"strandline/host/calls/polling"
 	"strandline/internal/test/eventtest"
+	"strandline/internal/test/live"
 )
 
 func TestMain(m *testing.M) {
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) {
 
 // TestSource holds polling to what every source has to do.
 func TestSource(t *testing.T) {
+	live.Traces(t)
 	eventtest.Run(t, func(t *testing.T, command []string) (event.Source, *eventtest.Program) {
 		return polling.Source{}, eventtest.Launch(t, command)
 	})

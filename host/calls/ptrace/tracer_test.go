@@ -70,6 +70,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 
 // TestSource holds ptrace to what every source has to do.
 func TestSource(t *testing.T) {
+	live.Traces(t)
 	eventtest.Run(t, func(t *testing.T, command []string) (event.Source, *eventtest.Program) { return start(t, command) })
 }
 
@@ -101,6 +102,7 @@ for line in sys.stdin:
 // TestPythonFrames has the frames of the same calls walked by the programs in the
 // kernel and by the walker in Go: both find the same.
 func TestPythonFrames(t *testing.T) {
+	live.Traces(t)
 	python := live.Tool(t, "python3")
 	kernel, err := bpf.Start()
 	live.Need(t, "BPF", err)

@@ -47,6 +47,7 @@ type fake struct {
 
 func newFake(t testing.TB, flags ...string) *fake {
 	t.Helper()
+	live.Waits(t)
 	cc := live.Tool(t, "gcc")
 	f := &fake{t, t.TempDir()}
 	args := append([]string{"-shared", "-fPIC", "-w", "-o", filepath.Join(f.folder, "libnvidia-ml.so.1"), "testdata/fake.c"}, flags...)

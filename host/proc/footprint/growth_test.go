@@ -16,9 +16,8 @@ import (
 // Two measurements of a program that grows in one way show that way, and no other of
 // more than a fifth of its size.
 func TestClasses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
+	live.Traces(t)
+	live.Sequential(t)
 	for _, p := range leaks.All() {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()

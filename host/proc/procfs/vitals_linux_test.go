@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"strandline/internal/test/live"
 )
 
 // TestVitalsAreStatus compares both readers of a real status.
@@ -25,6 +27,7 @@ func TestVitalsAreStatus(t *testing.T) {
 // TestMappedIsStatus compares what statm and status state of a process whose memory does
 // not change: one that waits to be continued.
 func TestMappedIsStatus(t *testing.T) {
+	live.Waits(t)
 	c := exec.Command("sleep", "1000")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

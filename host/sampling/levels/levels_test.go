@@ -13,6 +13,7 @@ import (
 
 // TestSampler samples this process and a child of it.
 func TestSampler(t *testing.T) {
+	live.Waits(t)
 	live.Linux(t)
 	child := exec.Command(os.Args[0], "-test.run", "^$")
 	child.Args = append(child.Args, "-test.timeout", "1h")

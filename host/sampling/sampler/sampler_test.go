@@ -109,6 +109,7 @@ func take(t *testing.T, s *Sampler) *sample.Sample {
 // takeUntil takes samples until one is as it should be.
 func takeUntil(t *testing.T, s *Sampler, good func(*sample.Sample) bool) *sample.Sample {
 	t.Helper()
+	live.Waits(t)
 	for {
 		if out := take(t, s); good(out) {
 			return out

@@ -21,6 +21,7 @@ type FileSystem struct {
 // skips the test where that is not allowed.
 func Mount(t testing.TB, data []byte) *FileSystem {
 	t.Helper()
+	Waits(t)
 	dev, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		Missing(t, "FUSE", err)

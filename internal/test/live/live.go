@@ -58,6 +58,7 @@ func Start(t testing.TB, name string, args ...string) (pid int, line string) {
 }
 
 func start(t testing.TB, name string, args ...string) (int, string, error) {
+	Waits(t)
 	c := exec.Command(name, args...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()

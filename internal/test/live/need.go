@@ -39,7 +39,7 @@ func need(t testing.TB, what string, err error) {
 
 // Missing skips a test for what it needs and the machine does not have, or does not
 // allow: why is the reason. It fails the test where STRANDLINE_REQUIRE names that. All
-// tests are skipped by this function, but for those that -short leaves out.
+// tests are skipped by this function, but for those that a mark leaves out.
 func Missing(t testing.TB, what string, why any) {
 	t.Helper()
 	if required(what) {

@@ -28,6 +28,7 @@ type Paused struct {
 // the test where there is no compiler, Python or library.
 func Pausable(t testing.TB, root string, environ ...string) *Paused {
 	t.Helper()
+	Waits(t)
 	Linux(t)
 	gcc, python := Tool(t, "gcc"), Tool(t, "python3")
 	from := filepath.Join(root, "pausable")

@@ -19,6 +19,7 @@ type Thread struct {
 // allowed.
 func Catch(t testing.TB, pid, tid, size int) *Thread {
 	t.Helper()
+	Waits(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	Need(t, "ptrace", syscall.PtraceAttach(tid))

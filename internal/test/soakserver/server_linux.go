@@ -16,7 +16,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
+
+	"strandline/internal/test/live"
 )
 
 // The moods, which are how memory behaves.
@@ -98,17 +101,11 @@ func Main() {
 	os.Exit(1)
 }
 
-// A TB is a test or a benchmark.
-type TB interface {
-	Helper()
-	Fatal(...any)
-	Cleanup(func())
-}
-
 // Start starts a server, waits until it listens, and returns the URL of its API and its
 // process. It ends with the test.
-func Start(t TB, o Options) (url string, pid int) {
+func Start(t testing.TB, o Options) (url string, pid int) {
 	t.Helper()
+	live.Waits(t)
 	c := command(o)
 	out, err := c.StdoutPipe()
 	if err != nil {
