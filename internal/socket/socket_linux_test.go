@@ -94,8 +94,14 @@ func TestUser(t *testing.T) {
 	listening := make(chan error)
 	end := make(chan bool)
 	defer close(end)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	var become func()
+	become = func() {
+		runtime.LockOSThread()               // and never unlocked: the thread ends with the goroutine
+		if syscall.Gettid() == os.Getpid() { // whose user /proc shows as that of the process
+			go become()
+			<-end
+			return
+		}
 		if _, _, failed := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody); failed != 0 {
 			listening <- failed
 			return
@@ -106,7 +112,8 @@ func TestUser(t *testing.T) {
 			<-end
 			l.Close()
 		}
-	}()
+	}
+	go become()
 	if err := <-listening; err != nil {
 		t.Fatal(err)
 	}
