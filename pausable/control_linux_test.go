@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"strandline/internal/socket"
 	"strandline/internal/test/live"
 	"strandline/pausable"
 	"strandline/pausable/state"
@@ -179,6 +180,25 @@ func TestControlEnds(t *testing.T) {
 	off := live.Pausable(t, "..", "STRANDLINE_MEM_SOCKET=0")
 	if _, err := pausable.Ask(ctx, off.PID); !errors.Is(err, pausable.ErrNotThere) {
 		t.Error(err)
+	}
+}
+
+// TestTakenName asks a library whose name another socket has.
+func TestTakenName(t *testing.T) {
+	t.Parallel()
+	p := live.Pausable(t, "..", "TAKEN=1")
+	for range 20 { // more than are answered at once
+		conn, err := socket.Dial(t.Context(), "strandline-mem/", p.PID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+	if s, err := pausable.Do(t.Context(), p.PID, state.Step{Do: state.Pause, All: true}, pausable.StepTime); err != nil || !s.Idle() {
+		t.Errorf("%v: %+v", err, s)
+	}
+	if !slices.Contains(pausable.Running(), p.PID) {
+		t.Errorf("process %d is not listed", p.PID)
 	}
 }
 

@@ -2,11 +2,14 @@ package record
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +112,82 @@ func TestControlHostile(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%.200q: %v, want %q", c.answers, err, c.want)
 		}
+	}
+}
+
+// TestTakenName asks a recorder whose name another socket has: it is found, and notes that.
+func TestTakenName(t *testing.T) {
+	t.Parallel()
+	ctx, ended := context.WithCancel(t.Context())
+	file := filepath.Join(t.TempDir(), "pid")
+	asked := make(chan error, 1)
+	go func() {
+		c, err := dialWritten(ctx, file)
+		if err != nil {
+			asked <- err
+			return
+		}
+		defer c.Close()
+		_, err = c.Snapshot("done", SnapshotTime) // the program waits for it
+		asked <- err
+	}()
+	r := program{code: `
+import os, socket, time
+taken = socket.socket(socket.AF_UNIX)
+taken.bind("\0strandline/%d" % os.getpid())
+import torch
+torch.cuda.allocate(1 << 20)
+import strandline._recorder as recorder
+with open(os.environ["PID"] + ".tmp", "w") as f:
+    f.write(str(os.getpid()))
+os.rename(os.environ["PID"] + ".tmp", os.environ["PID"])
+end = time.time() + 300
+while recorder.current().dumps < 1 and time.time() < end:
+    time.sleep(0.01)
+`, env: []string{"PID=" + file}}.run(t)
+	ended()
+	if err := <-asked; err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(r.Notes, func(n Note) bool { return strings.Contains(n.Why, "has taken the name of the recorder's socket") }) {
+		t.Errorf("notes are %v", r.Notes)
+	}
+}
+
+// TestSilentClients has clients that ask for nothing give way to one that does.
+func TestSilentClients(t *testing.T) {
+	t.Parallel()
+	ctx, ended := context.WithCancel(t.Context())
+	file := filepath.Join(t.TempDir(), "pid")
+	asked := make(chan error, 1)
+	go func() {
+		c, err := dialWritten(ctx, file)
+		for range 100 {
+			if err == nil {
+				defer c.Close()
+				c, err = dialWritten(ctx, file)
+			}
+		}
+		if err == nil {
+			defer c.Close()
+			_, err = c.Snapshot("done", SnapshotTime)
+		}
+		asked <- err
+	}()
+	program{code: `
+import os, time, torch
+torch.cuda.allocate(1 << 20)
+import strandline._recorder as recorder
+with open(os.environ["PID"] + ".tmp", "w") as f:
+    f.write(str(os.getpid()))
+os.rename(os.environ["PID"] + ".tmp", os.environ["PID"])
+end = time.time() + 60
+while recorder.current().dumps < 1 and time.time() < end:
+    time.sleep(0.01)
+`, env: []string{"PID=" + file}}.run(t)
+	ended()
+	if err := <-asked; err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,5 +1,6 @@
 // Package socket finds the sockets by which processes can be asked: each is in Linux's
-// abstract namespace, which has no files, under a name that ends in the process's id.
+// abstract namespace, which has no files, under a name that ends in the process's id, or in
+// that and a number of its own where another process had taken the name.
 //
 // Any user can bind any such name. So a connection counts only if the kernel says that the
 // process itself listens, as a user who owns it, or as root.

@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -26,16 +27,12 @@ func Dial(ctx context.Context, prefix string, pid int) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	name := fmt.Sprintf("@%s%d", prefix, process.innermost())
-	fd, err := dial(ctx, pid, name)
+	fd, err := dial(ctx, pid, fmt.Sprintf("@%s%d", prefix, process.innermost()), process)
 	if err != nil {
 		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), "")
 	defer file.Close()
-	if err := process.owns(fd); err != nil {
-		return nil, err
-	}
 	conn, err := net.FileConn(file)
 	if err != nil {
 		return nil, err
@@ -43,11 +40,11 @@ func Dial(ctx context.Context, prefix string, pid int) (*Conn, error) {
 	return NewConn(ctx, conn), nil
 }
 
-// dial connects in the network namespace of a process.
-func dial(ctx context.Context, pid int, name string) (fd int, err error) {
+// dial connects to a name of a process in its network namespace.
+func dial(ctx context.Context, pid int, name string, process identity) (fd int, err error) {
 	theirs, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid)) // empty where it may not be seen
 	if theirs == "" || theirs == ownNetwork() {
-		return connect(ctx, name)
+		return process.dial(ctx, name, ownNames)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -62,10 +59,39 @@ func dial(ctx context.Context, pid int, name string) (fd int, err error) {
 			err = fmt.Errorf("enter the network namespace of the process: %w", err)
 			return
 		}
-		fd, err = connect(ctx, name)
+		fd, err = process.dial(ctx, name, func() []string { return names(fmt.Sprintf("/proc/%d/net/unix", pid)) })
 	}()
 	<-done
 	return fd, err
+}
+
+// dial connects to the name of a process, or to another one that it took.
+func (i *identity) dial(ctx context.Context, name string, all func() []string) (int, error) {
+	fd, err := i.connect(ctx, name)
+	if stranger := (*Stranger)(nil); !errors.Is(err, ErrNone) && !errors.As(err, &stranger) {
+		return fd, err
+	}
+	for _, other := range all() {
+		if strings.HasPrefix(other, name+"/") {
+			if fd, err := i.connect(ctx, other); err == nil {
+				return fd, nil
+			}
+		}
+	}
+	return -1, err
+}
+
+// connect connects to a name, if the process listens there.
+func (i *identity) connect(ctx context.Context, name string) (int, error) {
+	fd, err := connect(ctx, name)
+	if err != nil {
+		return -1, err
+	}
+	if err := i.owns(fd); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 var ownNetwork = sync.OnceValue(func() string {
@@ -163,24 +189,59 @@ func (i *identity) owns(fd int) error {
 // Running are the ids, as they are seen here, of the processes of this network namespace
 // that have such a socket. A name alone makes no process one of them.
 func Running(prefix string) (pids []int) {
-	const maxNames = 1 << 14
 	if depth() > 0 {
 		return nil // /proc shows the processes of another pid namespace
 	}
-	text, _ := os.ReadFile("/proc/net/unix")
-	names := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		_, pid, found := strings.Cut(line, " @"+prefix)
-		if pid = strings.TrimSpace(pid); !found || names[pid] || len(names) >= maxNames {
+	for _, name := range names("/proc/net/unix") {
+		own, found := strings.CutPrefix(name, "@"+prefix)
+		own, _, _ = strings.Cut(own, "/")
+		if !found {
 			continue
 		}
-		names[pid] = true
-		if listens, ok := listener("@" + prefix + pid); ok && strconv.Itoa(listens.innermost()) == pid {
+		if listens, ok := listener(name); ok && strconv.Itoa(listens.innermost()) == own {
 			pids = append(pids, listens.ids[0])
 		}
 	}
 	slices.Sort(pids)
-	return pids
+	return slices.Compact(pids)
+}
+
+// names are those that sockets of a network namespace have, which a file lists.
+func names(file string) (out []string) {
+	const maxNames = 1 << 14
+	f, err := os.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	seen := map[string]bool{}
+	for lines := bufio.NewScanner(f); lines.Scan() && len(out) < maxNames; {
+		_, name, found := strings.Cut(lines.Text(), " @strandline")
+		if name = "@strandline" + name; found && !seen[name] {
+			seen[name] = true
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// recent are the names of this network namespace, which a watch of hundreds of processes
+// asks for.
+var recent struct {
+	sync.Mutex
+	at    time.Time
+	names []string
+}
+
+// ownNames are the names of this network namespace, at most a moment ago.
+func ownNames() []string {
+	const moment = 500 * time.Millisecond
+	recent.Lock()
+	defer recent.Unlock()
+	if time.Since(recent.at) > moment {
+		recent.names, recent.at = names("/proc/net/unix"), time.Now()
+	}
+	return recent.names
 }
 
 // listener is who listens under a name, if the process is there and of that user.

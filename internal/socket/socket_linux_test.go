@@ -84,6 +84,36 @@ func TestOwner(t *testing.T) {
 	}
 }
 
+// TestTaken finds a process whose name another one had taken, and not who listens beside it.
+func TestTaken(t *testing.T) {
+	const prefix = "strandline-test-taken/"
+	self, sleep := os.Getpid(), other(t)
+	name := fmt.Sprintf("%s%d/", prefix, self)
+	l := listen(t, name, 12, func(c net.Conn) { io.WriteString(c, "hello\n") })
+	listen(t, fmt.Sprintf("%s%d/", prefix, sleep), 34, func(c net.Conn) { io.WriteString(c, "hello\n") })
+	recent.at = time.Time{} // names of a moment ago are old
+	c, err := Dial(t.Context(), prefix, self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if line, err := c.Line(); err != nil || string(line) != "hello" {
+		t.Errorf("%q, %v", line, err)
+	}
+	if c, err := Dial(t.Context(), prefix, sleep); err == nil {
+		c.Close()
+		t.Error("another process is believed")
+	}
+	if got := Running(prefix); !slices.Equal(got, []int{self}) {
+		t.Errorf("running are %v, want %d", got, self)
+	}
+	l.Close()
+	if c, err := Dial(t.Context(), prefix, self); err == nil {
+		c.Close()
+		t.Error("a socket that is closed is dialed")
+	}
+}
+
 // TestUser refuses who had the id of a process before, as another user: the kernel keeps
 // the id and the user of the call of listen.
 func TestUser(t *testing.T) {

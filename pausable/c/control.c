@@ -1,7 +1,8 @@
 /*
  * Answers other programs over a socket of Linux's abstract namespace, strandline-mem/PID,
- * which only those of the same user and of root may use. A connection is for one request,
- * which is a line:
+ * which only those of the same user and of root may use. Where another process has that name,
+ * as anybody can, it is strandline-mem/PID/NUMBER. A connection is for one request, which is a
+ * line:
  *
  *	status
  *	pause [NAME]
@@ -27,9 +28,10 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MOST_PEERS = 16, LONGEST = 256 };
+enum { MOST_PEERS = 16, LONGEST = 256, PATIENCE = 10 }; /* PATIENCE is seconds */
 
 /* What pthread_atfork is made of, which is in no shared library of older systems. */
 extern int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *library);
@@ -73,11 +75,20 @@ static int allowed(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) && (who.uid == 0 || who.uid == geteuid());
 }
 
+/* seconds is the time since some moment. */
+static long seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+/* send_all gives up on a peer that reads too slowly. */
 static int send_all(int fd, const char *text, size_t n)
 {
-	while (n) {
+	for (long began = seconds(); n;) {
 		ssize_t sent = send(fd, text, n, MSG_NOSIGNAL);
-		if (sent <= 0)
+		if (sent <= 0 || seconds() - began > PATIENCE)
 			return -1;
 		text += sent;
 		n -= (size_t)sent;
@@ -89,9 +100,9 @@ static int send_all(int fd, const char *text, size_t n)
 static int receive(int fd, char line[LONGEST])
 {
 	size_t n = 0;
-	while (n < LONGEST - 1) {
+	for (long began = seconds(); n < LONGEST - 1;) {
 		ssize_t got = recv(fd, line + n, LONGEST - 1 - n, 0);
-		if (got <= 0)
+		if (got <= 0 || seconds() - began > PATIENCE)
 			return -1;
 		n += (size_t)got;
 		line[n] = 0;
@@ -190,8 +201,12 @@ static void *serve(void *slot)
 /* admit begins to answer a peer, if it may ask and there are not too many. */
 static void admit(int fd)
 {
-	static const struct timeval patience = {.tv_sec = 10};
+	static const struct timeval patience = {.tv_sec = PATIENCE};
 	int *slot = NULL;
+	if (!allowed(fd)) {
+		close(fd);
+		return;
+	}
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < MOST_PEERS && !slot; i++)
 		slot = peers[i] ? NULL : &peers[i];
@@ -205,7 +220,7 @@ static void admit(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
 	unsigned long thread;
-	if (!allowed(fd) || thread_begin(serve, slot, &thread))
+	if (thread_begin(serve, slot, &thread))
 		end(slot);
 	else
 		pthread_detach(thread);
@@ -224,6 +239,26 @@ static void *wait_for_peers(void *none)
 	return NULL;
 }
 
+/* bind_name binds a name that ends in the process's id or, if that is taken, in a number that
+ * nobody else knows. */
+static int bind_name(int fd)
+{
+	int failed = -1;
+	for (int try = 0; failed && try < 8; try++) {
+		struct timespec t;
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		char *to = address.sun_path + 1; /* after a 0, which says that it is no file */
+		int n = snprintf(to, sizeof address.sun_path - 1, "strandline-mem/%d", (int)getpid());
+		if (try)
+			n += snprintf(to + n, sizeof address.sun_path - 1 - (size_t)n, "/%lx%lx%lx", (unsigned long)&t, (unsigned long)t.tv_sec, (unsigned long)t.tv_nsec);
+		address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+		failed = bind(fd, (struct sockaddr *)&address, address_size);
+		if (failed && errno != EADDRINUSE)
+			return -1;
+	}
+	return failed;
+}
+
 /* begin makes the socket and its thread; without one of them, nothing is answered. */
 static void begin(void)
 {
@@ -231,10 +266,8 @@ static void begin(void)
 	if (fd < 0)
 		return;
 	address.sun_family = AF_UNIX;
-	int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "strandline-mem/%d", (int)getpid());
-	address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 	unsigned long thread;
-	if (bind(fd, (struct sockaddr *)&address, address_size) || listen(fd, MOST_PEERS) || __register_atfork(NULL, NULL, in_child, NULL)) {
+	if (bind_name(fd) || listen(fd, MOST_PEERS) || __register_atfork(NULL, NULL, in_child, NULL)) {
 		close(fd);
 		return;
 	}

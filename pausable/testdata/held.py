@@ -1,9 +1,11 @@
 """Holds pausable memory of three tags. Its first line is its id; then it does what each line of its input says,
 and answers with a line. "take BYTES" and "give" occupy the device from elsewhere, "check" compares the contents,
-"fork" makes a child, and "end" ends the child. "pause", "resume" and "log" are the library's. The child ends with the input of its parent, too."""
+"fork" makes a child, and "end" ends the child. "pause", "resume" and "log" are the library's. The child ends with the input of its parent, too.
+With TAKEN in the environment the name of the library's socket is taken before."""
 
 import ctypes
 import os
+import socket
 import sys
 
 lib = ctypes.CDLL(os.environ["STRANDLINE_MEM_LIBRARY"])
@@ -13,6 +15,9 @@ lib.pausable_malloc.argtypes = [ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
 NONE, PINNED, PAGEABLE = 0, 1, 2
 SIZE = 3 << 20
 held = []
+if "TAKEN" in os.environ:
+    taken_name = socket.socket(socket.AF_UNIX)
+    taken_name.bind("\0strandline-mem/%d" % os.getpid())
 for name, kind in ((b"weights", PINNED), (b"kv cache", NONE), (b"states", PAGEABLE)):
     assert not lib.pausable_region(name, kind, 0)
     for _ in range(2):

@@ -1,13 +1,14 @@
 """The socket by which `strandline` talks to a process that is recorded.
 
 It is in Linux's abstract namespace, so that nothing is left of it when the process ends, and answers
-processes of the same user and root. A request is a line of JSON, {"do": "snapshot" | "status" |
+processes of the same user and root. Anybody can take its name; it then has another one, which begins alike. A request is a line of JSON, {"do": "snapshot" | "status" |
 "stats" | "reclaim"}; so is an answer. stats with "every" seconds goes on until the peer leaves.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import selectors
@@ -48,11 +49,12 @@ class Control:
         self.waker.setblocking(False)
         self.selector.register(self.woken, selectors.EVENT_READ)
         self.listener: Any = None
+        self.taken_by: Optional[str] = None  # who has the name of the socket
         self.requests: Dict[socket.socket, bytearray] = {}
         self.streams: Dict[socket.socket, List[float]] = {}  # seconds between, next time
         with contextlib.suppress(OSError, AttributeError, ValueError):
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            listener.bind(address(os.getpid()))
+            self.taken_by = bind(listener, address(os.getpid()))
             listener.listen(8)
             listener.setblocking(False)
             self.selector.register(listener, selectors.EVENT_READ)
@@ -103,10 +105,11 @@ class Control:
 
     def accept(self) -> None:
         peer, _ = self.listener.accept()
-        uid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))[1]
-        if uid not in (0, os.getuid()) or len(self.requests) >= _MOST:
+        if credentials(peer)[1] not in (0, os.geteuid()):
             peer.close()
             return
+        if len(self.requests) >= _MOST:  # of which one that asks for nothing gives way, or else the first
+            self.drop(next((p for p in self.requests if p not in self.streams), next(iter(self.requests))))
         peer.setblocking(False)
         self.requests[peer] = bytearray()
         self.add(peer)
@@ -177,6 +180,28 @@ class Control:
         for s, known in identities.items():
             let_go(s, known)
         self.selector.close()
+
+
+def bind(s: Any, name: str) -> Optional[str]:
+    """Bind a name or, where another process has it, one that begins with it. Returns who has it."""
+    try:
+        s.bind(name)
+        return None
+    except OSError as e:
+        if e.errno != errno.EADDRINUSE:
+            raise
+    s.bind(f"{name}/{os.urandom(8).hex()}")
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+        other.setblocking(False)
+        other.connect(name)
+        return "process {} of user {}".format(*credentials(other))
+    return "another process"
+
+
+def credentials(s: Any) -> Tuple[int, int]:
+    """The process and the user at the other end of a connection."""
+    pid, uid, _ = struct.unpack("3i", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return pid, uid
 
 
 def identity(s: Any) -> Optional[Tuple[int, int]]:

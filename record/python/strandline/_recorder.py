@@ -169,6 +169,8 @@ class Recorder:
         util = sys.modules.get("multiprocessing.util")
         if util is not None:  # whose children do not run atexit before CPython 3.13
             util.Finalize(None, self.at_exit, exitpriority=100)
+        if self.control.taken_by is not None:
+            self.note({"event": "note", "why": f"{self.control.taken_by} has taken the name of the recorder's socket, which is found by another one"})
         self.note({"event": "recording", "arguments": arguments, "role": self.role, "rank": self.rank, "command": _about.command()})
         try:
             self.count_steps()
