@@ -22,7 +22,7 @@ const module = "strandline"
 // analyses of each wing, judgment, faces. Those of one column do not import each
 // other.
 var columns = [][]string{
-	{"internal/lazyregexp", "internal/safefile"},
+	{"internal/lazyregexp", "internal/safefile", "internal/secret"},
 	{"torch", "host", "judge", "face"}, // documentation alone
 	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "times", "run/soak/load", "internal/socket", "pausable", "pausable/state", "pausable/history"}, // leaves
 	{"stack"}, // every model interns frames
@@ -87,7 +87,7 @@ var across = map[string][]string{
 }
 
 // everywhere lists what is imported like a package of the standard library.
-var everywhere = []string{"internal/lazyregexp", "internal/safefile"}
+var everywhere = []string{"internal/lazyregexp", "internal/safefile", "internal/secret"}
 
 // only lists packages that may import less than what is to their left.
 var only = map[string][]string{

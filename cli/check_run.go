@@ -19,6 +19,7 @@ import (
 	"strandline/face/ci"
 	"strandline/face/report"
 	"strandline/finding"
+	"strandline/internal/secret"
 	"strandline/judge/gate"
 	"strandline/judge/snapshots"
 	"strandline/run/check"
@@ -51,7 +52,7 @@ func (o *checkOptions) cases() (out []checkCase) {
 			without = append(without, e)
 		}
 	}
-	return append(out, checkCase{"without " + o.ab, o.command, without}, checkCase{"with " + o.ab, o.command, append(without[:len(without):len(without)], o.ab)})
+	return append(out, checkCase{"without " + secret.Text(o.ab), o.command, without}, checkCase{"with " + secret.Text(o.ab), o.command, append(without[:len(without):len(without)], o.ab)})
 }
 
 func runCheck(ctx context.Context, g *globals, o *checkOptions) error {
@@ -81,7 +82,7 @@ func runCheck(ctx context.Context, g *globals, o *checkOptions) error {
 	}
 	doc := report.NewLeakCheck(runs)
 	if o.ab != "" && len(runs) == 2 {
-		doc.Cured(check.Cure(o.ab, &runs[0], &runs[1]))
+		doc.Cured(check.Cure(secret.Text(o.ab), &runs[0], &runs[1]))
 	}
 	if g.json || len(runs) > 1 || !runs[0].Unstarted { // standard error has all of it
 		if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
@@ -217,7 +218,7 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 		}
 	}
 	out := check.Judge(r, o.limits, answer)
-	out.Name, out.Command = c.name, c.command
+	out.Name, out.Command = c.name, secret.Args(c.command)
 	if err != nil {
 		out.Notes = append(out.Notes, "the snapshots cannot be judged: "+err.Error())
 	}

@@ -98,7 +98,7 @@ const firstRemote = 14
 func byDebugger(p procfs.Process, minor int, env map[string]string) api.Check {
 	c := api.Check{What: "Python's remote exec"}
 	_, off := env["PYTHON_DISABLE_REMOTE_DEBUG"]
-	args := strings.Join(commandLine(p), " ")
+	args := strings.Join(p.Args(), " ")
 	switch {
 	case minor == 0:
 		c.Detail = "no interpreter of Python was found in the process"

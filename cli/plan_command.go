@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/internal/secret"
 	"strandline/plan/model"
 	"strandline/plan/serving"
 )
@@ -42,6 +43,7 @@ func engineCommand(c *cobra.Command, words []string) (left []string, err error) 
 	if len(words) == 1 { // in quotes
 		words = strings.Fields(words[0])
 	}
+	words = secret.Args(words)
 	engine, rest := engineOf(words)
 	if engine == "" {
 		return nil, fmt.Errorf("%q is not a command of vLLM, SGLang, llama.cpp or Ollama", strings.Join(words, " "))

@@ -16,6 +16,7 @@ import (
 
 	"strandline/host/gpu/nvsmi"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/secret"
 	"strandline/pausable"
 	"strandline/record"
 	"strandline/units"
@@ -151,7 +152,7 @@ func (o *recordOptions) check(c *cobra.Command) (err error) {
 	case len(o.command) == 0:
 		return errors.New("give a command: strandline record -- CMD…, or a process: strandline record --pid N")
 	case c.ArgsLenAtDash() != 0:
-		return fmt.Errorf("the command to run must follow --: strandline record -- %s", strings.Join(o.command, " "))
+		return fmt.Errorf("the command to run must follow --: strandline record -- %s", strings.Join(secret.Args(o.command), " "))
 	case o.record.Stacks != "" && o.record.Stacks != "python" && o.record.Stacks != "all":
 		return fmt.Errorf("--stacks %s: want python or all", o.record.Stacks)
 	case o.record.Steps != "" && !strings.Contains(o.record.Steps, ":"):
@@ -289,7 +290,7 @@ func readDriver(ctx context.Context, session *record.Session) {
 func manifestOf(command []string) record.Manifest {
 	dir, _ := os.Getwd()
 	host, _ := os.Hostname()
-	return record.Manifest{Strandline: version, Command: command, Directory: dir, Host: host, Started: time.Now()}
+	return record.Manifest{Strandline: version, Command: secret.Args(command), Directory: dir, Host: host, Started: time.Now()}
 }
 
 // statusOf is the exit status of a command that could not be started.

@@ -175,7 +175,7 @@ func lacks(r *outside.Result) []string {
 
 // describeProcess is a process as /proc describes it.
 func describeProcess(p procfs.Process) record.Process {
-	args := commandLine(p)
+	args := p.Args()
 	out := record.Process{PID: int(p), Role: roleOf(args), Command: strings.Join(args, " ")}
 	if st, err := p.Status(); err == nil {
 		out.Parent = st.Parent
@@ -194,11 +194,6 @@ func describeProcess(p procfs.Process) record.Process {
 	}
 	out.Settings = env["PYTORCH_CUDA_ALLOC_CONF"]
 	return out
-}
-
-func commandLine(p procfs.Process) []string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
-	return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
 }
 
 var notInNames = lazyregexp.New(`[^A-Za-z0-9.+-]+`)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/secret"
 )
 
 // A family is a program, or a part of a system, and the words in which it states
@@ -570,7 +571,7 @@ func quote(line string) string {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(line, "?")))
+	}, secret.Text(strings.ToValidUTF8(line, "?"))))
 	if len(line) > most {
 		line = strings.ToValidUTF8(line[:most], "") + "…"
 	}

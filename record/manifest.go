@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"strandline/internal/secret"
 )
 
 // ManifestName is the name of the manifest in the folder of a recording, and
@@ -148,6 +150,17 @@ func ReadManifest(dir string) (*Manifest, error) {
 	return m, m.gather(dir)
 }
 
+// mask removes secrets, which versions before this one kept.
+func (m *Manifest) mask() {
+	m.Command = secret.Args(m.Command)
+	for i := range m.Processes {
+		m.Processes[i].Command = secret.Line(m.Processes[i].Command)
+	}
+	for i := range m.Notes {
+		m.Notes[i].Command = secret.Line(m.Notes[i].Command)
+	}
+}
+
 // Find returns the process of that id, or nil.
 func (m *Manifest) Find(pid int) *Process {
 	for i := range m.Processes {
@@ -226,6 +239,7 @@ type event struct {
 
 // gather replaces processes and notes by those of the journals, where there are any.
 func (m *Manifest) gather(dir string) error {
+	defer m.mask()
 	names, err := filepath.Glob(filepath.Join(dir, journals, "*.jsonl"))
 	if err != nil || len(names) == 0 {
 		return err

@@ -54,8 +54,7 @@ func (o *observer) look(pid int) {
 		if !torch && !driver {
 			continue
 		}
-		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
-		args := strings.Split(strings.TrimRight(string(command), "\x00"), "\x00")
+		args := p.Args()
 		if !torch {
 			o.drivers[p] = Note{PID: int(p), Command: strings.Join(args, " "), Why: "it uses the device without a library of PyTorch, whose allocator is what is recorded: it is another program, or PyTorch is linked into it statically; strandline trace --gpu shows its memory"}
 			continue

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/secret"
 	"strandline/profiles"
 )
 
@@ -302,7 +303,7 @@ func (t *table) groupOf(cells []string) (*group, error) {
 	if (len(t.groups)+1)*n > mostColumns {
 		return nil, fmt.Errorf("line %d: more than %d columns of levels; the rest is left out", t.lines, mostColumns)
 	}
-	g := &group{name: name, values: make([][]float64, n), limits: make([]float64, n)}
+	g := &group{name: secret.Line(name), values: make([][]float64, n), limits: make([]float64, n)}
 	t.groups[name] = g
 	t.order = append(t.order, g)
 	return g, nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/secret"
 	"strandline/units"
 )
 
@@ -115,7 +116,7 @@ func (l *listing) process(cells []string) string {
 			}
 		case "COMMAND", "CMD", "COMM", "ARGS":
 			if i == len(l.names)-1 {
-				parts = append(parts, units.Clip(strings.Join(cells[i:], " "), 80))
+				parts = append(parts, units.Clip(secret.Line(strings.Join(cells[i:], " ")), 80))
 			} else {
 				parts = append(parts, cells[i])
 			}

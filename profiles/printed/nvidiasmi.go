@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/secret"
 )
 
 // What the columns are called.
@@ -109,7 +110,7 @@ func (q *query) line(text string) {
 	case name == "Process ID":
 		q.pid, q.command = value, ""
 	case name == "Name" && q.pid != "":
-		q.command = " " + value
+		q.command = " " + secret.Line(value)
 	case name == "Used GPU Memory" && q.pid != "":
 		q.add(q.device+", pid "+q.pid+q.command, ofProcess, mebibytes(value), 0)
 		q.pid = ""
@@ -154,7 +155,7 @@ func (m *monitor) line(text string) {
 	if pid := cell("pid"); pid != "" {
 		process, name = process+", pid "+pid, ofProcess
 		if i := slices.Index(m.names, "command"); i >= 0 && i < len(cells) {
-			process += " " + strings.Join(cells[i:], " ")
+			process += " " + secret.Line(strings.Join(cells[i:], " "))
 		}
 	}
 	when := strings.TrimSpace(cell("date") + " " + cell("time"))

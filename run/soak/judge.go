@@ -12,6 +12,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
+	"strandline/internal/secret"
 	"strandline/judge/gate"
 	"strandline/run/soak/load"
 	"strandline/units"
@@ -423,7 +424,7 @@ func (e *experiment) reclaimed() {
 	}
 	s, _ := e.series(gate.Host, nil, func(w *api.SoakWave) (int64, bool) { bytes, ok := kept[w.Wave]; return bytes, ok }, false)
 	without := gate.JudgeWaves(&s, e.o.Limits[gate.Host])
-	e.doc.Reclaim = &api.SoakReclaim{Command: e.o.Reclaim, ReleasedBytes: sum / max(n, 1), Without: without.Verdict}
+	e.doc.Reclaim = &api.SoakReclaim{Command: secret.Text(e.o.Reclaim), ReleasedBytes: sum / max(n, 1), Without: without.Verdict}
 }
 
 // allowed reports whether a series grows steadily, and by no more than is allowed.

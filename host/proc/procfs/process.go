@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"strandline/internal/secret"
 )
 
 // A Process is a process on this machine, identified by its pid as we see it. A pid can
@@ -210,15 +212,27 @@ func (p Process) Environ() (map[string]string, error) {
 // maxCommand bounds how much of a command line is kept, in bytes.
 const maxCommand = 1 << 10
 
-// Command returns the command line of the process; empty if it has none or has ended.
-func (p Process) Command() string {
+// Command returns the command line of the process, without the secrets in it; empty if it
+// has none or has ended.
+func (p Process) Command() string { return secret.Command(p.commandLine(maxCommand), maxCommand) }
+
+// Args returns the arguments of the process, its program first, without the secrets in
+// them; one empty argument if it has none or has ended.
+func (p Process) Args() []string {
+	const most = 1 << 20
+	return secret.Args(secret.Split(p.commandLine(most)))
+}
+
+// commandLine is the beginning of the command line as the kernel shows it, and enough
+// after it to recognize a secret.
+func (p Process) commandLine(size int64) string {
 	f, err := os.Open(p.file("cmdline"))
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	text, _ := io.ReadAll(io.LimitReader(f, maxCommand))
-	return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(string(text), "?"), "\x00", " "))
+	text, _ := io.ReadAll(io.LimitReader(f, size+secret.Margin))
+	return string(text)
 }
 
 // Descendants returns the live children, and their descendants.

@@ -12,6 +12,7 @@ import (
 
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/sample"
+	"strandline/internal/secret"
 )
 
 // process is one that is watched.
@@ -230,9 +231,9 @@ const longestCommand = 512
 // describe states what a process is and where it runs.
 func (p *process) describe(s *Sampler) {
 	pid := p.now.PID
-	line := head(s.path(pid, "cmdline"), longestCommand)
+	line := head(s.path(pid, "cmdline"), longestCommand+secret.Margin)
 	if line != "" || p.now.Command == "" { // a zombie no longer has one
-		p.now.Command = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(line, "?"), "\x00", " "))
+		p.now.Command = secret.Command(line, longestCommand)
 	}
 	if p.now.Command == "" {
 		p.now.Command = p.now.Name

@@ -14,6 +14,7 @@ import (
 
 	"strandline/host/store/journal"
 	"strandline/internal/packed"
+	"strandline/internal/secret"
 )
 
 // line is what a line of the file can hold.
@@ -350,6 +351,10 @@ func (run *Run) take(l *line) {
 		run.Samples = append(run.Samples, *l.Sample)
 	case l.Document != nil:
 		run.Document, run.Judged = l.Document, true
+		for i := range l.Document.Processes { // versions before this one kept secrets
+			p := &l.Document.Processes[i]
+			p.Command = secret.Line(p.Command)
+		}
 	case l.GPU != nil:
 		run.GPU = l.GPU
 	case l.HandOver != nil:

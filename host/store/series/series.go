@@ -16,6 +16,7 @@ import (
 
 	"strandline/host/sampling/sample"
 	"strandline/host/store/journal"
+	"strandline/internal/secret"
 )
 
 // formerSchema is that of the files of earlier versions, in which Of is missing.
@@ -116,6 +117,9 @@ func (st *state) apply(l *line) *sample.Sample {
 		delete(st.processes, id)
 	}
 	for _, p := range l.Processes {
+		if before, ok := st.processes[p.ID()]; !ok || before.Command != p.Command {
+			p.Command = secret.Line(p.Command) // versions before this one kept secrets
+		}
 		st.processes[p.ID()] = p
 	}
 	if l.Rest != nil {

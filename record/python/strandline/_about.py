@@ -7,19 +7,22 @@ import re
 import sys
 from typing import Any, Dict, List, Optional
 
+from . import _secret
+
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 _LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 _WORLD_SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 
 
 def command() -> str:
-    """The command line, cut to a kilobyte."""
+    """The command line, cut to a kilobyte, without the secrets in it."""
     try:
         with open("/proc/self/cmdline", "rb") as f:
-            text = f.read(4096).rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
+            text = f.read(4096).rstrip(b"\0").decode("utf-8", "replace")
     except OSError:
         text = ""
-    return (text or " ".join([sys.executable or "python", *getattr(sys, "argv", [])]))[:1024]
+    args = text.split("\0") if text else [sys.executable or "python", *getattr(sys, "argv", [])]
+    return " ".join(_secret.args(args))[:1024]
 
 
 def role(torch: Any = None) -> str:

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any, Mapping
 
-from . import _about, _descriptors
+from . import _about, _descriptors, _secret
 
 FOLDER = ".strandline"
 
@@ -47,7 +47,7 @@ def manifest(folder: str) -> None:
     """Begin a recording that no `strandline record` began. Raises OSError."""
     os.makedirs(os.path.join(folder, FOLDER), exist_ok=True)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    doc = {"schema": "strandline.record/1", "command": sys.argv, "directory": os.getcwd(), "started": now, "processes": [], "notes": []}
+    doc = {"schema": "strandline.record/1", "command": _secret.args(sys.argv), "directory": os.getcwd(), "started": now, "processes": [], "notes": []}
     try:
         with open(os.path.join(folder, "strandline.json"), "x", encoding="utf-8") as f:
             json.dump(doc, f, indent=2)

@@ -1,0 +1,27 @@
+package procfs
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestCommandWithoutSecrets reads the command line of a process that was started with a key.
+func TestCommandWithoutSecrets(t *testing.T) {
+	c := exec.Command("/bin/sh", "-c", "read line", "x", "--api-key", "quietSecret", "--port", "80")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); c.Wait() }()
+	const want = "/bin/sh -c read line x --api-key *** --port 80"
+	if got := Process(c.Process.Pid).Command(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := Process(c.Process.Pid).Args(); strings.Join(got, " ") != want || len(got) != 8 {
+		t.Errorf("got %q", got)
+	}
+}
