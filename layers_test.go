@@ -24,7 +24,7 @@ const module = "strandline"
 var columns = [][]string{
 	{"internal/lazyregexp", "internal/safefile", "internal/secret"},
 	{"torch", "host", "judge", "face"}, // documentation alone
-	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "times", "run/soak/load", "internal/socket", "pausable", "pausable/state", "pausable/history"}, // leaves
+	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "times", "run/soak/load", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
 	{"stack"}, // every model interns frames
 	{"trend"}, // arithmetic on series of numbers, for every wing
 	{"host/calls/event", "host/sampling/sample"}, // what a process did or holds, whoever saw it
@@ -82,8 +82,9 @@ var wings = []string{"torch", "host", "plan", "profiles"}
 
 // across lists the imports from one wing into another that are allowed.
 var across = map[string][]string{
-	"profiles/proc": {"host/proc/procfs", "host/proc/vmmap"}, // the forms of /proc, and what its mappings are for
-	"plan/serving":  {"torch/allocator"},                     // the sizes of blocks and segments, which that package holds next to its simulation
+	"profiles/proc":        {"host/proc/procfs", "host/proc/vmmap"}, // the forms of /proc, and what its mappings are for
+	"host/sampling/engine": {"plan/engine"},                         // what engines call their metrics
+	"plan/serving":         {"torch/allocator"},                     // the sizes of blocks and segments, which that package holds next to its simulation
 }
 
 // everywhere lists what is imported like a package of the standard library.
@@ -93,10 +94,11 @@ var everywhere = []string{"internal/lazyregexp", "internal/safefile", "internal/
 var only = map[string][]string{
 	"torch/ranges":          {},
 	"torch/pickle":          {"finding", "units"}, // sources do not depend on analysis
-	"logs":                  {"finding", "units", "internal/packed"},
+	"plan/engine":           {},
+	"logs":                  {"finding", "units", "internal/packed", "plan/engine"},
 	"host/store/recording":  {"finding", "host/store/journal", "host/gpu/nvsmi", "internal/packed"},
 	"host/gpu/nvsmi":        {},
-	"host/sampling/engine":  {"host/sampling/sample"},
+	"host/sampling/engine":  {"host/sampling/sample", "plan/engine"},
 	"host/gpu/nvml":         {"host/sampling/sample"},
 	"plan/model":            {"finding", "units"},
 	"profiles":              {"stack"},
@@ -130,7 +132,7 @@ var only = map[string][]string{
 	"host/sampling/levels":  {"host/proc/procfs"},
 	"judge/samples":         {"finding", "units", "trend", "host/sampling/sample"},
 	"judge/pauses":          {"finding", "units", "trend", "pausable/state"},
-	"judge/texts":           {"finding", "units", "logs", "judge/shortage"},
+	"judge/texts":           {"finding", "units", "logs", "judge/shortage", "plan/engine"},
 	"judge/shortage":        {"finding", "units"},
 }
 

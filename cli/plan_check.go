@@ -16,6 +16,7 @@ import (
 	"strandline/internal/packed"
 	"strandline/logs"
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/plan/serving"
 	"strandline/plan/training"
@@ -49,7 +50,7 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 		return err
 	}
 	other := log.Engine == logs.EngineTensorRT || log.Engine == logs.EngineLlama
-	e, ok := serving.ParseEngine(o.Engine, o.Version)
+	e, ok := engine.ParseRelease(o.Engine, o.Version)
 	if other {
 		s.Engine.Name = log.Engine
 	} else if log.Engine == "" || o.Version != "" {

@@ -5,71 +5,52 @@ import (
 	"strconv"
 	"strings"
 
+	"slices"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 )
 
-// llamaFlags are the flags of llama-server by those of plan. Source: llama.cpp,
-// common/arg.cpp.
-var llamaFlags = map[string]string{
-	"m": "model", "model": "model", "hf": "hf", "hfr": "hf", "hf-repo": "hf", "c": "c", "ctx-size": "c", "np": "np", "parallel": "np",
-	"ngl": "gpu-layers", "gpu-layers": "gpu-layers", "n-gpu-layers": "gpu-layers", "ctk": "kv-dtype", "cache-type-k": "kv-dtype",
-	"ctv": "kv-dtype-v", "cache-type-v": "kv-dtype-v", "fa": "flash-attn", "flash-attn": "flash-attn", "ub": "max-batched-tokens", "ubatch-size": "max-batched-tokens",
-	"ncmoe": "n-cpu-moe", "n-cpu-moe": "n-cpu-moe", "cmoe": "cpu-moe", "cpu-moe": "cpu-moe", "swa-full": "swa-full", "kvu": "kv-unified", "kv-unified": "kv-unified",
-}
-
-// llamaNoMemory lists flags of llama-server that do not change the plan.
-var llamaNoMemory = strings.Fields("host port api-key alias a t threads tb threads-batch b batch-size jinja temp top-k top-p min-p seed no-mmap mlock numa metrics verbose v " +
-	"chat-template chat-template-file reasoning-format n predict n-predict no-webui fit fit-target cont-batching cb log-file lv no-warmup props slots timeout to")
-
-// llamaCommand turns the flags of llama-server into those of plan.
-func llamaCommand(flags map[string]string, given map[string]string) error {
-	for _, bare := range []string{"swa-full", "kv-unified"} {
-		if _, ok := flags[bare]; ok {
-			given[bare] = "true"
+// llamaCommand turns the settings of llama-server into flags of plan.
+func llamaCommand(settings map[engine.Setting]string, given map[string]string) error {
+	for to, value := range settings {
+		switch {
+		case to == engine.AllKeys, to == engine.Unified:
+			given[string(to)] = "true"
+		case to == engine.Flash && value == "": // a switch in older builds
+			given[string(to)] = "on"
+		case to == engine.AllMoE:
+			given[string(engine.HostMoE)] = "9999"
+		case value == "", to == engine.Repo, to == engine.Context, to == engine.Requests:
+		case to == engine.HostMoE && given[string(to)] != "":
+		case to == engine.Layers && (value == "auto" || value == "-1"):
+		case to == engine.Layers && (value == "all" || value == "-2"):
+			given[string(to)] = "9999"
+		default:
+			given[string(to)] = value
 		}
 	}
-	for _, name := range []string{"model", "kv-dtype", "kv-dtype-v", "max-batched-tokens", "n-cpu-moe"} {
-		if v := flags[name]; v != "" {
-			given[name] = v
-		}
-	}
-	if _, ok := flags["flash-attn"]; ok { // a switch in older builds
-		if given["flash-attn"] = flags["flash-attn"]; flags["flash-attn"] == "" {
-			given["flash-attn"] = "on"
-		}
-	}
-	if _, ok := flags["cpu-moe"]; ok {
-		given["n-cpu-moe"] = "9999"
-	}
-	switch n := flags["gpu-layers"]; n {
-	case "", "auto", "-1":
-	case "all", "-2":
-		given["gpu-layers"] = "9999"
-	default:
-		given["gpu-layers"] = n
-	}
-	if name := flags["hf"]; name != "" {
+	if name := settings[engine.Repo]; name != "" {
 		given["model"], given["quant"] = repoModel(name)
 	}
-	return llamaContext(flags, given)
+	return llamaContext(settings, given)
 }
 
 // llamaContext divides the context among the requests, as llama-server does unless
 // they share it.
-func llamaContext(flags, given map[string]string) error {
-	number := func(name string) (n int64, err error) {
-		if text := flags[name]; text != "" {
+func llamaContext(settings map[engine.Setting]string, given map[string]string) error {
+	number := func(flag string, of engine.Setting) (n int64, err error) {
+		if text := settings[of]; text != "" {
 			if n, err = strconv.ParseInt(text, 10, 32); err != nil {
-				return 0, fmt.Errorf("the command's value for -%s: %q is not a number", name, text)
+				return 0, fmt.Errorf("the command's value for -%s: %q is not a number", flag, text)
 			}
 		}
 		return max(n, 0), nil
 	}
-	context, err := number("c")
+	context, err := number("c", engine.Context)
 	if err != nil {
 		return err
 	}
-	requests, err := number("np")
+	requests, err := number("np", engine.Requests)
 	if err != nil {
 		return err
 	}
@@ -95,23 +76,15 @@ func repoModel(name string) (m, quant string) {
 }
 
 // ollamaCommand turns Ollama's environment and the name of a model into flags of plan.
-func ollamaCommand(words, rest []string, given map[string]string) (left []string) {
+func ollamaCommand(e *engine.Engine, words, rest []string, given map[string]string) (left []string) {
 	for _, word := range words {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || !strings.HasPrefix(name, "OLLAMA_") {
 			continue
 		}
-		switch name {
-		case "OLLAMA_CONTEXT_LENGTH":
-			given["max-model-len"] = value
-		case "OLLAMA_NUM_PARALLEL":
-			given["max-num-seqs"] = value
-		case "OLLAMA_KV_CACHE_TYPE":
-			given["kv-dtype"] = value
-		case "OLLAMA_FLASH_ATTENTION":
-			given["flash-attn"] = value
-		case "OLLAMA_HOST", "OLLAMA_KEEP_ALIVE", "OLLAMA_MODELS", "OLLAMA_DEBUG", "OLLAMA_ORIGINS":
-		default:
+		if to := e.SettingOf(name); to != "" {
+			given[string(to)] = value
+		} else if !slices.Contains(e.NoMemory, name) {
 			left = append(left, name)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+
+	"strandline/plan/engine"
 )
 
 // A reading is what a line states in one of several wordings, of which the first that
@@ -14,9 +16,8 @@ type reading struct {
 }
 
 // To add a line, add a reading here (for the notation see [form]) and an example in
-// TestScanEngine or TestOtherEngines. To add an engine, add its name in engine.go or
-// engine_others.go too, and, so that a log can be held against a plan, ParseEngine and
-// From in plan/serving.
+// TestScanEngine or TestOtherEngines. To add an engine, add it to the table of
+// plan/engine too, and, so that a log can be held against a plan, From in plan/serving.
 
 // readings are the lines of vLLM from 0.5 on, SGLang from 0.3 on, which writes GB and
 // means GiB, torchtitan, verl, the C++ runtime of TensorRT-LLM, llama.cpp and Ollama.
@@ -45,22 +46,22 @@ var readings = append([]reading{
 			e.rank().Length, e.rank().many = counted(m.text[0]), &x
 		}
 	}},
-	{[]string{"LLM engine (v{word})", "vLLM API server version {word}"}, func(e *engineReader, m *match) { e.Engine, e.Version = "vllm", string(m.text[0]) }},
-	{[]string{"server_args=ServerArgs(", "Load weight begin. avail mem="}, func(e *engineReader, _ *match) { e.Engine = "sglang" }},
+	{[]string{"LLM engine (v{word})", "vLLM API server version {word}"}, func(e *engineReader, m *match) { e.Engine, e.Version = engine.VLLM, string(m.text[0]) }},
+	{[]string{"server_args=ServerArgs(", "Load weight begin. avail mem="}, func(e *engineReader, _ *match) { e.Engine = engine.SGLang }},
 	{[]string{"Load weight end.", "Memory pool end. avail mem=", "KV Cache is allocated."}, func(e *engineReader, _ *match) { // the beginning is cut off
 		if e.Engine == "" {
-			e.Engine = "sglang"
+			e.Engine = engine.SGLang
 		}
 	}},
 	{[]string{"KV cache memory", "KV cache size", "model weights take"}, func(e *engineReader, _ *match) {
 		if e.Engine == "" {
-			e.Engine = "vllm"
+			e.Engine = engine.VLLM
 		}
 	}},
 	{[]string{"V0 LLM engine", "model weights take"}, func(e *engineReader, _ *match) { e.Setup["v0"] = "True" }}, // the second engine has other lines
 	{[]string{"Found local HF snapshot for {path}", "Starting to load model {path}"}, (*engineReader).named},
-	settingOf("chunk", "max_num_batched_tokens={int}", "chunked_prefill_size={int}"),
-	settingOf("fraction", "gpu_memory_utilization ({num}", "gpu_memory_utilization={num}", "memory utilization is ({num}", "mem_fraction_static={num}"),
+	settingOf("chunk", printedAs(engine.Step, "{int}")...),
+	settingOf("fraction", append(printedAs(engine.Fraction, "{num}"), "gpu_memory_utilization ({num}", "memory utilization is ({num}")...),
 }, otherReadings...)
 
 // otherReadings are those of the engines that state sizes by device or in several units.
@@ -170,6 +171,14 @@ func settingOf(name string, forms ...string) reading {
 	return reading{forms, func(e *engineReader, m *match) { e.Setup[name] = string(m.text[0]) }}
 }
 
+// printedAs are the forms in which engines print a setting with its value.
+func printedAs(s engine.Setting, value string) (forms []string) {
+	for _, name := range engine.PrintedAs(s) {
+		forms = append(forms, name+"="+value)
+	}
+	return forms
+}
+
 // An argument is a setting as a Namespace or a dict of Python prints it.
 type argument struct {
 	name   string   // here
@@ -180,18 +189,18 @@ type argument struct {
 
 // arguments are what vLLM and SGLang print of their set-up.
 var arguments = []argument{
-	{"model", []string{"model", "model_path"}, true, nil},
+	{"model", engine.PrintedAs(engine.Model), true, nil},
 	{"tag", []string{"model_tag"}, true, nil},
-	{"tp", []string{"tensor_parallel_size", "tp_size"}, false, digit},
-	{"pp", []string{"pipeline_parallel_size", "pp_size"}, false, digit},
-	{"dp", []string{"dp_size"}, false, digit},
-	{"max_len", []string{"max_seq_len", "max_model_len", "context_length", "context_len"}, false, digit},
-	{"seqs", []string{"max_num_seqs"}, false, digit},
+	{"tp", engine.PrintedAs(engine.TP), false, digit},
+	{"pp", engine.PrintedAs(engine.PP), false, digit},
+	{"dp", engine.PrintedAs(engine.DP), false, digit},
+	{"max_len", engine.PrintedAs(engine.Length), false, digit},
+	{"seqs", engine.PrintedAs(engine.Requests), false, digit},
 	{"dtype", []string{"dtype"}, false, wordly},
-	{"quant", []string{"quantization"}, false, func(c byte) bool { return wordly(c) || c == '-' }},
-	{"kv_dtype", []string{"kv_cache_dtype"}, false, wordly},
-	{"graphs", []string{"cuda_graph_max_bs", "max_cudagraph_capture_size"}, false, digit},
-	{"eager", []string{"enforce_eager", "disable_cuda_graph"}, false, wordly},
+	{"quant", engine.PrintedAs(engine.Quant), false, func(c byte) bool { return wordly(c) || c == '-' }},
+	{"kv_dtype", engine.PrintedAs(engine.KVType), false, wordly},
+	{"graphs", engine.PrintedAs(engine.Graphs), false, digit},
+	{"eager", engine.PrintedAs(engine.Eager), false, wordly},
 }
 
 // inArguments are words of which one is in a line that states arguments.

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+
+	"strandline/plan/engine"
 )
 
 // Engines whose figures are read in addition to those of vLLM and SGLang.
 const (
-	EngineTensorRT = "tensorrt-llm"
-	EngineLlama    = "llama.cpp"
+	EngineTensorRT = engine.TensorRT
+	EngineLlama    = engine.LlamaCPP
 )
 
 // joined states what becomes of several lines of a figure.

@@ -1,5 +1,7 @@
 package logs
 
+import "strandline/plan/engine"
+
 // A Failure is a statement that memory ran out, by any program other than
 // PyTorch's allocators, whose messages are [OOM]s.
 type Failure struct {
@@ -25,15 +27,15 @@ const (
 	SourcePyTorch    Source = "pytorch"
 	SourceDriver     Source = "cuda-driver"
 	SourceNCCL       Source = "nccl"
-	SourceVLLM       Source = "vllm"
-	SourceSGLang     Source = "sglang"
-	SourceTGI        Source = "tgi"
+	SourceVLLM       Source = engine.VLLM
+	SourceSGLang     Source = engine.SGLang
+	SourceTGI        Source = engine.TGI
 	SourceTensorRT   Source = "tensorrt"
 	SourceONNX       Source = "onnxruntime"
 	SourceXLA        Source = "xla"
 	SourceTensorFlow Source = "tensorflow"
-	SourceLlama      Source = "llama.cpp"
-	SourceOllama     Source = "ollama"
+	SourceLlama      Source = engine.LlamaCPP
+	SourceOllama     Source = engine.Ollama
 	SourceMLX        Source = "mlx"
 	SourceDirectML   Source = "directml"
 	SourceCPU        Source = "cpu-allocator"

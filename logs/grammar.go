@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"strandline/internal/lazyregexp"
+	"strandline/plan/engine"
 )
 
 // What an error in unknown wording states is read from its words: a size is what the
@@ -100,11 +101,11 @@ var programs = []struct {
 }{
 	{SourceTensorRT, lazyregexp.New(`(?i)\[TRT\]|tensorrt|nvinfer|trtexec`)},
 	{SourceONNX, lazyregexp.New(`(?i)onnx ?runtime|onnxruntime|\bort[-.][a-z]|\bOrt[A-Z]`)},
-	{SourceVLLM, lazyregexp.New(`(?i)\bvllm\b|vllm[/_]`)},
-	{SourceSGLang, lazyregexp.New(`(?i)sglang|req_to_token_pool|--max-running-requests|mem-fraction-static`)},
-	{SourceTGI, lazyregexp.New(`(?i)text_generation_(?:server|launcher)`)},
-	{SourceOllama, lazyregexp.New(`(?i)\bollama`)},
-	{SourceLlama, lazyregexp.New(`(?i)\bggml|llama_|llama\.cpp|\bgguf|whisper_`)},
+	{SourceVLLM, mentioned(engine.VLLM)},
+	{SourceSGLang, mentioned(engine.SGLang)},
+	{SourceTGI, mentioned(engine.TGI)},
+	{SourceOllama, mentioned(engine.Ollama)},
+	{SourceLlama, mentioned(engine.LlamaCPP)},
 	{SourceMLX, lazyregexp.New(`(?i)\bmlx\b|mlx[/_.]|\[metal::|\bMTL[A-Z]|metal device`)},
 	{SourceDirectML, lazyregexp.New(`(?i)directml|\bdml\b`)},
 	{SourceXLA, lazyregexp.New(`(?i)\bXLA\b|jaxlib|RESOURCE_EXHAUSTED|\bhbm\b|\bvmem\b|\bsmem\b`)},
@@ -113,6 +114,11 @@ var programs = []struct {
 	{SourceRay, lazyregexp.New(`\braylet\b|ray\.exceptions`)},
 	{SourceDriver, lazyregexp.New(`(?i)\bcuda|cudart|\bcu(?:blas|dnn|sparse|fft|solver|mem|rand)|\bhip|\bcupy|\bnumba|rapids|\brmm\b|opencl|video memory|nvenc|\bcl[A-Z]|level.zero|vulkan|\bgpu|\bdevice\b|vram|\boptix\b|paddle|mxnet|mindspore|candle|\bwgpu\b`)},
 	{SourcePyTorch, lazyregexp.New(`(?i)\btorch[.\d]|pytorch|\bc10\b|\bat::`)},
+}
+
+// mentioned matches an engine's name in an error.
+func mentioned(name string) *lazyregexp.Regexp {
+	return lazyregexp.New("(?i)" + engine.Named(name).Mention)
 }
 
 // The words of an error by which the memory is a device's or the host's.

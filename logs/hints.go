@@ -1,5 +1,7 @@
 package logs
 
+import "strandline/plan/engine"
+
 // A Hint is what a text shows about the program and the system that it is of, beside
 // its statements.
 type Hint int
@@ -42,12 +44,12 @@ var hints = []struct {
 	hint  Hint
 	words []string
 }{
-	{HintVLLM, []string{"vllm", "(enginecore", "occurredwhenwarmingup", "npurayworkerwrapper"}},
-	{HintSGLang, []string{"sglang", "sgl-workspace", "mem-fraction-static", "mem_fraction_static"}},
-	{HintTGI, []string{"text_generation_launcher", "text_generation_server", "text-generation-inference", "text_generation.errors", "warmup(generation(", "text_generation/client", "router/src/main.rs", "unabletowarmupmodel"}},
+	{HintVLLM, engine.Named(engine.VLLM).Marks},
+	{HintSGLang, engine.Named(engine.SGLang).Marks},
+	{HintTGI, engine.Named(engine.TGI).Marks},
 	{HintTensorRT, []string{"tensorrt", "[trt]"}},
-	{HintLlama, []string{"ggml", "llama_model_load", "llama_context", "llama.cpp", "gguf"}},
-	{HintOllama, []string{"ollama"}},
+	{HintLlama, engine.Named(engine.LlamaCPP).Marks},
+	{HintOllama, engine.Named(engine.Ollama).Marks},
 	{HintMLX, []string{"mlx"}},
 	{HintComfyUI, []string{"comfyui", "exceptionduringprocessing!!!", "samplercustom", "ksampler"}},
 	{HintDeepSpeed, []string{"deepspeed"}},
@@ -65,7 +67,7 @@ var hints = []struct {
 	{HintContainer, []string{"dockerrun", "kubelet", "kubectl", "k8s", "containerid"}},
 	{HintShutdown, []string{"closingsignalsigterm", "forcefullyexitingviasigkill", "forcefullyexitingviasignals.sigkill", "terminatinglaunchedworkers", "notifyallprocessgroups"}},
 	{HintJulia, []string{".julia/packages", "cudadrv.cuerror", "effectivegpumemoryusage", "cuarrays", "cuda.jl", `\.julia\`}},
-	{HintLMDeploy, []string{"lmdeploy", "turbomind"}},
+	{HintLMDeploy, engine.Named(engine.LMDeploy).Marks},
 	{HintSplit, []string{"settingmax_split_size_mb"}},
 	{HintWhisper, []string{"whisper_model_load", "whisper_init_", "whisper_backend_init"}},
 	{HintPinned, []string{"mibofpinnedmemory", "mbofpinnedmemory", "ggml_vulkan:failedtoallocatepinnedmemory"}},

@@ -8,6 +8,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/plan/serving"
 	"strandline/units"
@@ -252,7 +253,7 @@ func (p *Plan) sentence() string {
 		return text
 	}
 	text := fmt.Sprintf("%s on each GPU, %.4g of it for the engine", units.Bytes(used), p.Fraction)
-	if p.Engine == serving.SGLang {
+	if strings.HasPrefix(p.Engine, engine.SGLang) {
 		text = fmt.Sprintf("%s on each GPU, mem_fraction_static %.4g", units.Bytes(used), p.Fraction)
 	}
 	if p.Verdict != plan.Fits {

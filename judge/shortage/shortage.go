@@ -62,6 +62,23 @@ func WrongCapacity(capacity, reserved, free int64) string {
 // ListProcesses is the command that shows who holds memory on the device.
 const ListProcesses = "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv"
 
+// listers are such commands of other makers' devices, by PyTorch's name of the backend.
+var listers = []struct{ backend, maker, command string }{
+	{"HIP", "AMD", "rocm-smi --showpids"}, {"XPU", "Intel", "xpu-smi ps"}, {"NPU", "Huawei", "npu-smi info"}, {"HPU", "Habana", "hl-smi"},
+	{"MLU", "Cambricon", "cnmon"}, {"MUSA", "Moore Threads", "mthreads-gmi"}, {"GCU", "Enflame", "efsmi"}, {"PPU", "T-Head", "ppu-smi"},
+}
+
+// ListerOf is the command for the devices of a backend or a maker, false if it is none of
+// the known ones, as NVIDIA.
+func ListerOf(name string) (command string, ok bool) {
+	for _, l := range listers {
+		if name == l.backend || name == l.maker {
+			return l.command, true
+		}
+	}
+	return ListProcesses, false
+}
+
 // FindHolder is how to find who holds memory outside PyTorch; own is true if most of it
 // is known to belong to this process.
 func FindHolder(own bool) finding.Remedy {

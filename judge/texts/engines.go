@@ -7,6 +7,7 @@ import (
 
 	"strandline/judge/shortage"
 	"strandline/logs"
+	"strandline/plan/engine"
 )
 
 // engineKinds are the failures of inference engines.
@@ -21,17 +22,12 @@ var engineKinds = map[logs.Kind]func(*view){
 	logs.ONNXArena: (*view).onnx, logs.ONNXLimit: (*view).onnx,
 }
 
+// What vLLM and SGLang take of a device.
+var vllm, sglang = engine.Named(engine.VLLM).Share, engine.Named(engine.SGLang).Share
+
 // others adds who else may hold memory on the device, and how to find out.
 func (v *view) others(text string) {
-	command := shortage.ListProcesses
-	switch v.f.Words["maker"] {
-	case logs.MakerAMD:
-		command = "rocm-smi --showpids"
-	case logs.MakerHuawei:
-		command = "npu-smi info"
-	case logs.MakerHabana:
-		command = "hl-smi"
-	}
+	command, _ := shortage.ListerOf(v.f.Words["maker"])
 	v.set(command, "%s", text)
 }
 
@@ -40,7 +36,7 @@ func (v *view) vllmFree() {
 	v.cause(causeStartup)
 	if !v.has(logs.Free, logs.Capacity) {
 		v.title("memory ran out before vLLM started: less of the device is free than it is set to take")
-		v.set("--gpu-memory-utilization 0.6", "take a smaller share of the device, less than what is free")
+		v.set(vllm.Set("0.6"), "take a smaller share of the device, less than what is free")
 		v.others("look for other processes on the device: they hold the memory")
 		return
 	}
@@ -51,7 +47,7 @@ func (v *view) vllmFree() {
 	fits := math.Floor(free/capacity*100) / 100
 	const useful = 0.3
 	fit := func() {
-		v.set(fmt.Sprintf("--gpu-memory-utilization %.2f", fits), "take no more than what is free now: gpu_memory_utilization of at most %.2f; weights and KV cache have to fit into it", fits)
+		v.set(vllm.Set(fmt.Sprintf("%.2f", fits)), "take no more than what is free now: gpu_memory_utilization of at most %.2f; weights and KV cache have to fit into it", fits)
 	}
 	if fits >= useful {
 		fit()
@@ -104,7 +100,7 @@ func more(now, most float64) string {
 	if now > 0 {
 		to = min(now+step, 0.97)
 	}
-	return fmt.Sprintf("--gpu-memory-utilization %.2f", to)
+	return vllm.Set(fmt.Sprintf("%.2f", to))
 }
 
 // vllmCache is an engine with nothing left for the KV cache.
@@ -126,7 +122,7 @@ func (v *view) vllmWarmUp() {
 	v.cause(causeStartup)
 	v.title("vLLM does not start: the profiling run of its largest batch did not fit")
 	v.set("--max-num-seqs 64", "fewer requests at once, so that the sampler computes fewer logits")
-	v.set("--gpu-memory-utilization 0.85", "leave more room besides weights and KV cache")
+	v.set(vllm.Set("0.85"), "leave more room besides weights and KV cache")
 }
 
 // vllmMapping is memory that was there before the engine slept.
@@ -134,7 +130,7 @@ func (v *view) vllmMapping() {
 	v.title("memory ran out when vLLM mapped its memory, as it does when it wakes up")
 	v.say("the memory it released when it went to sleep has since been taken: by a trainer on the same device, or its cache")
 	v.do("let the trainer release its memory before the engine wakes up: offload parameters and optimizer state, then torch.cuda.empty_cache()")
-	v.set("--gpu-memory-utilization 0.6", "a smaller share for the engine (gpu_memory_utilization)")
+	v.set(vllm.Set("0.6"), "a smaller share for the engine (gpu_memory_utilization)")
 	v.others("look for other processes on the device")
 }
 
@@ -167,12 +163,12 @@ func (v *view) sglangStart() {
 	const maxShare = 0.97
 	switch fraction := v.f.Figures[logs.Fraction]; {
 	case least > 0 && least < maxShare:
-		v.set(fmt.Sprintf("--mem-fraction-static %.2f", min(maxShare, math.Ceil(least*100)/100+0.01)), "weights and KV cache need more than %.3f of the device; what exceeds that is the cache", least)
+		v.set(sglang.Set(fmt.Sprintf("%.2f", min(maxShare, math.Ceil(least*100)/100+0.01))), "weights and KV cache need more than %.3f of the device; what exceeds that is the cache", least)
 	case fraction > 0 && fraction < 0.9:
-		v.set("--mem-fraction-static 0.92", "give weights and KV cache more of the device than the current %.2f", fraction)
+		v.set(sglang.Set("0.92"), "give weights and KV cache more of the device than the current %.2f", fraction)
 	default:
 		v.do("spread the weights over more GPUs (--tp-size), or take a quantized checkpoint; data-parallel attention keeps a copy of its weights on each GPU, so use less of it (--dp-size)")
-		v.set("--mem-fraction-static 0.92", "give weights and KV cache more of the device, if it is set lower")
+		v.set(sglang.Set("0.92"), "give weights and KV cache more of the device, if it is set lower")
 	}
 	v.do("if that leaves too little for activations: more GPUs (--tp-size), fewer bits, or a smaller --cuda-graph-max-bs and --chunked-prefill-size")
 	v.others("look for other processes on the device, which count as taken")
@@ -186,7 +182,7 @@ func (v *view) sglangPool() {
 	}
 	v.say("the token pool is full, not the device: it was sized when the engine started")
 	v.set("--max-running-requests 64 --chunked-prefill-size 4096", "fewer requests and less prefill at once")
-	v.set("--mem-fraction-static 0.92", "a larger pool, if the device has room for it; --schedule-conservativeness 1.3 admits fewer requests")
+	v.set(sglang.Set("0.92"), "a larger pool, if the device has room for it; --schedule-conservativeness 1.3 admits fewer requests")
 }
 
 // sglangSlots is SGLang's table of requests, in which each has a slot.
@@ -202,7 +198,7 @@ func (v *view) sglangUnbalanced() {
 	v.cause(causeOutside)
 	v.title("SGLang does not start: other processes hold memory of some of its GPUs")
 	v.others("look for the other processes on the devices, and end those that are stale")
-	v.set("--mem-fraction-static 0.7", "take less of each device")
+	v.set(sglang.Set("0.7"), "take less of each device")
 }
 
 // flashInfer is a workspace of FlashInfer's, whose size the engine sets.
@@ -288,7 +284,8 @@ func (v *view) tensorRTLLM() {
 			v.say("the part that could not be created is the %s", strings.Replace(c, "KVcache", "KV cache", 1))
 		}
 	}
-	v.set("kv_cache_free_gpu_memory_fraction: 0.7", "a smaller KV cache: by default it takes 0.9 of what is free")
+	share := engine.Named(engine.TensorRT).Share
+	v.set(share.Set("0.7"), "a smaller KV cache: %s", share.Words())
 	v.do("build the engine with a smaller max_batch_size, max_num_tokens, max_seq_len; more GPUs (tp_size), or fewer bits")
 	v.others("look for other processes on the device")
 }

@@ -309,7 +309,7 @@ func (v *view) saver() {
 	v.title("memory ran out when torch_memory_saver took memory for an engine")
 	v.say("the driver's error 2 means out of memory; the text states neither how much was requested nor what holds the device")
 	v.do("where a trainer shares the device, let it release its memory before the engine resumes: offload parameters and optimizer state, then torch.cuda.empty_cache()")
-	v.set("--mem-fraction-static 0.6", "a smaller share for the engine, or more GPUs for it (--tp-size)")
+	v.set(sglang.Set("0.6"), "a smaller share for the engine, or more GPUs for it (--tp-size)")
 	v.others("look for other processes on the device")
 }
 

@@ -8,6 +8,7 @@ import (
 	"strandline/finding"
 	"strandline/judge/shortage"
 	"strandline/logs"
+	"strandline/plan/engine"
 	"strandline/units"
 )
 
@@ -162,15 +163,15 @@ func (t *Statement) refusalRemedies(a *account) []finding.Remedy {
 
 // ofEngine are the options of the program that ran, if the text names it.
 func (t *Statement) ofEngine(a *account) []finding.Remedy {
+	for _, one := range []struct {
+		hint logs.Hint
+		name string
+	}{{logs.HintSGLang, engine.SGLang}, {logs.HintVLLM, engine.VLLM}, {logs.HintLMDeploy, engine.LMDeploy}, {logs.HintTGI, engine.TGI}} {
+		if t.Hints[one.hint] > 0 {
+			return []finding.Remedy{relief(engine.Named(one.name), a)}
+		}
+	}
 	switch {
-	case t.Hints[logs.HintSGLang] > 0:
-		return []finding.Remedy{finding.SettingChange("--mem-fraction-static "+lower(0.88, a), "leave more room besides weights and KV cache, for activations and CUDA graphs; --cuda-graph-max-bs, --chunked-prefill-size and --max-running-requests make these smaller")}
-	case t.Hints[logs.HintVLLM] > 0:
-		return []finding.Remedy{finding.SettingChange("--gpu-memory-utilization "+lower(0.9, a), "leave more room besides weights and KV cache; --max-num-seqs and --max-num-batched-tokens make the profiling batch smaller, --max-model-len the cache, --tensor-parallel-size spreads the weights")}
-	case t.Hints[logs.HintLMDeploy] > 0:
-		return []finding.Remedy{finding.SettingChange("--cache-max-entry-count 0.5", "leave more room besides weights and KV cache: the cache takes 0.8 of what the weights leave free; --max-batch-size and --session-len bound a batch, --tp spreads the weights")}
-	case t.Hints[logs.HintTGI] > 0:
-		return []finding.Remedy{finding.SettingChange("--max-batch-prefill-tokens 2048", "prefill less at once; --max-input-length and --max-total-tokens bound a request, --quantize makes the weights smaller")}
 	case t.Hints[logs.HintComfyUI] > 0:
 		return []finding.Remedy{finding.SettingChange("--lowvram", "let ComfyUI keep less on the device (--novram keeps least); a smaller resolution or fewer frames, a tiled VAE, or a model in fp8 or GGUF")}
 	case t.Hints[logs.HintDeepSpeed] > 0:
@@ -181,10 +182,19 @@ func (t *Statement) ofEngine(a *account) []finding.Remedy {
 	return nil
 }
 
-// lower is a fraction of the device, lower than a default by what was missing.
-func lower(from float64, a *account) string {
+// relief is the first change to make in an engine. A share is lowered by as much as was
+// missing, from the lowest default, since the text does not state the release.
+func relief(e *engine.Engine, a *account) finding.Remedy {
 	const step, minShare = 0.05, 0.3
-	return fmt.Sprintf("%.2f", max(minShare, from-max(step, a.short())))
+	set := e.Relief.Set
+	if set == "" {
+		set = e.Share.Set(fmt.Sprintf("%.2f", max(minShare, e.Share.Lowest()-max(step, a.short()))))
+	}
+	text := e.Relief.Text
+	if e.Share != nil {
+		text += "; " + e.Share.Words()
+	}
+	return finding.SettingChange(set, text)
 }
 
 // leaveRoom are the remedies if the driver has nothing left outside PyTorch's allocator.
@@ -209,16 +219,10 @@ func lookForOthers(a *account) finding.Remedy {
 	return shortage.FindHolder(a.mostlyOwn() && !a.othersSuffice())
 }
 
-// listers are the commands that show who holds memory on a device, by backend.
-var listers = map[string]string{
-	"HIP": "rocm-smi --showpids", "XPU": "xpu-smi ps", "NPU": "npu-smi info",
-	"MLU": "cnmon", "MUSA": "mthreads-gmi", "HPU": "hl-smi", "GCU": "efsmi", "PPU": "ppu-smi",
-}
-
 // forBackend puts a backend's names into remedies for CUDA: HIP uses the module
 // torch.cuda, and XPU has no such variable.
 func forBackend(backend string, remedies []finding.Remedy) []finding.Remedy {
-	lister, known := listers[backend]
+	lister, known := shortage.ListerOf(backend)
 	if !known {
 		return remedies
 	}

@@ -14,6 +14,7 @@ import (
 
 	"strandline/internal/lazyregexp"
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/plan/serving"
 )
@@ -194,9 +195,9 @@ func servingOf(r row, find func(id, quant string) (*model.Model, error)) (s serv
 	if err := r.numbers(1, "n_gpu", "tp", "pp", "max_model_len", "block_size"); err != nil {
 		return s, "", err
 	}
-	e, ok := serving.ParseEngine(r["framework"], r["version"])
+	e, ok := engine.ParseRelease(r["framework"], r["version"])
 	if !ok || e.Local() {
-		e, doubt = serving.Engine{Name: serving.VLLM}, fmt.Sprintf("the engine %q is not known; it is planned as vLLM", r["framework"])
+		e, doubt = engine.Release{Name: engine.VLLM}, fmt.Sprintf("the engine %q is not known; it is planned as vLLM", r["framework"])
 	}
 	format, _, _ := strings.Cut(r["quant"], ",")
 	m, err := find(r["model_id"], strings.TrimSpace(format))
@@ -263,7 +264,7 @@ const small = 2e9
 
 // parallelOf reads how a row divides the model. vLLM counts TP inside a replica,
 // SGLang over all of them; the number of GPUs decides.
-func parallelOf(r row, e serving.Engine) plan.Parallel {
+func parallelOf(r row, e engine.Release) plan.Parallel {
 	p := plan.Parallel{TP: r.whole("tp", 1), PP: r.whole("pp", 1)}
 	text := strings.ToLower(r["dp_ep"])
 	number := func(word string) int64 {
@@ -275,7 +276,7 @@ func parallelOf(r row, e serving.Engine) plan.Parallel {
 		return int64(n)
 	}
 	p.DP, p.EP = number("dp"), number("ep")
-	if gpus := r.whole("n_gpu", 0); p.DP > 1 && (gpus == p.TP*p.PP*p.DP || gpus == 0 && e.Name == serving.VLLM) {
+	if gpus := r.whole("n_gpu", 0); p.DP > 1 && (gpus == p.TP*p.PP*p.DP || gpus == 0 && e.Name == engine.VLLM) {
 		p.TP *= p.DP
 	}
 	if p.EP == 0 && strings.Contains(text, "ep") {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/plan/serving"
 )
@@ -214,7 +215,7 @@ func BenchmarkServing(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				s := serving.Setup{Model: m, Engine: serving.Engine{Name: serving.VLLM}, Parallel: plan.Parallel{TP: 8, PP: 2}, GPU: g}
+				s := serving.Setup{Model: m, Engine: engine.Release{Name: engine.VLLM}, Parallel: plan.Parallel{TP: 8, PP: 2}, GPU: g}
 				if _, err := s.Fit(); err != nil {
 					b.Fatal(err)
 				}
@@ -235,7 +236,7 @@ func BenchmarkCatalog(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			s := serving.Setup{Model: m, Engine: serving.Engine{Name: serving.VLLM}, Parallel: plan.Parallel{TP: 1}, GPU: g}
+			s := serving.Setup{Model: m, Engine: engine.Release{Name: engine.VLLM}, Parallel: plan.Parallel{TP: 1}, GPU: g}
 			if _, err := s.Fit(); err != nil {
 				b.Fatal(err)
 			}

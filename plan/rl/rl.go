@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/serving"
 	"strandline/plan/training"
 )
@@ -247,7 +248,7 @@ func (r Setup) Phases() (*Phases, error) {
 	weights := part(plan.Weights).High
 	p := &Phases{Total: s.GPU.Total, sharings: ways(), Pool: rolloutKV, need: fit.Need}
 	p.free, p.fixed = s.GPU.Total, weights+part(plan.Activations).High+processes.High
-	if s.Engine.Name == serving.SGLang {
+	if s.Engine.Name == engine.SGLang {
 		p.free, p.fixed = s.GPU.Total-processes.Low, weights
 	}
 	p.time(r, s.Model.Params())

@@ -9,6 +9,7 @@ import (
 
 	"strandline/internal/test/plantest"
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/serving"
 	"strandline/plan/training"
 )
@@ -21,7 +22,7 @@ func rlPhases(t *testing.T, change func(r *Setup)) *Phases {
 	}
 	m := plantest.Model(t, "Qwen2.5-7B", "")
 	tr.Model, tr.Shard, tr.Length = m, 8, 8192
-	r := Setup{Training: tr, Rollout: serving.Setup{Model: m, Engine: serving.Engine{Name: serving.SGLang}, GPU: plantest.GPU(t, "H200"), Length: 8192}}
+	r := Setup{Training: tr, Rollout: serving.Setup{Model: m, Engine: engine.Release{Name: engine.SGLang}, GPU: plantest.GPU(t, "H200"), Length: 8192}}
 	change(&r)
 	p, err := r.Phases()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 )
 
@@ -20,11 +21,11 @@ func (s Setup) step() int64 {
 	switch {
 	case s.Step > 0:
 		return s.Step
-	case s.Engine.Name == SGLang:
+	case s.Engine.Name == engine.SGLang:
 		return s.sglang().chunk
-	case s.Engine.v0 && !s.chunked():
+	case s.Engine.V0 && !s.chunked():
 		return max(s.Length, 2048)
-	case s.Engine.v0 || !s.big():
+	case s.Engine.V0 || !s.big():
 		return 2048
 	}
 	return 8192
@@ -42,7 +43,7 @@ func (s Setup) requests() int64 {
 	switch {
 	case s.Requests > 0:
 		return s.Requests
-	case s.Engine.Name == VLLM && !s.Engine.v0 && s.big() && !s.Engine.before(0, 10):
+	case s.Engine.Has(engine.ManyRequests) && !s.Engine.V0 && s.big():
 		return 1024
 	}
 	return 256
@@ -106,10 +107,10 @@ func (s Setup) forward() plan.Span {
 // samples reports whether the profile samples for all requests. The first engine
 // does not where it profiles a chunk of a long prompt, from 0.7 on.
 func (s Setup) samples() bool {
-	if s.Engine.Name != VLLM {
+	if s.Engine.Name != engine.VLLM {
 		return false
 	}
-	return !s.Engine.v0 || !s.chunked() || s.Engine.before(0, 7)
+	return !s.Engine.V0 || !s.chunked() || !s.Engine.Has(engine.SkipsSampling)
 }
 
 // sampler returns what sampling with top-k and top-p makes of the logits of every
@@ -121,8 +122,8 @@ func (s Setup) samples() bool {
 func (s Setup) sampler() plan.Span {
 	bytes := plan.Between(38, 52)
 	switch {
-	case s.Engine.v0:
-	case s.Engine.before(0, 10):
+	case s.Engine.V0:
+	case !s.Engine.Has(engine.SamplesInOne):
 		bytes = plan.Between(26, 52)
 	default:
 		bytes = plan.Between(13, 26)
@@ -132,7 +133,9 @@ func (s Setup) sampler() plan.Span {
 
 // profilesLargest reports whether the engine profiles the largest image whatever is
 // asked for: vLLM until its limits took a width and a height.
-func (s Setup) profilesLargest() bool { return s.Engine.Name == VLLM && s.Engine.before(0, 11) }
+func (s Setup) profilesLargest() bool {
+	return s.Engine.Name == engine.VLLM && !s.Engine.Has(engine.LimitsPixels)
+}
 
 // towers is the peak of encoding images: in vLLM's profile as many patches as the
 // largest image has; otherwise those that are asked for.

@@ -6,6 +6,7 @@ import (
 
 	"strandline/logs"
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 )
 
@@ -13,7 +14,7 @@ import (
 // state it.
 func (s Setup) From(log *logs.EngineLog) Setup {
 	if log.Engine != "" {
-		if e, ok := ParseEngine(log.Engine, log.Version); ok && (s.Engine.Name == "" || s.Engine.major == 0 && s.Engine.minor == 0) {
+		if e, ok := engine.ParseRelease(log.Engine, log.Version); ok && (s.Engine.Name == "" || !s.Engine.Known()) {
 			s.Engine = e
 		}
 	}
@@ -36,7 +37,7 @@ func (s Setup) From(log *logs.EngineLog) Setup {
 	if x, err := strconv.ParseFloat(log.Setup["fraction"], 64); err == nil && x > 0 && x <= 1 && s.Fraction == 0 {
 		s.Fraction = x
 	}
-	s.Engine.v0 = s.Engine.v0 || s.Engine.Name == VLLM && log.Setup["v0"] == "True"
+	s.Engine.V0 = s.Engine.V0 || s.Engine.Name == engine.VLLM && log.Setup["v0"] == "True"
 	s.Eager = s.Eager || log.Setup["eager"] == "True"
 	for _, r := range log.Ranks {
 		if r.Length != nil && s.Length == 0 {
@@ -241,7 +242,7 @@ func (s Setup) cause(c *plan.Checked) string {
 	if s.widest().hybrid() {
 		return "layers differ in what they keep: engines print a number of blocks there, which is not a capacity"
 	}
-	if s.Engine.v0 && s.Parallel.TP*s.Parallel.PP > 1 {
+	if s.Engine.V0 && s.Parallel.TP*s.Parallel.PP > 1 {
 		return "the KV size and the tokens may be of different workers; the smallest one counts"
 	}
 	return "another type of keys and values, or more ranks than planned: give --kv-dtype and --tp"

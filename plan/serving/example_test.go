@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/plan/serving"
 )
@@ -17,8 +18,8 @@ func ExampleSetup_Fit() {
 	if err != nil {
 		panic(err)
 	}
-	engine, _ := serving.ParseEngine("vllm", "0.11")
-	fit, err := serving.Setup{Model: m, Engine: engine, GPU: gpu, Length: 32768}.Fit()
+	vllm, _ := engine.ParseRelease("vllm", "0.11")
+	fit, err := serving.Setup{Model: m, Engine: vllm, GPU: gpu, Length: 32768}.Fit()
 	if err != nil {
 		panic(err)
 	}

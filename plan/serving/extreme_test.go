@@ -6,6 +6,7 @@ import (
 
 	"strandline/internal/test/plantest"
 	"strandline/plan"
+	"strandline/plan/engine"
 )
 
 // TestExtremes plans set-ups of which every number may be absurd: each is refused, or
@@ -20,7 +21,7 @@ func TestExtremes(t *testing.T) {
 	planned := 0
 	for range 400 {
 		s := Setup{Model: plantest.Model(t, models[r.IntN(len(models))], ""), GPU: plantest.GPU(t, []string{"T4", "H200", "GB200"}[r.IntN(3)]),
-			Engine: Engine{Name: []string{VLLM, SGLang, LlamaCPP, Ollama}[r.IntN(4)]}, Length: number(), Step: number(), Requests: number(), Block: number(), MaxKV: number(), Graphs: number(),
+			Engine: engine.Release{Name: []string{engine.VLLM, engine.SGLang, engine.LlamaCPP, engine.Ollama}[r.IntN(4)]}, Length: number(), Step: number(), Requests: number(), Block: number(), MaxKV: number(), Graphs: number(),
 			Load: Load{number(), number(), number()}, HostBandwidth: float64(number()), NodeLink: float64(number())}
 		s.Parallel = plan.Parallel{TP: 1 << r.IntN(5), PP: 1 + r.Int64N(4), Node: r.Int64N(9)}
 		s.Local = Local{HostMoE: number(), FullWindow: r.IntN(2) == 0, Unified: r.IntN(2) == 0, Flash: Switch(r.IntN(3))}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/units"
 )
@@ -33,7 +34,7 @@ type Fit struct {
 	Notes      []string
 	Latency    *Latency
 	Host       []plan.Component // in the host's memory, of all GPUs
-	Offload    *Offload         // of llama.cpp and Ollama
+	Offload    *Offload         // of llama.cpp and engine.Ollama
 	Load       *Loaded          // what the requests that are asked for need
 	Images     *ImageLoad       // what the images that are asked for take
 }
@@ -201,13 +202,13 @@ func (s Setup) activationSource() string {
 func (s Setup) pool(fraction float64, weights int64, activation, graphs, outside plan.Range) plan.Range {
 	total := s.GPU.Total
 	left := func(activation, graphs, outside int64) int64 {
-		if s.Engine.Name == SGLang {
+		if s.Engine.Name == engine.SGLang {
 			// (1 − y) of what is free before the weights stays free of them and of the pool;
 			// activations and graphs come out of that.
 			return max(plan.Whole(float64(total-outside)*fraction)-weights, 0)
 		}
 		n := plan.Whole(float64(total)*fraction) - weights - activation - outside
-		if s.Engine.counts() {
+		if s.Engine.Has(engine.CountsGraphs) {
 			n -= graphs
 		}
 		return max(n, 0)
@@ -255,7 +256,7 @@ func (s Setup) possible() error {
 			return fmt.Errorf("--tp %d: layer %d has %s, which engines divide evenly", p.TP, i, heads)
 		}
 	}
-	if s.Offload > 0 && s.Engine.Name != VLLM {
+	if s.Offload > 0 && s.Engine.Name != engine.VLLM {
 		return fmt.Errorf("%s keeps no weights in the host's memory by size (--cpu-offload-gb)", s.Engine.Name)
 	}
 	if !(s.Fraction >= 0 && s.Fraction <= 1) { // so that NaN is none either
@@ -358,26 +359,21 @@ func (s Setup) outsideShare(activation, graphs, outside plan.Range) (of int64, n
 	// how much is free.
 	need, what = plan.Range{Low: 0, High: 600 << 20}, "the CUDA context: no more is free when the engine starts"
 	switch {
-	case s.Engine.Name == SGLang:
+	case s.Engine.Name == engine.SGLang:
 		return s.GPU.Total - outside.High, activation.Plus(graphs), "activations and CUDA graphs, which are outside the pool"
-	case !s.Engine.counts() && graphs.High > need.High:
+	case !s.Engine.Has(engine.CountsGraphs) && graphs.High > need.High:
 		return s.GPU.Total, graphs, "CUDA graphs, which this engine does not count"
 	}
 	return s.GPU.Total, need, what
 }
-
-// counts reports whether the engine takes CUDA graphs into account for its pool.
-func (e Engine) counts() bool { return e.Name == VLLM && !e.before(0, 21) }
 
 // fraction is the share of the GPU that the engine takes.
 func (s Setup) fraction() float64 {
 	switch {
 	case s.Fraction > 0:
 		return s.Fraction
-	case s.Engine.Name == SGLang:
+	case s.Engine.Name == engine.SGLang:
 		return s.sglang().fraction
-	case !s.Engine.before(0, 21): // raised from 0.9; vLLM, config/cache.py
-		return 0.92
 	}
-	return 0.9
+	return s.Engine.Share()
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/units"
 )
@@ -22,7 +23,7 @@ func (s Setup) notes() (out []string) {
 	}
 	if windows := s.windows(); windows && !s.keepsWindows() {
 		out = append(out, "this engine keeps every token in layers with a window, too")
-	} else if windows && s.Engine.Name == VLLM {
+	} else if windows && s.Engine.Name == engine.VLLM {
 		out = append(out, "layers with a window keep the window only while the hybrid KV cache manager is on; KV connectors turn it off, and every token counts in every layer then")
 	}
 	if k := s.widest(); k.state > 0 {
@@ -43,7 +44,7 @@ func (s Setup) notes() (out []string) {
 	}
 	switch {
 	case !s.keeps(model.Sparse):
-	case s.Engine.Name == SGLang:
+	case s.Engine.Name == engine.SGLang:
 		out = append(out, "a token takes its share of the pools for the window and for the compressors' states, each a tenth of the tokens (swa_full_tokens_ratio 0.1)")
 	default:
 		out = append(out, "this engine brings the pages of layers that keep different things to one size; what it pads is not counted")
@@ -69,88 +70,39 @@ func (s Setup) keeps(kind model.Kind) bool {
 }
 
 // flags returns what to paste after the engine's command.
-//
-// It is long because it has one case for each flag of the engines.
 func (s Setup) flags(fraction float64) []string {
-	p := s.Parallel
-	var out []string
-	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if s.Engine.Name == SGLang {
-		add("--tp-size %d", p.TP)
-		if p.PP > 1 {
-			add("--pp-size %d", p.PP)
+	p, values := s.Parallel, map[engine.Setting]string{}
+	add := func(when bool, setting engine.Setting, value any) {
+		if when {
+			values[setting] = fmt.Sprint(value)
 		}
-		if p.EP > 1 {
-			add("--ep-size %d", p.EP)
-		}
-		if p.DP > 1 {
-			add("--dp-size %d --enable-dp-attention", p.DP)
-		}
-		if n := p.Nodes(); n > 1 {
-			add("--nnodes %d --node-rank 0 --dist-init-addr HOST:PORT", n)
-		}
-		add("--context-length %d", s.Length)
-		add("--mem-fraction-static %.4g", fraction)
-		add("--chunked-prefill-size %d", s.step())
-		if s.Requests > 0 {
-			add("--max-running-requests %d", s.Requests)
-		}
-		if s.MaxKV > 0 {
-			add("--max-total-tokens %d", s.MaxKV)
-		}
-		if s.Graphs > 0 {
-			add("--cuda-graph-max-bs %d", s.Graphs)
-		}
-		if s.Block != s.ownBlock() {
-			add("--page-size %d", s.Block)
-		}
-		switch s.KV.name {
-		case "auto":
-		case "fp8":
-			add("--kv-cache-dtype fp8_e4m3")
-		default:
-			add("--kv-cache-dtype %s", s.KV.name)
-		}
-		if s.Eager {
-			add("--disable-cuda-graph")
-		}
-		return out
 	}
-	add("--tensor-parallel-size %d", p.TP/p.DP)
-	if p.PP > 1 {
-		add("--pipeline-parallel-size %d", p.PP)
+	tp, kv := p.TP, s.KV.name
+	switch {
+	case s.Engine.Name == engine.VLLM: // counts TP inside a replica
+		tp /= p.DP
+	case kv == "fp8":
+		kv = "fp8_e4m3"
 	}
-	if p.DP > 1 {
-		add("--data-parallel-size %d", p.DP)
+	add(true, engine.TP, tp)
+	add(p.PP > 1, engine.PP, p.PP)
+	add(p.EP > 1, engine.EP, p.EP)
+	add(p.DP > 1, engine.DP, p.DP)
+	add(p.Nodes() > 1 && s.Engine.Name == engine.SGLang, engine.Nodes, p.Nodes())
+	add(true, engine.Length, s.Length)
+	add(true, engine.Fraction, fmt.Sprintf("%.4g", fraction))
+	add(true, engine.Step, s.step())
+	if i := s.Images.normal(); s.profilesLargest() {
+		add(s.Images.Count > 0, engine.Images, fmt.Sprintf("image=%d", i.Count))
+	} else {
+		add(s.Images.Count > 0, engine.Images, fmt.Sprintf(`'{"image": {"count": %d, "width": %d, "height": %d}}'`, i.Count, i.Width, i.Height))
 	}
-	if p.EP > 1 {
-		add("--enable-expert-parallel")
-	}
-	add("--max-model-len %d", s.Length)
-	add("--gpu-memory-utilization %.4g", fraction)
-	add("--max-num-batched-tokens %d", s.step())
-	if i := s.Images.normal(); s.Images.Count > 0 && s.profilesLargest() {
-		add("--limit-mm-per-prompt image=%d", i.Count)
-	} else if s.Images.Count > 0 {
-		add(`--limit-mm-per-prompt '{"image": {"count": %d, "width": %d, "height": %d}}'`, i.Count, i.Width, i.Height)
-	}
-	if s.Requests > 0 {
-		add("--max-num-seqs %d", s.Requests)
-	}
-	if s.Graphs > 0 {
-		add("--max-cudagraph-capture-size %d", s.Graphs)
-	}
-	if s.Block != s.ownBlock() {
-		add("--block-size %d", s.Block)
-	}
-	if s.Offload > 0 {
-		add("--cpu-offload-gb %.4g", float64(s.Offload)/plan.GiB)
-	}
-	if s.KV.name != "auto" {
-		add("--kv-cache-dtype %s", s.KV.name)
-	}
-	if s.Eager {
-		add("--enforce-eager")
-	}
-	return out
+	add(s.Requests > 0, engine.Requests, s.Requests)
+	add(s.MaxKV > 0, engine.MaxKV, s.MaxKV)
+	add(s.Graphs > 0, engine.Graphs, s.Graphs)
+	add(s.Block != s.ownBlock(), engine.Block, s.Block)
+	add(s.Offload > 0, engine.Offload, fmt.Sprintf("%.4g", float64(s.Offload)/plan.GiB))
+	add(kv != "auto", engine.KVType, kv)
+	add(s.Eager, engine.Eager, "")
+	return s.Engine.Engine().Command(values)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 )
 
 // Images are what a request brings beside its text.
@@ -232,7 +233,7 @@ func (s Setup) perPatch() plan.Span {
 // all of them; vLLM as many as the tokens of a pass allow, and one at least.
 func (s Setup) encodedAtOnce(each Encoded) int64 {
 	n := max(s.Images.Count, 1)
-	if s.Engine.Name == VLLM {
+	if s.Engine.Name == engine.VLLM {
 		n = min(n, max(s.step()/max(each.Tokens, 1), 1))
 	}
 	if s.Engine.Local() {
@@ -263,9 +264,9 @@ func (s Setup) imageNotes(i *ImageLoad) (out []string) {
 		return nil
 	}
 	switch s.Engine.Name {
-	case SGLang:
+	case engine.SGLang:
 		out = append(out, "SGLang encodes all images of a request at once, in memory outside its fraction; newer releases take SGLANG_VLM_MAX_IMAGES_PER_VIT and SGLANG_VLM_MAX_PATCHES_PER_VIT to do fewer at a time")
-	case VLLM:
+	case engine.VLLM:
 		out = append(out, "the width and height in --limit-mm-per-prompt bound what vLLM profiles; without them, and before 0.11, it profiles the largest image that the processor allows (max_pixels in --mm-processor-kwargs)")
 	}
 	return out

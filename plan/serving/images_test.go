@@ -6,6 +6,7 @@ import (
 
 	"strandline/internal/test/plantest"
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 )
 
@@ -44,7 +45,7 @@ func TestImageTokens(t *testing.T) {
 // TestManyImages holds the encoder against a run in which 1,500 images took 30 GiB
 // outside SGLang's fraction.
 func TestManyImages(t *testing.T) {
-	s := Setup{Model: plantest.Model(t, "Qwen2.5-VL-7B-Instruct", ""), Engine: Engine{Name: SGLang}, GPU: plantest.GPU(t, "H200"), Length: 400000,
+	s := Setup{Model: plantest.Model(t, "Qwen2.5-VL-7B-Instruct", ""), Engine: engine.Release{Name: engine.SGLang}, GPU: plantest.GPU(t, "H200"), Length: 400000,
 		Images: Images{Count: 1500, Width: 448, Height: 448}}
 	f := fitOf(t, s)
 	if i := f.Images; i.Tokens != 1500*256 || i.AtOnce != 1500 || i.Work.Low > 31<<30 || i.Work.High < 30<<30 || i.KV != 1500*256*56<<10 {
@@ -55,7 +56,7 @@ func TestManyImages(t *testing.T) {
 	if a, b := fitOf(t, one), f; a.Activation() >= b.Activation() {
 		t.Errorf("an image takes %d bytes, 1,500 take %d", a.Activation(), b.Activation())
 	}
-	s.Engine.Name = VLLM
+	s.Engine.Name = engine.VLLM
 	f = fitOf(t, s)
 	if f.Images.AtOnce != 32 || !strings.Contains(strings.Join(f.Flags, " "), `"count": 1500, "width": 448`) { // 8,192 tokens of a pass
 		t.Errorf("%d at once, %v", f.Images.AtOnce, f.Flags)
@@ -64,7 +65,7 @@ func TestManyImages(t *testing.T) {
 	if _, err := s.Fit(); err == nil {
 		t.Error("an image of any width is planned")
 	}
-	text := Setup{Model: plantest.Model(t, "Qwen3-8B", ""), Engine: Engine{Name: VLLM}, GPU: s.GPU, Images: Images{Count: 1}}
+	text := Setup{Model: plantest.Model(t, "Qwen3-8B", ""), Engine: engine.Release{Name: engine.VLLM}, GPU: s.GPU, Images: Images{Count: 1}}
 	if _, err := text.Fit(); err == nil || !strings.Contains(err.Error(), "takes no images") {
 		t.Errorf("a model without a tower: %v", err)
 	}
@@ -75,7 +76,7 @@ func (f *Fit) Activation() int64 { return component(f, "activations").High }
 
 // TestLoad states what the requests that are asked for need.
 func TestLoad(t *testing.T) {
-	s := Setup{Model: plantest.Model(t, "Qwen3-VL-8B-Instruct", ""), Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "H100"), Length: 32768,
+	s := Setup{Model: plantest.Model(t, "Qwen3-VL-8B-Instruct", ""), Engine: engine.Release{Name: engine.VLLM}, GPU: plantest.GPU(t, "H100"), Length: 32768,
 		Load: Load{Requests: 20, Prompt: 500, Output: 300}}
 	plain := fitOf(t, s)
 	const token = 144 << 10

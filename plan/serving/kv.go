@@ -2,6 +2,7 @@ package serving
 
 import (
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 )
 
@@ -75,7 +76,7 @@ type kvCell struct {
 	size   int64   // the longest window, tokens
 }
 
-func cellOf(layers []model.Layer, t KVType, e Engine, p plan.Parallel) (k kvCell) {
+func cellOf(layers []model.Layer, t KVType, e engine.Release, p plan.Parallel) (k kvCell) {
 	tp := float64(max(p.TP/p.DP, 1))
 	for i := range layers {
 		c := layers[i].Cache
@@ -108,7 +109,7 @@ func (k kvCell) plus(o kvCell, part float64) kvCell {
 // SGLang makes their pools a tenth of the tokens, whatever the sequences. Sources:
 // SGLang, srt/model_executor/pool_configurator.py, DSV4PoolConfigurator; vLLM,
 // models/deepseek_v4/compressor.py.
-func sparseOf(c model.Cache, e Engine) kvCell {
+func sparseOf(c model.Cache, e engine.Release) kvCell {
 	const scales, fp32 = 8, 4
 	entry := float64(c.Latent + c.Rope + scales)
 	k := kvCell{window: entry, size: c.Window}
@@ -121,7 +122,7 @@ func sparseOf(c model.Cache, e Engine) kvCell {
 		group, width := overlap*c.Ratio, overlap*(c.Latent+c.Index)
 		k.state = float64(group * width * 2 * fp32)
 	}
-	if e.Name == SGLang {
+	if e.Name == engine.SGLang {
 		const pools = 0.1 // swa_full_tokens_ratio of these models
 		k = kvCell{full: k.full + pools*(k.window+k.state/float64(max(c.Window, 1)))}
 	}
@@ -151,7 +152,7 @@ func (k kvCell) hybrid() bool { return k.window > 0 || k.state > 0 }
 func (s Setup) KVDoubt() string {
 	k := s.widest()
 	switch {
-	case s.Engine.v0 && s.Parallel.TP*s.Parallel.PP > 1:
+	case s.Engine.V0 && s.Parallel.TP*s.Parallel.PP > 1:
 		return "this engine logs the KV size of each worker and takes the tokens of the smallest; the size may be another worker's"
 	case k.state > 0 || k.window > 0:
 		return "layers differ in what they keep of a token: the number that engines print is not a capacity"
@@ -170,7 +171,7 @@ func (s Setup) cells() (out []kvCell) {
 		out = append(out, k)
 		first += n
 	}
-	if s.Engine.Name == SGLang && s.keeps(model.Sparse) && !s.Draft { // it counts the draft's window in any case
+	if s.Engine.Name == engine.SGLang && s.keeps(model.Sparse) && !s.Draft { // it counts the draft's window in any case
 		c := s.Model.Layers[len(s.Model.Layers)-1].Cache
 		c.Ratio, c.Index = 0, 0
 		out[len(out)-1] = out[len(out)-1].plus(sparseOf(c, s.Engine), float64(s.Model.PredictorLayers))

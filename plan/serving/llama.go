@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 )
 
@@ -33,10 +34,6 @@ const (
 // llama.cpp, src/llama-context.cpp and src/llama-kv-cache-iswa.cpp.
 const pad = 256
 
-// Local reports whether the engine is llama.cpp or runs it: it makes its KV cache for
-// the whole context at once, and leaves layers that do not fit to the host.
-func (e Engine) Local() bool { return e.Name == LlamaCPP || e.Name == Ollama }
-
 // localNormal fills in what is not stated. Sources: llama.cpp, tools/server/server.cpp
 // (4 requests that share one context) and common/common.h; Ollama, server/routes.go
 // (the context by the memory of all GPUs) and envconfig/config.go (1 request).
@@ -54,13 +51,13 @@ func (s Setup) localNormal() Setup {
 	}
 	if s.Requests == 0 {
 		s.Requests = 1
-		if s.Engine.Name == LlamaCPP {
+		if s.Engine.Name == engine.LlamaCPP {
 			s.Requests, s.Local.Unified = 4, true
 		}
 	}
 	if s.Length == 0 {
 		s.Length = max(s.Model.Context, 1)
-		if s.Engine.Name == Ollama {
+		if s.Engine.Name == engine.Ollama {
 			s.Length = min(s.Length, s.ollamaContext())
 		}
 	}
@@ -83,7 +80,7 @@ func (s Setup) ollamaContext() int64 {
 // flash reports whether flash attention is used. Ollama turns it on by default for
 // some families only; source: fs/ggml/ggml.go, FlashAttention.
 func (s Setup) flash() bool {
-	if s.Local.Flash != Auto || s.Engine.Name != Ollama {
+	if s.Local.Flash != Auto || s.Engine.Name != engine.Ollama {
 		return s.Local.Flash != Off
 	}
 	for _, family := range []string{"gemma3", "gemma4", "glm4_moe", "gpt_oss", "lfm2", "mistral3", "nemotron_h", "olmo3", "qwen3"} {
@@ -152,7 +149,7 @@ func (s Setup) split(w *layerSizes, n, hostMoE int64) layout {
 	layers := int64(len(s.Model.Layers))
 	n = min(n, layers+1)
 	repeating, output := max(n-1, 0), n > 0
-	if s.Engine.Name == Ollama {
+	if s.Engine.Name == engine.Ollama {
 		repeating, output = min(n, layers), n > layers
 	}
 	l := layout{gpus: make([]held, s.Parallel.PP), onGPU: n, hostMoE: min(hostMoE, layers)}
@@ -303,7 +300,7 @@ const localOutsideSource = "the context and the kernels of the driver; Ollama co
 // spare returns what llama.cpp leaves free of each GPU where it decides what goes there
 // (--fit-target).
 func (s Setup) spare() int64 {
-	if s.Engine.Name == LlamaCPP {
+	if s.Engine.Name == engine.LlamaCPP {
 		return plan.GiB
 	}
 	return 0
@@ -331,7 +328,7 @@ func (s Setup) layout() layout {
 		return s.holds(&l, s.spare())
 	}
 	hostMoE := s.Local.HostMoE
-	if s.Engine.Name == Ollama && s.Parallel.PP > 1 {
+	if s.Engine.Name == engine.Ollama && s.Parallel.PP > 1 {
 		one := s
 		one.Parallel.PP = 1
 		if l := one.split(&w, layers+1, hostMoE); one.holds(&l, 0) {
@@ -341,7 +338,7 @@ func (s Setup) layout() layout {
 	if fits(layers+1, hostMoE) {
 		return s.split(&w, layers+1, hostMoE)
 	}
-	if s.Engine.Name == LlamaCPP && hostMoE == 0 && slices.Max(w.experts) > 0 {
+	if s.Engine.Name == engine.LlamaCPP && hostMoE == 0 && slices.Max(w.experts) > 0 {
 		if fits(layers+1, layers) {
 			most := plan.Largest(layers, func(n int64) bool { return fits(layers+1, layers-n) })
 			return s.split(&w, layers+1, layers-most)
@@ -380,7 +377,7 @@ func (s Setup) possibleLocal() error {
 			}
 		}
 	}
-	if s.Engine.Name == LlamaCPP && s.Local.Values.ggml && !s.flash() {
+	if s.Engine.Name == engine.LlamaCPP && s.Local.Values.ggml && !s.flash() {
 		return fmt.Errorf("llama.cpp stores values as %s with flash attention only", s.Local.Values.name)
 	}
 	if s.Offload > 0 {

@@ -4,8 +4,10 @@ import (
 	"fmt"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/units"
+	"strings"
 )
 
 // fitLocal computes the layout of a set-up of llama.cpp or Ollama.
@@ -13,14 +15,14 @@ func (s Setup) fitLocal() (*Fit, error) {
 	asked := s.Length
 	s = s.localNormal()
 	var notes []string
-	if s.Engine.Name == Ollama && !s.flash() && (s.KV.ggml || s.Local.Values.ggml) {
+	if s.Engine.Name == engine.Ollama && !s.flash() && (s.KV.ggml || s.Local.Values.ggml) {
 		notes = append(notes, "Ollama takes OLLAMA_KV_CACHE_TYPE with flash attention only, which it does not turn on for this model by itself; OLLAMA_FLASH_ATTENTION=1 does, and is planned")
 		s.Local.Flash = On
 	}
 	if err := s.possibleLocal(); err != nil {
 		return nil, err
 	}
-	if asked == 0 && s.Engine.Name == LlamaCPP && s.Local.Layers == nil {
+	if asked == 0 && s.Engine.Name == engine.LlamaCPP && s.Local.Layers == nil {
 		if own := s.ownContext(); own < s.Length {
 			notes = append(notes, fmt.Sprintf("llama.cpp shortens the context of %s tokens to what fits unless one is given (-c)", units.Count(s.Length)))
 			s.Length = own
@@ -151,17 +153,24 @@ func (f *Fit) judgeLocal(l *layout) {
 
 // placeFlags are the options for what goes to the GPUs.
 func (s Setup) placeFlags(l *layout) string {
-	if s.Engine.Name == Ollama {
+	if s.Engine.Name == engine.Ollama {
 		return fmt.Sprintf("num_gpu %d", l.onGPU)
 	}
-	text := "-ngl 99"
+	return strings.Join(s.Engine.Engine().Command(s.placed(l)), " ")
+}
+
+// placed are the settings of llama.cpp for what goes to the GPUs.
+func (s Setup) placed(l *layout) map[engine.Setting]string {
+	const all = 99
+	n := int64(all)
 	if l.onGPU <= int64(len(s.Model.Layers)) {
-		text = fmt.Sprintf("-ngl %d", l.onGPU)
+		n = l.onGPU
 	}
+	values := map[engine.Setting]string{engine.Layers: fmt.Sprint(n)}
 	if l.hostMoE > 0 {
-		text += fmt.Sprintf(" --n-cpu-moe %d", l.hostMoE)
+		values[engine.HostMoE] = fmt.Sprint(l.hostMoE)
 	}
-	return text
+	return values
 }
 
 // localNotes returns what to know beside the figures.
@@ -175,7 +184,7 @@ func (s Setup) localNotes(l *layout) (out []string) {
 	} else if l.hostMoE > 0 {
 		add("the experts of %d layers stay in the host's memory: every token waits for those it goes through", l.hostMoE)
 	}
-	if s.Engine.Name == Ollama && !s.flash() && s.Local.Flash == Auto {
+	if s.Engine.Name == engine.Ollama && !s.flash() && s.Local.Flash == Auto {
 		add("Ollama uses flash attention by itself for some families only, and not for this one; OLLAMA_FLASH_ATTENTION=1 makes the compute buffer smaller")
 	}
 	if s.Local.Unified && s.Requests > 1 {
@@ -196,35 +205,31 @@ func (s Setup) localNotes(l *layout) (out []string) {
 	return out
 }
 
-// localFlags returns what to paste: options of llama-server, or Ollama's environment.
+// localFlags returns what to paste: options of llama-server, or Ollama's environment, in which
+// num_gpu is an option of a request or a Modelfile.
 func (s Setup) localFlags(l *layout) []string {
-	var out []string
-	add := func(when bool, format string, args ...any) {
+	values := s.placed(l)
+	add := func(when bool, setting engine.Setting, value any) {
 		if when {
-			out = append(out, fmt.Sprintf(format, args...))
+			values[setting] = fmt.Sprint(value)
 		}
 	}
-	if s.Engine.Name == Ollama {
-		add(true, "OLLAMA_CONTEXT_LENGTH=%d", s.Length)
-		add(true, "OLLAMA_NUM_PARALLEL=%d", s.Requests)
-		add(s.KV.name != "auto", "OLLAMA_KV_CACHE_TYPE=%s", s.KV.name)
-		add(s.Local.Flash == On, "OLLAMA_FLASH_ATTENTION=1")
-		add(s.Local.Flash == Off, "OLLAMA_FLASH_ATTENTION=0")
-		return out // num_gpu is an option of a request or a Modelfile
+	context, on, off := s.Length, "on", "off"
+	if s.Engine.Name == engine.Ollama {
+		on, off = "1", "0"
 	}
-	add(true, "%s", s.placeFlags(l))
-	context := s.Length
 	if !s.Local.Unified {
 		context *= s.Requests
 	}
-	add(true, "-c %d", context)
-	add(true, "-np %d", s.Requests)
-	add(s.Local.Unified, "--kv-unified")
-	add(s.Step != 512, "-ub %d", s.Step)
-	add(s.KV.name != "auto", "--cache-type-k %s", s.KV.name)
-	add(s.Local.Values.name != "auto", "--cache-type-v %s", s.Local.Values.name)
-	add(s.Local.Flash == On, "--flash-attn on")
-	add(s.Local.Flash == Off, "--flash-attn off")
-	add(s.Local.FullWindow, "--swa-full")
-	return out
+	add(true, engine.Context, context) // llama.cpp's is of all requests, Ollama's of one
+	add(true, engine.Length, s.Length)
+	add(true, engine.Requests, s.Requests)
+	add(s.Local.Unified, engine.Unified, "")
+	add(s.Step != 512, engine.Step, s.Step)
+	add(s.KV.name != "auto", engine.KVType, s.KV.name)
+	add(s.Local.Values.name != "auto", engine.ValType, s.Local.Values.name)
+	add(s.Local.Flash == On, engine.Flash, on)
+	add(s.Local.Flash == Off, engine.Flash, off)
+	add(s.Local.FullWindow, engine.AllKeys, "")
+	return s.Engine.Engine().Command(values)
 }

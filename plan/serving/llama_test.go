@@ -9,13 +9,14 @@ import (
 	"strandline/internal/test/plantest"
 	"strandline/logs"
 	"strandline/plan"
+	"strandline/plan/engine"
 )
 
 const mib = 1 << 20
 
 func llama(t *testing.T, name, quant string) Setup {
 	t.Helper()
-	return Setup{Model: plantest.Model(t, name, quant), Engine: Engine{Name: LlamaCPP}, GPU: plantest.GPU(t, "RTX-4090")}
+	return Setup{Model: plantest.Model(t, name, quant), Engine: engine.Release{Name: engine.LlamaCPP}, GPU: plantest.GPU(t, "RTX-4090")}
 }
 
 func component(f *Fit, name string) plan.Range {
@@ -106,7 +107,7 @@ func TestOffload(t *testing.T) {
 	if some.Latency.Token[0] <= whole.Latency.Token[0] || some.Latency.Bound != "the host's memory" {
 		t.Errorf("a token takes %v with 20 layers, %v with all", some.Latency, whole.Latency)
 	}
-	s.Engine.Name, s.Local.Layers = Ollama, &layers
+	s.Engine.Name, s.Local.Layers = engine.Ollama, &layers
 	if kv := component(fitOf(t, s), plan.KVCache).High; kv*32 != component(whole, plan.KVCache).High*20 {
 		t.Errorf("Ollama has %d bytes of 20 layers", kv)
 	}
@@ -140,13 +141,13 @@ func TestAsManyAsFit(t *testing.T) {
 	}
 	for gpu, want := range map[string]int64{"RTX-4090": 32768, "T4": 4096, "H100": 131072} {
 		s := llama(t, "Llama-3.1-8B", "q4_k_m")
-		s.Engine.Name, s.GPU = Ollama, plantest.GPU(t, gpu)
+		s.Engine.Name, s.GPU = engine.Ollama, plantest.GPU(t, gpu)
 		if got := fitOf(t, s).Serving.Length; got != want {
 			t.Errorf("Ollama on %s: a context of %d, want %d", gpu, got, want)
 		}
 	}
 	two := llama(t, "Llama-3.1-8B", "q4_k_m")
-	two.Engine.Name, two.Parallel.PP, two.Length = Ollama, 2, 8192
+	two.Engine.Name, two.Parallel.PP, two.Length = engine.Ollama, 2, 8192
 	if f := fitOf(t, two); len(f.Stages) != 1 {
 		t.Errorf("Ollama takes %d GPUs where one is enough", len(f.Stages))
 	}
@@ -168,7 +169,7 @@ func TestImpossibleLocal(t *testing.T) {
 	}{
 		{func(s *Setup) { s.KV, s.Local.Flash = q8, Off }, "flash attention"},
 		{func(s *Setup) { s.KV = fp8 }, "fp8"},
-		{func(s *Setup) { s.Engine.Name, s.KV = VLLM, q8 }, "llama.cpp's"},
+		{func(s *Setup) { s.Engine.Name, s.KV = engine.VLLM, q8 }, "llama.cpp's"},
 		{func(s *Setup) { n := int64(-3); s.Local.Layers = &n }, "-3 layers"},
 		{func(s *Setup) { s.Length = 1 << 40 }, "beyond any engine"},
 	} {
@@ -179,7 +180,7 @@ func TestImpossibleLocal(t *testing.T) {
 		}
 	}
 	ollama := llama(t, "Llama-3.1-8B", "q4_k_m")
-	ollama.Engine.Name, ollama.KV = Ollama, q8
+	ollama.Engine.Name, ollama.KV = engine.Ollama, q8
 	if f := fitOf(t, ollama); !f.Serving.flash() || !strings.Contains(f.Notes[0], "OLLAMA_FLASH_ATTENTION=1") {
 		t.Errorf("a quantized cache without flash attention: %q", f.Notes)
 	}

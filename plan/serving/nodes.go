@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 )
 
 // node returns how many GPUs a node has.
@@ -75,7 +76,7 @@ func (s Setup) nodeNotes() (out []string) {
 	if n := p.Across(p.EP); p.EP > 1 && n > 1 {
 		out = append(out, fmt.Sprintf("EP %d lies on %d nodes: tokens go to their experts and back over the network, which the times leave out", p.EP, n))
 	}
-	if s.Engine.Name == VLLM {
+	if s.Engine.Name == engine.VLLM {
 		out = append(out, fmt.Sprintf("vLLM runs on %d nodes as a Ray cluster (--distributed-executor-backend ray), newer releases with --nnodes %d and --node-rank", p.Nodes(), p.Nodes()))
 	}
 	return out

@@ -6,13 +6,14 @@ import (
 
 	"strandline/internal/test/plantest"
 	"strandline/plan"
+	"strandline/plan/engine"
 )
 
 // TestNodes lets TP cross nodes and keeps it inside one.
 func TestNodes(t *testing.T) {
 	h200 := plantest.GPU(t, "H200")
 	of := func(tp, pp, node int64) *Fit {
-		return fitOf(t, Setup{Model: plantest.Model(t, "DeepSeek-R1", ""), Engine: Engine{Name: SGLang}, GPU: h200, Length: 8192, Parallel: plan.Parallel{TP: tp, PP: pp, Node: node}})
+		return fitOf(t, Setup{Model: plantest.Model(t, "DeepSeek-R1", ""), Engine: engine.Release{Name: engine.SGLang}, GPU: h200, Length: 8192, Parallel: plan.Parallel{TP: tp, PP: pp, Node: node}})
 	}
 	across, staged, one := of(16, 1, 8), of(8, 2, 8), of(16, 1, 16)
 	notes := strings.Join(across.Notes, "\n")

@@ -1,6 +1,9 @@
 package serving
 
-import "strandline/plan"
+import (
+	"strandline/plan"
+	"strandline/plan/engine"
+)
 
 // graphs are the memory of captured CUDA graphs by the number of sizes that are
 // captured: 2 to 32 MiB for each, as logs of models from 0.5B to 671B show. Their
@@ -14,7 +17,7 @@ func (s Setup) graphs() (plan.Range, string) {
 	n := s.Captures()
 	const mib = 1 << 20
 	low, high := 2.0*mib, 32.0*mib // of a size
-	if s.Engine.Name != SGLang {
+	if s.Engine.Name != engine.SGLang {
 		return plan.Between(float64(n)*low, float64(n)*high).Bytes(), "2 to 32 MiB for each size that is captured, as logs show"
 	}
 	source := "2 to 32 MiB for each size that is captured, as logs show, and a forward pass of the largest"
@@ -51,13 +54,13 @@ func (s Setup) Captures() int64 {
 	switch {
 	case s.Eager, s.Engine.Local():
 		return 0
-	case s.Engine.Name == SGLang:
+	case s.Engine.Name == engine.SGLang:
 		return sglangSizes(s.sglang().graphs)
 	case s.Graphs > 0:
 		return vllmSizes(s.Graphs)
-	case !s.Engine.v0 && !s.Engine.before(0, 11): // piecewise to 512, and full to 256
+	case s.Engine.Has(engine.TwoGraphs) && !s.Engine.V0: // piecewise to 512, and full to 256
 		return vllmSizes(512) + vllmSizes(256)
-	case !s.Engine.v0:
+	case !s.Engine.V0:
 		return 67
 	}
 	return vllmSizes(256)
@@ -119,14 +122,15 @@ func (s Setup) mixtures() (n int64, latent bool) {
 // buffers of collectives.
 func (s Setup) nonTorch() (plan.Range, string) {
 	const mib = 1 << 20
+	old := s.Engine.Name == engine.VLLM && !s.Engine.Has(engine.SmallOutside)
 	switch ranks := s.Parallel.TP * s.Parallel.PP; {
-	case s.Engine.before(0, 7) && ranks == 1:
+	case old && ranks == 1:
 		return plan.Range{Low: 350 * mib, High: 1830 * mib}, "logs of vLLM before 0.7 on one GPU"
-	case s.Engine.before(0, 7):
+	case old:
 		return plan.Range{Low: 350 * mib, High: 3660 * mib}, "logs of vLLM before 0.7 on several GPUs"
-	case s.Engine.Name == SGLang && ranks == 1:
+	case s.Engine.Name == engine.SGLang && ranks == 1:
 		return plan.Range{Low: 400 * mib, High: 1100 * mib}, "free memory before the weights, in logs of SGLang on one GPU"
-	case s.Engine.Name == SGLang:
+	case s.Engine.Name == engine.SGLang:
 		return plan.Range{Low: 1000 * mib, High: 2600 * mib}, "free memory before the weights, in logs of SGLang on 2 to 8 GPUs"
 	case ranks == 1:
 		return plan.Range{Low: 50 * mib, High: 700 * mib}, "logs of vLLM from 0.7 on one GPU"

@@ -7,19 +7,21 @@
 package serving
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
 
 	"strandline/internal/lazyregexp"
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 )
 
 // Setup is a set-up of an inference engine.
 type Setup struct {
 	Model    *model.Model
-	Engine   Engine
+	Engine   engine.Release
 	Parallel plan.Parallel
 	KV       KVType
 	Length   int64 // tokens a request may have; 0 is the model's own limit
@@ -33,7 +35,7 @@ type Setup struct {
 	Fraction float64 // of the GPU's memory; 0 is the engine's default
 	Graphs   int64   // the largest batch that is captured; 0 is the engine's default
 	Offload  int64   // bytes of each GPU's weights that vLLM keeps in the host's memory
-	Local    Local   // of llama.cpp and Ollama
+	Local    Local   // of llama.cpp and engine.Ollama
 	Load     Load    // what is asked of it
 	Images   Images  // of each request
 	// HostBandwidth is that of the host's memory, bytes a second; 0 is two channels of DDR5.
@@ -57,7 +59,9 @@ func (s Setup) Normal() Setup {
 	if s.Engine.Local() {
 		return s.localNormal()
 	}
-	s.Parallel, s.Engine = s.Parallel.Normal(), s.Engine.on(s.GPU)
+	if s.Parallel = s.Parallel.Normal(); s.GPU != nil {
+		s.Engine = s.Engine.On(plan.PlainGPU(s.GPU.Name))
+	}
 	if s.KV.bytes == 0 {
 		s.KV, _ = ParseKV("auto", s.Model)
 	}
@@ -70,15 +74,12 @@ func (s Setup) Normal() Setup {
 	return s
 }
 
-// ownBlock is the engine's default of a block, in tokens.
+// ownBlock is the engine's default of a block, in tokens; 16 of engines that do not state it.
 func (s Setup) ownBlock() int64 {
-	switch {
-	case s.Engine.Name == SGLang && s.keeps(model.Sparse):
+	if s.Engine.Name == engine.SGLang && s.keeps(model.Sparse) {
 		return 256
-	case s.Engine.Name == SGLang:
-		return 1
 	}
-	return 16
+	return cmp.Or(s.Engine.Engine().Block, 16)
 }
 
 var argNumber = lazyregexp.New(`(?i)(max[-_]total[-_]tokens|max[-_]num[-_]seqs|chunked[-_]prefill(?:[-_]size)?|max[-_]num[-_]batched[-_]tokens|block[-_]size|block)[ =:]+(\d{1,12})`)
@@ -127,7 +128,7 @@ func (s Setup) Weights() (most int64) {
 }
 
 func (s Setup) logged(st Stage) int64 {
-	if s.Engine.Name == SGLang {
+	if s.Engine.Name == engine.SGLang {
 		return st.Weights.Reserved
 	}
 	return st.Weights.Allocated
@@ -138,8 +139,8 @@ func (s Setup) logged(st Stage) int64 {
 // has it off for some families; source: SGLang, srt/server_args.py,
 // _handle_model_specific_adjustments.
 func (s Setup) keepsWindows() bool {
-	if s.Engine.Name == VLLM {
-		return !s.Engine.v0 && !s.Engine.before(0, 10)
+	if s.Engine.Name == engine.VLLM {
+		return !s.Engine.V0 && s.Engine.Has(engine.KeepsWindows)
 	}
 	for _, family := range []string{"gemma", "gpt_oss", "olmo"} {
 		if strings.HasPrefix(s.Model.Type, family) {
@@ -191,7 +192,7 @@ func (s Setup) printed() kvCell {
 func (s Setup) TokensLogged(gibs float64) int64 {
 	whole := cellOf(s.Model.Layers, s.KV, s.Engine, s.Parallel)
 	const rounding = 0.006 // of a figure with two decimals
-	if need := whole.full * float64(s.Length) / plan.GiB; s.Engine.Name == VLLM && !whole.hybrid() && math.Abs(need-gibs) < rounding {
+	if need := whole.full * float64(s.Length) / plan.GiB; s.Engine.Name == engine.VLLM && !whole.hybrid() && math.Abs(need-gibs) < rounding {
 		return s.Length
 	}
 	return s.tokens(s.printed(), int64(gibs*plan.GiB))

@@ -7,6 +7,7 @@ import (
 
 	"strandline/internal/test/plantest"
 	"strandline/plan"
+	"strandline/plan/engine"
 )
 
 func fitOf(t *testing.T, s Setup) *Fit {
@@ -38,7 +39,7 @@ func TestPerToken(t *testing.T) {
 		if !ok {
 			t.Fatal(c.kv)
 		}
-		s := Setup{Model: m, Engine: Engine{Name: VLLM}, Parallel: c.parallel, KV: kv}.Normal()
+		s := Setup{Model: m, Engine: engine.Release{Name: engine.VLLM}, Parallel: c.parallel, KV: kv}.Normal()
 		if got := s.widest().full; got != c.want {
 			t.Errorf("%s, %s, %+v: %g bytes a token, want %g", c.model, c.kv, c.parallel, got, c.want)
 		}
@@ -55,7 +56,7 @@ func TestStatedKV(t *testing.T) {
 		if !ok {
 			t.Fatal(kv)
 		}
-		notes := Setup{Model: &m, Engine: Engine{Name: VLLM}, KV: form}.Normal().notes()
+		notes := Setup{Model: &m, Engine: engine.Release{Name: engine.VLLM}, KV: form}.Normal().notes()
 		if got := strings.Contains(strings.Join(notes, "\n"), "--kv-dtype fp8"); got != noted {
 			t.Errorf("%q: %q", kv, notes)
 		}
@@ -71,11 +72,11 @@ func TestSparse(t *testing.T) {
 		full, window  float64
 		state         int64
 	}{
-		{"DeepSeek-V4-Flash", SGLang, 15955.85, 0, 0},
-		{"sgl-project/DeepSeek-V4-Pro-FP8", SGLang, 23749.84, 0, 0},
-		{"DeepSeek-V4-Flash", VLLM, 21*(584+132)/4.0 + 20*584/128.0, 43 * 584, 21*8*(8192+2048) + 20*128*4096},
+		{"DeepSeek-V4-Flash", engine.SGLang, 15955.85, 0, 0},
+		{"sgl-project/DeepSeek-V4-Pro-FP8", engine.SGLang, 23749.84, 0, 0},
+		{"DeepSeek-V4-Flash", engine.VLLM, 21*(584+132)/4.0 + 20*584/128.0, 43 * 584, 21*8*(8192+2048) + 20*128*4096},
 	} {
-		f := fitOf(t, Setup{Model: plantest.Model(t, c.model, ""), Engine: Engine{Name: c.engine}, GPU: plantest.GPU(t, "B300"), Parallel: plan.Parallel{TP: 8}})
+		f := fitOf(t, Setup{Model: plantest.Model(t, c.model, ""), Engine: engine.Release{Name: c.engine}, GPU: plantest.GPU(t, "B300"), Parallel: plan.Parallel{TP: 8}})
 		if math.Abs(f.PerToken-c.full) > 0.01 || f.InWindow != c.window || f.State != c.state {
 			t.Errorf("%s in %s: %.2f bytes a token, %.0f in the window, %d a request; want %.2f, %.0f, %d", c.model, c.engine, f.PerToken, f.InWindow, f.State, c.full, c.window, c.state)
 		}
@@ -91,13 +92,13 @@ func TestFallback(t *testing.T) {
 		{"0.8.5", "H100", false}, {"0.8.5", "MI300X", true}, {"0.9.2", "MI300X", false}, {"0.9.2", "T4", true}, {"0.10", "T4", false},
 		{"0.7.3", "H100", true}, {"", "T4", false}, {"0.8.5 V0", "H100", true},
 	} {
-		e, _ := ParseEngine("vllm", c.version)
-		if got := (Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: e, GPU: plantest.GPU(t, c.gpu)}).Normal().Engine.v0; got != c.want {
+		e, _ := engine.ParseRelease("vllm", c.version)
+		if got := (Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: e, GPU: plantest.GPU(t, c.gpu)}).Normal().Engine.V0; got != c.want {
 			t.Errorf("vLLM %q on %s: first engine %t, want %t", c.version, c.gpu, got, c.want)
 		}
 	}
 	// The first engine does not cut the prompts of MLA.
-	long := Setup{Model: plantest.Model(t, "DeepSeek-R1", ""), Engine: Engine{Name: VLLM, minor: 7, v0: true}, Length: 65536}
+	long := Setup{Model: plantest.Model(t, "DeepSeek-R1", ""), Engine: engine.Release{Name: engine.VLLM, Version: engine.Version{Minor: 7}, V0: true}, Length: 65536}
 	if n := long.Normal().step(); n != 65536 {
 		t.Errorf("a forward pass of %d tokens", n)
 	}
@@ -109,7 +110,7 @@ func TestWindows(t *testing.T) {
 		engine, version string
 		want            float64
 	}{{"vllm", "0.11", 21 * 8192}, {"vllm", "0.6.4", 42 * 8192}, {"sglang", "", 42 * 8192}} {
-		s.Engine, _ = ParseEngine(c.engine, c.version)
+		s.Engine, _ = engine.ParseRelease(c.engine, c.version)
 		if f := fitOf(t, s); f.PerToken != c.want {
 			t.Errorf("%s %s: %g bytes of every token, want %g", c.engine, c.version, f.PerToken, c.want)
 		}
@@ -121,7 +122,7 @@ func TestWindows(t *testing.T) {
 
 func TestFit(t *testing.T) {
 	llama := plantest.Model(t, "Llama-3.1-8B", "")
-	s := Setup{Model: llama, Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "H100"), Length: 8192}
+	s := Setup{Model: llama, Engine: engine.Release{Name: engine.VLLM}, GPU: plantest.GPU(t, "H100"), Length: 8192}
 	f := fitOf(t, s)
 	if f.Verdict != plan.Fits || f.Need != 1<<30 || f.KV.Low >= f.KV.High || f.Tokens.Low > f.Longest.Low+16 {
 		t.Errorf("Llama on an H100: %+v", f)
@@ -151,7 +152,7 @@ func TestSGLangDefaults(t *testing.T) {
 		tp   int64
 		want float64
 	}{{"RTX-4090", 1, 0.847}, {"H200", 8, 0.898}} {
-		s := Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: Engine{Name: SGLang}, GPU: plantest.GPU(t, c.gpu), Parallel: plan.Parallel{TP: c.tp}}.Normal()
+		s := Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: engine.Release{Name: engine.SGLang}, GPU: plantest.GPU(t, c.gpu), Parallel: plan.Parallel{TP: c.tp}}.Normal()
 		if got := s.sglang().fraction; math.Abs(got-c.want) > 0.002 {
 			t.Errorf("%s, TP %d: mem_fraction_static %g, want %g", c.gpu, c.tp, got, c.want)
 		}
@@ -170,15 +171,15 @@ func TestImpossible(t *testing.T) {
 		{Setup{Fraction: 2}, "memory fraction"},
 		{Setup{Length: 1 << 40}, "beyond any engine"},
 	} {
-		c.s.Model, c.s.Engine, c.s.GPU = m, Engine{Name: VLLM}, plantest.GPU(t, "H100")
+		c.s.Model, c.s.Engine, c.s.GPU = m, engine.Release{Name: engine.VLLM}, plantest.GPU(t, "H100")
 		if _, err := c.s.Fit(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: got %v, want %q", c.s.Parallel, err, c.want)
 		}
 	}
-	if _, err := (Setup{Model: m, Engine: Engine{Name: VLLM}}).Fit(); err == nil {
+	if _, err := (Setup{Model: m, Engine: engine.Release{Name: engine.VLLM}}).Fit(); err == nil {
 		t.Error("a plan without a GPU")
 	}
-	small := Setup{Model: plantest.Model(t, "Qwen2.5-0.5B", ""), Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "H100"), Parallel: plan.Parallel{TP: 7}}
+	small := Setup{Model: plantest.Model(t, "Qwen2.5-0.5B", ""), Engine: engine.Release{Name: engine.VLLM}, GPU: plantest.GPU(t, "H100"), Parallel: plan.Parallel{TP: 7}}
 	if _, err := small.Fit(); err == nil || !strings.Contains(err.Error(), "2 key-value heads") {
 		t.Errorf("14 heads with 2 key-value heads on 7 ranks: %v", err)
 	}
@@ -186,7 +187,7 @@ func TestImpossible(t *testing.T) {
 
 // TestLatency checks the roofline against a step that reads all weights once.
 func TestLatency(t *testing.T) {
-	f := fitOf(t, Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "H100"), Length: 8192})
+	f := fitOf(t, Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: engine.Release{Name: engine.VLLM}, GPU: plantest.GPU(t, "H100"), Length: 8192})
 	l := f.Latency
 	weights := 15.0e9 / 3350e9 // seconds at full bandwidth
 	if l.Token[0] < weights || l.Token[1] > 10*weights || l.First[0] <= 0 || l.First[1] < l.First[0] || l.Bound != "memory bandwidth" {
@@ -200,7 +201,7 @@ func TestVisionFraction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Setup{Engine: Engine{Name: SGLang}, GPU: gpu, Parallel: plan.Parallel{TP: 1}.Normal()}
+	s := Setup{Engine: engine.Release{Name: engine.SGLang}, GPU: gpu, Parallel: plan.Parallel{TP: 1}.Normal()}
 	fraction := func(name string) float64 {
 		s.Model = plantest.Model(t, name, "")
 		return s.fraction()
@@ -218,7 +219,7 @@ func TestGraphsOfMixtures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Setup{Model: plantest.Model(t, "DeepSeek-V3", ""), Engine: Engine{Name: SGLang}, GPU: gpu, Parallel: plan.Parallel{TP: 8}, Graphs: 248}.Normal()
+	s := Setup{Model: plantest.Model(t, "DeepSeek-V3", ""), Engine: engine.Release{Name: engine.SGLang}, GPU: gpu, Parallel: plan.Parallel{TP: 8}, Graphs: 248}.Normal()
 	if s.Captures() != 35 {
 		t.Fatalf("%d sizes are captured", s.Captures())
 	}
@@ -233,7 +234,7 @@ func TestGraphsOfMixtures(t *testing.T) {
 
 // TestSizes counts the batch sizes that are captured, as logs list them.
 func TestSizes(t *testing.T) {
-	for most, want := range map[int64][2]int64{ // of vLLM, of SGLang
+	for most, want := range map[int64][2]int64{ // of vLLM, of engine.SGLang
 		0: {0, 0}, 1: {1, 1}, 3: {3, 3}, 10: {5, 5}, 32: {7, 8}, 160: {23, 24}, 256: {35, 36}, 512: {51, 52}, 520: {52, 53},
 	} {
 		if got := [2]int64{vllmSizes(most), sglangSizes(most)}; got != want {
@@ -248,7 +249,7 @@ func TestLongerThanContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Setup{Model: plantest.Model(t, "Qwen2.5-VL-7B-Instruct", ""), Engine: Engine{Name: VLLM}, GPU: gpu}
+	s := Setup{Model: plantest.Model(t, "Qwen2.5-VL-7B-Instruct", ""), Engine: engine.Release{Name: engine.VLLM}, GPU: gpu}
 	for _, c := range []struct {
 		load   Load
 		images int64
@@ -281,8 +282,8 @@ func TestPasted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ engine, want string }{{VLLM, "--max-num-seqs 12 --block-size 64"}, {SGLang, "--max-running-requests 12 --page-size 64"}} {
-		s := Setup{Model: plantest.Model(t, "Qwen3-8B", ""), Engine: Engine{Name: c.engine}, GPU: gpu, Length: 1024, Requests: 12, Block: 64}
+	for _, c := range []struct{ engine, want string }{{engine.VLLM, "--max-num-seqs 12 --block-size 64"}, {engine.SGLang, "--max-running-requests 12 --page-size 64"}} {
+		s := Setup{Model: plantest.Model(t, "Qwen3-8B", ""), Engine: engine.Release{Name: c.engine}, GPU: gpu, Length: 1024, Requests: 12, Block: 64}
 		fit, err := s.Fit()
 		if err != nil {
 			t.Fatal(err)
@@ -302,7 +303,7 @@ func TestPasted(t *testing.T) {
 
 // TestOffloadedWeights moves weights of each GPU to the host.
 func TestOffloadedWeights(t *testing.T) {
-	s := Setup{Model: plantest.Model(t, "Qwen3-8B", ""), Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "L4"), Length: 8192, Parallel: plan.Parallel{TP: 2, PP: 1}}
+	s := Setup{Model: plantest.Model(t, "Qwen3-8B", ""), Engine: engine.Release{Name: engine.VLLM}, GPU: plantest.GPU(t, "L4"), Length: 8192, Parallel: plan.Parallel{TP: 2, PP: 1}}
 	all := fitOf(t, s)
 	s.Offload = 4 * plan.GiB
 	some := fitOf(t, s)
@@ -315,7 +316,7 @@ func TestOffloadedWeights(t *testing.T) {
 	if some.Latency.Token[0] < all.Latency.Token[0]+0.1 { // 4 GiB over PCIe
 		t.Errorf("a token takes %v, %v without", some.Latency.Token, all.Latency.Token)
 	}
-	s.Engine.Name = SGLang
+	s.Engine.Name = engine.SGLang
 	if _, err := s.Fit(); err == nil {
 		t.Error("SGLang offloads weights")
 	}

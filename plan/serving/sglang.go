@@ -2,6 +2,8 @@ package serving
 
 import (
 	"math"
+
+	"strandline/plan/engine"
 )
 
 // sglangDefaults are what SGLang chooses by default.
@@ -14,7 +16,7 @@ type sglangDefaults struct {
 // srt/server_args.py, _handle_gpu_memory_settings; sizes in MiB. Releases move
 // these numbers.
 func (s Setup) sglang() sglangDefaults {
-	d := sglangDefaults{4096, 160, 0.88}
+	d := sglangDefaults{4096, 160, s.Engine.Share()}
 	if s.GPU == nil {
 		if s.Graphs > 0 {
 			d.graphs = s.Graphs
@@ -65,7 +67,7 @@ func (s Setup) sglang() sglangDefaults {
 // adjust_mem_fraction_for_vlm.
 func (s Setup) forImages() float64 {
 	v := s.Model.Vision
-	if v.Layers == 0 || s.Engine.before(0, 4) {
+	if v.Layers == 0 || !s.Engine.Has(engine.RoomForImages) {
 		return 1
 	}
 	size := float64(v.Layers*v.Width*v.Width) / (24 * 1024 * 1024)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/units"
 )
@@ -205,7 +206,7 @@ func Variants(s Setup, others []*model.Model) (out []Variant) {
 		add(s, setup, changes)
 		if s.KV.name == "auto" && s.Engine.Local() {
 			s.KV = KVType{name: "q8_0", bytes: ggmlTypes["q8_0"], ggml: true}
-			if s.Engine.Name == Ollama {
+			if s.Engine.Name == engine.Ollama {
 				s.Local.Flash = On
 			}
 			add(s, plan.Joined(setup, "KV cache in q8_0"), changes+1)

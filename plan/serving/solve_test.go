@@ -5,11 +5,12 @@ import (
 
 	"strandline/internal/test/plantest"
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 )
 
 func TestSolve(t *testing.T) {
-	s := Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "RTX-4090")}
+	s := Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: engine.Release{Name: engine.VLLM}, GPU: plantest.GPU(t, "RTX-4090")}
 	s.KV, _ = ParseKV("", s.Model)
 	answers, err := Solve("context", Variants(s, []*model.Model{plantest.Model(t, "Llama-3.1-8B", "int4")}))
 	if err != nil || len(answers) != 4 {
@@ -30,7 +31,7 @@ func TestSolve(t *testing.T) {
 			t.Errorf("a context of %d tokens fits: %v", c.length, got)
 		}
 	}
-	fewest, err := Solve("gpus", Variants(Setup{Model: plantest.Model(t, "DeepSeek-R1", ""), Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "H200"), KV: s.KV}, nil))
+	fewest, err := Solve("gpus", Variants(Setup{Model: plantest.Model(t, "DeepSeek-R1", ""), Engine: engine.Release{Name: engine.VLLM}, GPU: plantest.GPU(t, "H200"), KV: s.KV}, nil))
 	if err != nil || fewest[0].Value != 8 {
 		t.Errorf("GPUs for DeepSeek-R1: %+v, %v", fewest, err)
 	}

@@ -2,6 +2,7 @@ package serving
 
 import (
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/torch/allocator"
 )
@@ -18,7 +19,7 @@ type placed struct {
 // share is the size of a tensor on one rank: its numbers and the metadata of its
 // quantization, in bytes. With replicas, vLLM divides only the experts among all
 // ranks; SGLang replicates only the attention.
-func share(t *model.Tensor, e Engine, p plan.Parallel) (data, meta int64) {
+func share(t *model.Tensor, e engine.Release, p plan.Parallel) (data, meta int64) {
 	out, in, count := t.Out, t.In, t.Count
 	tp := p.TP
 	expert := t.Role == model.Expert || t.Role == model.Predictor && t.Count > 1
@@ -26,7 +27,7 @@ func share(t *model.Tensor, e Engine, p plan.Parallel) (data, meta int64) {
 	case expert && p.EP > 1:
 		count, tp = ceil(count, p.EP), max(tp/p.EP, 1)
 	case expert:
-	case t.Role == model.Attention || e.Name == VLLM:
+	case t.Role == model.Attention || e.Name == engine.VLLM:
 		tp = max(tp/p.DP, 1)
 	}
 	switch t.Part {
@@ -39,7 +40,7 @@ func share(t *model.Tensor, e Engine, p plan.Parallel) (data, meta int64) {
 	case model.ByVocab:
 		out = ceil(roundUp(out, 64), tp)
 	}
-	if e.Name == VLLM && t.Role == model.Expert && t.Format.Name == "mxfp4" {
+	if e.Name == engine.VLLM && t.Role == model.Expert && t.Format.Name == "mxfp4" {
 		out, in = marlin(t.Part, out, in)
 	}
 	whole := t.Format.Bytes(out, in)
@@ -105,7 +106,7 @@ func (l *loader) placed() placed {
 }
 
 // tensors allocates a list, those that engines fuse as one.
-func (l *loader) tensors(list []model.Tensor, e Engine, p plan.Parallel) {
+func (l *loader) tensors(list []model.Tensor, e engine.Release, p plan.Parallel) {
 	for i := 0; i < len(list); {
 		data, meta := share(&list[i], e, p)
 		name := list[i].Fused
@@ -168,7 +169,7 @@ func (s Setup) loadStage(first, n int64) Stage {
 // its two halves in 16 bits, for decoding. Until 0.7 vLLM kept the products with
 // the query's and the output's projections instead, in the format of the weights.
 // Source: vLLM, attention/backends/mla/common.py of 0.7.2 and 0.8.
-func absorbed(l *model.Layer, m *model.Model, e Engine, p plan.Parallel) int64 {
+func absorbed(l *model.Layer, m *model.Model, e engine.Release, p plan.Parallel) int64 {
 	c := l.Cache
 	if c.Kind != model.Latent {
 		return 0
@@ -176,7 +177,7 @@ func absorbed(l *model.Layer, m *model.Model, e Engine, p plan.Parallel) int64 {
 	heads := ceil(c.QueryHeads, max(p.TP/p.DP, 1))
 	rope := c.QueryWidth/c.QueryHeads - c.Key
 	rank := c.Latent - rope
-	if e.Name == VLLM && e.before(0, 8) {
+	if e.Name == engine.VLLM && !e.Has(engine.OwnWeightsMLA) {
 		width := m.Width
 		for i := range l.Tensors {
 			if t := &l.Tensors[i]; t.Name == "self_attn.kv_b_proj" && t.Format.Bits == 8 {

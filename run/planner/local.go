@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/plan/serving"
 )
@@ -52,7 +53,7 @@ func (o *localOptions) local(m *model.Model) (l serving.Local, err error) {
 }
 
 // only refuses flags that the engine has no equivalent of.
-func (o *localOptions) only(e serving.Engine, all *Serving) error {
+func (o *localOptions) only(e engine.Release, all *Serving) error {
 	given := func(list map[string]bool, why string) error {
 		for name, is := range list {
 			if is {

@@ -14,7 +14,6 @@ import (
 	"strandline/face/report"
 	"strandline/plan"
 	"strandline/plan/model"
-	"strandline/plan/serving"
 	"strandline/units"
 )
 
@@ -116,10 +115,6 @@ func quantFormats() []string {
 }
 
 func kvTypes() []string { return strings.Fields("auto bf16 fp16 fp8 int8 nvfp4 q8_0 q4_0") }
-
-func engines() []string {
-	return []string{serving.VLLM, serving.SGLang, serving.LlamaCPP, serving.Ollama}
-}
 
 func optimizers() []string {
 	return strings.Fields("adamw adamw-bf16 adamw-8bit paged-adamw-8bit muon sgd")

@@ -7,6 +7,7 @@ import (
 	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/rl"
 	"strandline/plan/serving"
 )
@@ -45,7 +46,7 @@ func (o *RL) Flags() *Flags {
 	f.Float64Var(&o.speeds.Host, "host-link", 0, "between a GPU and the host's memory, `GB` a second; 25 if not given")
 	f.Float64Var(&o.speeds.Link, "sync-link", 0, "of a GPU to the others of the trainer, `GB` a second; the GPU's links, 50 beyond a node")
 	f.Float64Var(&o.speeds.Disk, "disk", 0, "of a node's storage, `GB` a second; 5 if not given")
-	f.offer("rollout", serving.SGLang, serving.VLLM)
+	f.offer("rollout", engine.SGLang, engine.VLLM)
 	return f
 }
 
@@ -68,7 +69,7 @@ func (o *RL) Setup(find Models) (set rl.Setup, err error) {
 			return set, err
 		}
 	}
-	e, ok := serving.ParseEngine(o.rollout, o.version)
+	e, ok := engine.ParseRelease(o.rollout, o.version)
 	if !ok || e.Local() {
 		return set, fmt.Errorf("unknown --rollout %q: want sglang or vllm", o.rollout)
 	}
@@ -96,7 +97,7 @@ func (o *RL) Plan(find Models) (Document, bool, error) {
 	}
 	e := set.Rollout.Engine
 	title := fmt.Sprintf("%s  %d × %s, %s and %s (TP %d)%s", set.Training.Model.Name, o.GPUs, set.Rollout.GPU.Name, o.train.trainer, e, o.tp, o.train.words())
-	doc, fits := Phases(title, fractionName(e), p, set.Training.Notes())
+	doc, fits := Phases(title, e.Engine().Share.Setting, p, set.Training.Notes())
 	return doc, fits, nil
 }
 
@@ -139,12 +140,4 @@ func (o *RL) timed(s *rl.Setup) error {
 		s.Speeds.Link = plan.NodeLink
 	}
 	return nil
-}
-
-// fractionName returns what an engine calls its share of the GPU.
-func fractionName(e serving.Engine) string {
-	if e.Name == serving.SGLang {
-		return "mem_fraction_static"
-	}
-	return "gpu_memory_utilization"
 }

@@ -7,6 +7,7 @@ import (
 
 	"strandline/face/report"
 	"strandline/plan"
+	"strandline/plan/engine"
 	"strandline/plan/model"
 	"strandline/plan/serving"
 )
@@ -30,7 +31,7 @@ type Serving struct {
 func (o *Serving) Flags() *Flags {
 	f := newFlags()
 	o.Options.add(f)
-	f.StringVar(&o.Engine, "engine", "vllm", "`ENGINE`: "+strings.Join(engines(), ", "))
+	f.StringVar(&o.Engine, "engine", "vllm", "`ENGINE`: "+strings.Join(engine.Planned(), ", "))
 	f.StringVar(&o.Version, "engine-version", "", "its `VERSION`, such as 0.8; the newest if not given")
 	f.Int64Var(&o.tp, "tp", 0, "tensor parallel ranks `N`; up to 8 of the GPUs if not given")
 	f.Int64Var(&o.pp, "pp", 0, "pipeline stages `N`")
@@ -54,7 +55,7 @@ func (o *Serving) Flags() *Flags {
 	o.local.add(f)
 	o.load.add(f)
 	o.machines.add(f)
-	f.Choices["engine"], f.Choices["kv-dtype"] = engines, kvTypes
+	f.Choices["engine"], f.Choices["kv-dtype"] = engine.Planned, kvTypes
 	f.offer("solve", serving.Questions...)
 	f.offer("method", "textbook")
 	return f
@@ -102,9 +103,9 @@ func (o *Serving) Setup(find Models) (s serving.Setup, err error) {
 	if err != nil {
 		return s, err
 	}
-	e, ok := serving.ParseEngine(o.Engine, o.Version)
+	e, ok := engine.ParseRelease(o.Engine, o.Version)
 	if !ok {
-		return s, fmt.Errorf("unknown --engine %q: want one of %s", o.Engine, strings.Join(engines(), ", "))
+		return s, fmt.Errorf("unknown --engine %q: want one of %s", o.Engine, strings.Join(engine.Planned(), ", "))
 	}
 	if err := o.local.only(e, o); err != nil {
 		return s, err

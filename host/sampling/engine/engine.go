@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"strandline/host/sampling/sample"
+	table "strandline/plan/engine"
 )
 
 const (
@@ -92,41 +93,20 @@ func parse(r io.Reader) (*sample.Load, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the metrics cannot be read: %w", err)
 	}
-	for _, e := range engines {
-		if load := e.load(metrics); load != nil {
+	for _, e := range table.Measured() {
+		if load := loadOf(e, metrics); load != nil {
 			return load, nil
 		}
 	}
 	return nil, errOther
 }
 
-// names are what an engine calls its metrics, without its prefix; the first that is there
-// is used.
-type names struct {
-	engine                                          string
-	running, waiting, cache, finished, prompt, done []string
-}
-
-// engines are those that are known. Older versions of vLLM call the use of their cache
-// gpu_cache_usage_perc.
-var engines = []names{
-	{
-		engine: "vllm", running: []string{"num_requests_running"}, waiting: []string{"num_requests_waiting"},
-		cache: []string{"kv_cache_usage_perc", "gpu_cache_usage_perc"}, finished: []string{"request_success_total"},
-		prompt: []string{"prompt_tokens_total"}, done: []string{"generation_tokens_total"},
-	},
-	{
-		engine: "sglang", running: []string{"num_running_reqs"}, waiting: []string{"num_queue_reqs"},
-		cache: []string{"token_usage"}, finished: []string{"num_requests_total"},
-		prompt: []string{"prompt_tokens_total"}, done: []string{"generation_tokens_total"},
-	},
-}
-
-// load is what the metrics of an engine state; nil if there are none.
-func (n *names) load(metrics map[string][]metric) *sample.Load {
+// loadOf is what the metrics of an engine state; nil if there are none.
+func loadOf(e *table.Engine, metrics map[string][]metric) *sample.Load {
+	n := e.Metrics
 	find := func(among []string) []metric {
 		for _, name := range among {
-			for _, prefix := range []string{n.engine + ":", n.engine + "_", "ray_" + n.engine + "_"} {
+			for _, prefix := range []string{e.Name + ":", e.Name + "_", "ray_" + e.Name + "_"} {
 				if f := metrics[prefix+name]; f != nil {
 					return f
 				}
@@ -135,11 +115,11 @@ func (n *names) load(metrics map[string][]metric) *sample.Load {
 		return nil
 	}
 	out := &sample.Load{
-		Engine:  n.engine,
-		Running: count(find(n.running)), Waiting: count(find(n.waiting)), Requests: count(find(n.finished)),
-		PromptTokens: count(find(n.prompt)), OutputTokens: count(find(n.done)),
+		Engine:  e.Name,
+		Running: count(find(n.Running)), Waiting: count(find(n.Waiting)), Requests: count(find(n.Finished)),
+		PromptTokens: count(find(n.Prompt)), OutputTokens: count(find(n.Done)),
 	}
-	for _, x := range byEngine(find(n.cache)) {
+	for _, x := range byEngine(find(n.Cache)) {
 		if 0 <= x && x <= 1 && (out.KVCache == nil || x > *out.KVCache) {
 			out.KVCache = &x
 		}
