@@ -61,6 +61,10 @@ func scripts(t *testing.T, dir string) {
 			for name, path := range folders {
 				env.Setenv(name, path)
 			}
+			// HOME is none there, and what lies in the folder of the test can be made by anyone.
+			if cache, err := os.UserCacheDir(); err == nil {
+				env.Setenv("XDG_CACHE_HOME", cache)
+			}
 			env.Values[served{}] = new(served)
 			return nil
 		},

@@ -11,12 +11,9 @@ package record
 import (
 	"context"
 	"crypto/rand"
-	"embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,9 +22,6 @@ import (
 
 	"strandline/host/proc/procfs"
 )
-
-//go:embed python/sitecustomize.py python/strandline/*.py python/strandline/stand_in/torch_memory_saver/*.py
-var module embed.FS
 
 // variable is the environment variable that holds the [Options] of a recording.
 const variable = "STRANDLINE_RECORD"
@@ -57,41 +51,6 @@ type Options struct {
 	ReclaimSeconds float64 `json:"reclaim_seconds,omitempty"` // between two times
 	ReclaimAfter   string  `json:"reclaim_after,omitempty"`   // at the ends of an annotation
 	ReclaimAbove   int64   `json:"reclaim_above,omitempty"`   // bytes reserved at the end of a step
-}
-
-// WriteModule writes the Python module, strandline, into a folder of modules.
-func WriteModule(dir string) error { return writeModule(dir, "strandline") }
-
-// writeModule writes what is below root in the folder of the module.
-func writeModule(dir, root string) error {
-	files, err := fs.Sub(module, "python")
-	if err != nil {
-		return err
-	}
-	return fs.WalkDir(files, root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.MkdirAll(filepath.Join(dir, name), 0o755)
-		}
-		data, err := fs.ReadFile(files, name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, name), data, 0o644)
-	})
-}
-
-// InModule reports whether a source file is one of the Python module that processes
-// load, wherever that was written to. What such a file allocates is not the program's.
-func InModule(file string) bool {
-	dir, name := path.Split(filepath.ToSlash(file))
-	if path.Base(dir) != "strandline" {
-		return false
-	}
-	_, err := fs.Stat(module, path.Join("python/strandline", name))
-	return name != "" && err == nil
 }
 
 // A Session is the recording of one command: the folder that snapshots go to, and
@@ -125,14 +84,11 @@ func Begin(o Options, m Manifest) (*Session, error) {
 		return nil, err
 	}
 	var err error
-	if s.module, err = os.MkdirTemp("", "strandline-"); err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(s.module, 0o755); err != nil { // for processes of other users too
+	if s.module, err = placeModule(filepath.Join(o.Dir, journals)); err != nil {
 		return nil, err
 	}
 	s.observer = observer{module: s.module, dir: o.Dir, done: map[procfs.Process]bool{}, drivers: map[procfs.Process]Note{}}
-	return s, writeModule(s.module, ".")
+	return s, nil
 }
 
 // Environ is the environment env with what makes Python processes record.
@@ -204,11 +160,10 @@ func (s *Session) SnapshotAll(ctx context.Context, reason string) {
 	wait.Wait()
 }
 
-// End gathers what the processes noted, writes the manifest a last time, and removes
-// the module, and the journals unless a process writes on. Where the manifest cannot be
+// End gathers what the processes noted, writes the manifest a last time, and removes the
+// journals unless a process writes on. Where the manifest cannot be
 // written, as on a full disk, it is returned with the error, and the journals stay.
 func (s *Session) End(status int) (*Manifest, error) {
-	os.RemoveAll(s.module)
 	dir := s.Options.Dir
 	if err := s.manifest.gather(dir); err != nil {
 		return nil, err

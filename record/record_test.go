@@ -89,7 +89,7 @@ func TestLeavesNoTrace(t *testing.T) {
 	python := pythons(t)[0]
 	r := program{command: []string{python}, code: `
 import sys, threading
-print([p for p in sys.path if "strandline-" in p], "sitecustomize" in sys.modules)
+print([p for p in sys.path if "module-" in p], "sitecustomize" in sys.modules)
 import torch
 print(len(sys.meta_path), type(torch.__loader__).__module__, type(torch.__spec__.loader).__module__, threading.active_count())
 `}.run(t)

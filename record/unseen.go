@@ -105,7 +105,7 @@ func (o *observer) unseen(m *Manifest, unwritable error) (out []Note) {
 }
 
 // whyUnreached returns why a process cannot load the recorder, or note anything, nothing
-// if it can: it sees other files, or runs as a user who may not write.
+// if it can: it sees other files, or runs as another user.
 func (o *observer) whyUnreached(p procfs.Process) string {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", p, o.module)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Sprintf("it runs in a container or a root of its own, without %s, from which the recorder is loaded; strandline record --pid N records such a process from outside", o.module)
@@ -114,10 +114,7 @@ func (o *observer) whyUnreached(p procfs.Process) string {
 	if err != nil || st.User == os.Geteuid() || st.User == 0 {
 		return ""
 	}
-	if info, err := os.Stat(filepath.Join(o.dir, journals)); err == nil && info.Mode().Perm()&0o002 == 0 {
-		return fmt.Sprintf("it runs as user %d, who may not write to the folder of the recording", st.User)
-	}
-	return ""
+	return fmt.Sprintf("it runs as user %d, who may not read the recorder in %s, nor write to the folder of the recording", st.User, o.module)
 }
 
 // others are the processes that use the device without PyTorch.

@@ -1,0 +1,174 @@
+package record
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+//go:embed python/sitecustomize.py python/strandline/*.py python/strandline/stand_in/torch_memory_saver/*.py
+var module embed.FS
+
+// WriteModule writes the Python module, strandline, into a folder of modules.
+func WriteModule(dir string) error {
+	return eachFile("strandline", func(name string, data []byte) error {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(name, data, 0o644)
+	})
+}
+
+// eachFile calls a function with each file of the module at or below root, by its name in
+// a folder of modules.
+func eachFile(root string, f func(name string, data []byte) error) error {
+	files, err := fs.Sub(module, "python")
+	if err != nil {
+		return err
+	}
+	return fs.WalkDir(files, root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		return f(filepath.FromSlash(name), data)
+	})
+}
+
+// InModule reports whether a source file is one of the Python module that processes
+// load, wherever that was written to. What such a file allocates is not the program's.
+func InModule(file string) bool {
+	dir, name := path.Split(filepath.ToSlash(file))
+	if path.Base(dir) != "strandline" {
+		return false
+	}
+	_, err := fs.Stat(module, path.Join("python/strandline", name))
+	return name != "" && err == nil
+}
+
+// moduleHash identifies the contents of the module.
+var moduleHash = sync.OnceValue(func() string {
+	h := sha256.New()
+	eachFile(".", func(name string, data []byte) error {
+		fmt.Fprintf(h, "%s\n%d\n%s", name, len(data), data)
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)[:8])
+})
+
+// placeModule writes the Python module and returns its folder, which a command and all its
+// children have in PYTHONPATH, also those that outlive the recording. So it lies where
+// no other user can replace it, now or later: in the user's cache, where it stays, or in a
+// folder of the recording.
+func placeModule(recording string) (string, error) {
+	var why []string
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		why = append(why, err.Error())
+	}
+	for _, folder := range []string{filepath.Join(cache, "strandline", "module-"+moduleHash()), filepath.Join(recording, "module")} {
+		if !filepath.IsAbs(folder) {
+			continue
+		}
+		real, err := guardedFolder(folder)
+		if err == nil {
+			err = fillModule(real)
+		}
+		if err == nil {
+			return real, nil
+		}
+		why = append(why, err.Error())
+	}
+	return "", fmt.Errorf("there is no safe folder for the recorder's Python module: %s; set XDG_CACHE_HOME to a folder that only you can write to, like those above it", strings.Join(why, "; "))
+}
+
+// guardedFolder makes a folder that only this user can write to and returns its path
+// without links. The error states who else could replace it.
+func guardedFolder(folder string) (string, error) {
+	above := folder
+	for {
+		_, err := os.Lstat(above)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		above = filepath.Dir(above)
+	}
+	real, err := filepath.EvalSymlinks(above)
+	if err != nil {
+		return "", err
+	}
+	if err := guarded(real); err != nil {
+		return "", err
+	}
+	if real, err = filepath.Abs(filepath.Join(real, strings.TrimPrefix(folder, above))); err != nil {
+		return "", err
+	}
+	if strings.ContainsRune(real, os.PathListSeparator) {
+		return "", fmt.Errorf("PYTHONPATH cannot name %s, which has a %q", real, os.PathListSeparator)
+	}
+	if err := os.MkdirAll(real, 0o700); err != nil {
+		return "", err
+	}
+	if err := guarded(real); err != nil {
+		return "", err
+	}
+	return real, os.Chmod(real, 0o700)
+}
+
+// fillModule writes the files of the module that a guarded folder lacks or has otherwise.
+// Each is replaced in one piece: other processes may be using the folder.
+func fillModule(folder string) error {
+	err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() && !d.Type().IsRegular() || foreign(info) {
+			return fmt.Errorf("%s is not strandline's: remove it", name)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return eachFile(".", func(name string, data []byte) error {
+		name = filepath.Join(folder, name)
+		if have, err := os.ReadFile(name); err == nil && bytes.Equal(have, data) {
+			return nil
+		}
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return err
+		}
+		f, err := os.CreateTemp(filepath.Dir(name), ".new-") // of mode 0600
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = os.Rename(f.Name(), name)
+		}
+		if err != nil {
+			os.Remove(f.Name())
+		}
+		return err
+	})
+}
