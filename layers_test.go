@@ -4,6 +4,7 @@ package strandline_test
 
 import (
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -24,9 +25,9 @@ const module = "strandline"
 var columns = [][]string{
 	{"internal/lazyregexp", "internal/safefile", "internal/secret"},
 	{"torch", "host", "judge", "face"}, // documentation alone
-	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "times", "run/soak/load", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
-	{"stack"}, // every model interns frames
-	{"trend"}, // arithmetic on series of numbers, for every wing
+	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
+	{"stack", "run/soak/load"}, // every model interns frames
+	{"trend"},                  // arithmetic on series of numbers, for every wing
 	{"host/calls/event", "host/sampling/sample"}, // what a process did or holds, whoever saw it
 	{"host/code/pyframes"},                       // a walk of memory, for sources and analysis alike
 	{"host/store/journal"},                       // the form of files, for models
@@ -98,13 +99,13 @@ var only = map[string][]string{
 	"logs":                  {"finding", "units", "internal/packed", "plan/engine"},
 	"host/store/recording":  {"finding", "host/store/journal", "host/gpu/nvsmi", "internal/packed"},
 	"host/gpu/nvsmi":        {},
-	"host/sampling/engine":  {"host/sampling/sample", "plan/engine"},
+	"host/sampling/engine":  {"host/sampling/sample", "internal/httpbounds", "plan/engine"},
 	"host/gpu/nvml":         {"host/sampling/sample"},
 	"plan/model":            {"finding", "units"},
 	"profiles":              {"stack"},
 	"profiles/jax":          {"profiles", "stack", "units"},
 	"profiles/levels":       {"profiles", "units"},
-	"profiles/promql":       {"profiles", "units"},
+	"profiles/promql":       {"internal/httpbounds", "profiles", "units"},
 	"times":                 {},
 	"profiles/printed":      {"profiles", "times", "units"},
 	"profiles/proc":         {"host/proc/procfs", "host/proc/vmmap", "profiles", "times", "units"},
@@ -286,6 +287,49 @@ func fileImports(file string) (out []string, err error) {
 		}
 	}
 	return out, nil
+}
+
+// TestHTTPIsBounded checks that requests are sent and answered by package httpbounds alone,
+// whose bounds hold for all.
+func TestHTTPIsBounded(t *testing.T) {
+	functions := []string{"DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "ListenAndServe", "Serve"}
+	types := []string{"Client", "Transport", "Server"}
+	packages, err := importsOf(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range packages {
+		if name == "internal/httpbounds" || slices.Contains(testOnly, name) {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(filepath.FromSlash(name), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			of := func(n ast.Node, names []string) {
+				if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(names, s.Sel.Name) {
+					if x, ok := s.X.(*ast.Ident); ok && x.Name == "http" && x.Obj == nil {
+						t.Errorf("%s uses http.%s; use package internal/httpbounds", file, s.Sel.Name)
+					}
+				}
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				of(n, functions)
+				if c, ok := n.(*ast.CompositeLit); ok { // made here
+					of(c.Type, types)
+				}
+				return true
+			})
+		}
+	}
 }
 
 // TestLayersAreGuarded shows that the guard sees what it is for.

@@ -19,6 +19,7 @@ import (
 	"strandline/host/sampling/sample"
 	"strandline/host/sampling/sampler"
 	"strandline/host/store/series"
+	"strandline/internal/secret"
 	"strandline/judge/gate"
 	"strandline/run/soak"
 	"strandline/run/soak/load"
@@ -249,7 +250,7 @@ func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 	d, err := soak.Run(ctx, *s)
 	progress.clear()
 	if err != nil {
-		c := ci.Case{Name: load.Redacted(s.Load.URL), Seconds: time.Since(began).Seconds(), Verdict: finding.Unknown, Failed: err.Error()}
+		c := ci.Case{Name: secret.Text(s.Load.URL), Seconds: time.Since(began).Seconds(), Verdict: finding.Unknown, Failed: err.Error()}
 		if bad := o.ciOutput.write(ctx, g, soakSuite, "FAILED", []ci.Case{c}, []ci.Case{c}); bad != nil {
 			g.warn("%v", bad)
 		}

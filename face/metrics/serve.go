@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"strandline/internal/httpbounds"
 )
 
 // A Server answers scrapes with the newest state:
@@ -22,7 +24,7 @@ import (
 //	/-/ready    200 once there is a sample
 //	/-/healthy  200 while samples are taken
 type Server struct {
-	http     http.Server
+	http     *http.Server
 	listener net.Listener
 	stale    time.Duration
 
@@ -30,6 +32,9 @@ type Server struct {
 	state *State // not changed once it is here
 	at    time.Time
 }
+
+// maxConnections is how many clients are served at a time: a scraper keeps one.
+const maxConnections = 16
 
 // Listen begins to serve at an address such as ":9400" or "localhost:9400". Without a new
 // state for the time stale, it is not healthy.
@@ -49,9 +54,9 @@ func Listen(address string, stale time.Duration) (*Server, error) {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "strandline: metrics are at /metrics\n")
 	})
-	const long = 10 * time.Second
-	s.http = http.Server{Handler: mux, ReadHeaderTimeout: long, ReadTimeout: long, WriteTimeout: 3 * long, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
-	go s.http.Serve(l) // returns when the server is closed
+	const long = 30 * time.Second
+	s.http = httpbounds.NewServer(mux, long)
+	go s.http.Serve(httpbounds.Limit(l, maxConnections)) // returns when the server is closed
 	return s, nil
 }
 

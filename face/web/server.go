@@ -30,6 +30,7 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/face/web/engine"
+	"strandline/internal/httpbounds"
 )
 
 // policy lets the page load itself and nothing else.
@@ -92,15 +93,17 @@ func (s *Server) Once() string {
 
 func (s *Server) address(token string) string { return "http://127.0.0.1:" + s.port + "/?t=" + token }
 
+// maxConnections is how many are served at a time: a browser opens 6.
+const maxConnections = 64
+
 // Serve answers on a listener until the context is done.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
+	const long = 10 * time.Minute // a large file that is dropped, or an answer through a tunnel
+	server := httpbounds.NewServer(s, long)
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(httpbounds.Limit(l, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

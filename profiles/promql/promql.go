@@ -20,6 +20,8 @@ import (
 	"strings"
 	"time"
 
+	"strandline/internal/httpbounds"
+	"strandline/internal/secret"
 	"strandline/profiles"
 )
 
@@ -47,6 +49,9 @@ type Query struct {
 	Step   time.Duration // between points; 0 for one that gives some hundred points
 	End    time.Time     // the last point
 }
+
+// web sends the queries.
+var web = httpbounds.NewClient(1, maxBytes+1)
 
 // A client asks one store.
 type client struct {
@@ -134,11 +139,8 @@ func (c *client) get(ctx context.Context, path string, form url.Values) (io.Read
 	if err != nil {
 		return nil, errors.New("not the address of a store, such as http://localhost:9090")
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := web.Do(r)
 	if err != nil {
-		if e := (*url.Error)(nil); errors.As(err, &e) {
-			err = e.Err // without the address, which can contain a password
-		}
 		if e := (*net.OpError)(nil); errors.As(err, &e) {
 			err = e.Err // without the address once more
 		}
@@ -174,6 +176,7 @@ func refusal(answer *http.Response) error {
 // storeError is what the store reports, with a remedy where there is one.
 func storeError(kind, text string) error {
 	const maxQuoted = 500
+	text = secret.Text(text)
 	if r := []rune(text); len(r) > maxQuoted {
 		text = string(r[:maxQuoted]) + "…"
 	}

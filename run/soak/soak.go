@@ -14,6 +14,7 @@ import (
 	"strandline/face/api"
 	"strandline/finding"
 	"strandline/host/sampling/sample"
+	"strandline/internal/secret"
 	"strandline/judge/gate"
 	"strandline/run/soak/load"
 )
@@ -88,7 +89,7 @@ func Run(ctx context.Context, o Options) (*api.Soak, error) {
 		return nil, err
 	}
 	e.doc = &api.Soak{
-		Schema: api.SoakSchema, Verdict: finding.Unknown, URL: load.Redacted(o.Load.URL), Model: client.Model(),
+		Schema: api.SoakSchema, Verdict: finding.Unknown, URL: secret.Text(o.Load.URL), Model: client.Model(),
 		Findings: []finding.Finding{}, Waves: []api.SoakWave{},
 	}
 	if e.o.Progress == nil {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"strandline/host/sampling/sample"
+	"strandline/internal/httpbounds"
+	"strandline/internal/secret"
 	table "strandline/plan/engine"
 )
 
@@ -45,12 +47,15 @@ func Endpoint(text string) (string, error) {
 	case err != nil:
 		return "", errors.New("not an address such as http://localhost:8000/metrics")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return "", fmt.Errorf("%s is not an address such as http://localhost:8000/metrics", u.Redacted())
+		return "", fmt.Errorf("%s is not an address such as http://localhost:8000/metrics", secret.Text(text))
 	case u.Path == "" || u.Path == "/":
 		u.Path = "/metrics"
 	}
 	return u.String(), nil
 }
+
+// client asks engines; [parse] refuses what is larger than an answer may be.
+var client = httpbounds.NewClient(1, maxAnswer+1)
 
 // Read asks the engine at an address, which [Endpoint] has completed. It returns when the
 // context ends, or after 10 seconds.
@@ -62,11 +67,8 @@ func Read(ctx context.Context, endpoint string) (*sample.Load, error) {
 		return nil, err
 	}
 	r.Header.Set("Accept", "text/plain;version=0.0.4")
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
-		if e := (*url.Error)(nil); errors.As(err, &e) {
-			err = e.Err // without the address, which can contain a password
-		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = errLate
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -35,7 +36,7 @@ func TestAnswers(t *testing.T) {
 		}, Garbage, "more than 16 MiB in a line"},
 		"redirects": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/again", http.StatusTemporaryRedirect)
-		}, Rejected, "stopped after 10 redirects"},
+		}, Rejected, "/again, and strandline does not follow"},
 	} {
 		server := httptest.NewServer(c.handler)
 		client, err := New(small(server.URL))
@@ -88,5 +89,48 @@ func TestURL(t *testing.T) {
 		if _, err := New(small(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestKeyStays checks that the key goes to no other address.
+func TestKeyStays(t *testing.T) {
+	var came atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { came.Add(1) }))
+	defer other.Close()
+	for _, model := range []string{"m", ""} { // the list of models is asked for, too
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+r.URL.Path+"?key=quietSecret", http.StatusTemporaryRedirect)
+		}))
+		o := small(server.URL)
+		o.Key, o.Model = "quietSecret", model
+		client, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "redirects to "+other.URL) || strings.Contains(err.Error(), "quietSecret") {
+			t.Errorf("model %q: %v", model, err)
+		}
+		server.Close()
+	}
+	if came.Load() > 0 {
+		t.Error("the key went to another address")
+	}
+}
+
+// TestKeyInErrors checks that a server which repeats the key does not have it shown.
+func TestKeyInErrors(t *testing.T) {
+	const key = "sk-proj-Ab12Cd34Ef56Gh78Ij90"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, `{"error":{"message":"Incorrect API key provided: `+key+`"}}`, http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	o := small(strings.Replace(server.URL, "://", "://me:quietSecret@", 1))
+	o.Key = key
+	client, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Probe(t.Context()); err == nil || strings.Contains(err.Error(), key) || strings.Contains(err.Error(), "quietSecret") {
+		t.Error(err)
 	}
 }

@@ -11,12 +11,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"strandline/internal/httpbounds"
+	"strandline/internal/secret"
 )
 
 // Options state what is sent.
@@ -41,15 +43,6 @@ type Options struct {
 	Timeout     time.Duration // of a request
 }
 
-// Redacted is a URL without the password in it.
-func Redacted(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return "a URL that cannot be read"
-	}
-	return u.Redacted()
-}
-
 // check returns what is wrong with the options.
 func (o *Options) check() error {
 	u, err := url.Parse(o.URL)
@@ -63,9 +56,9 @@ func (o *Options) check() error {
 		}
 		return fmt.Errorf("the URL cannot be read (%w): %s", err, example)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return fmt.Errorf("%q: %s", u.Redacted(), example)
+		return fmt.Errorf("%q: %s", secret.Text(o.URL), example)
 	case u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%s: want a URL without ? and #, to which paths such as /chat/completions are added", u.Redacted())
+		return fmt.Errorf("%s: want a URL without ? and #, to which paths such as /chat/completions are added", secret.Text(o.URL))
 	case o.Prefix > longest:
 		return fmt.Errorf("a prefix of %d tokens: want at most %d", o.Prefix, longest)
 	case o.Concurrency < 1:
@@ -82,10 +75,13 @@ func (o *Options) check() error {
 	return nil
 }
 
+// maxAnswer bounds an answer, in bytes.
+const maxAnswer = 256 << 20
+
 // A Client sends requests to one server.
 type Client struct {
 	o      Options
-	http   *http.Client
+	http   *httpbounds.Client
 	plain  plainness
 	prefix []string
 	failed int // requests in succession, over waves
@@ -107,9 +103,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	o.Turns, o.Prefixes = max(o.Turns, 1), max(o.Prefixes, 1)
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.DisableCompression = 0, o.Concurrency, true
-	c := &Client{o: o, http: &http.Client{Transport: t}}
+	c := &Client{o: o, http: httpbounds.NewClient(o.Concurrency, maxAnswer)}
 	if o.Prefix > 0 {
 		for i := range o.Prefixes {
 			c.prefix = append(c.prefix, string(words(nil, source(o.Seed, -1, i), o.Prefix)))
@@ -119,7 +113,7 @@ func New(o Options) (*Client, error) {
 }
 
 // Close closes connections that are idle, so that the server can free what they hold.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.http.CloseIdle() }
 
 // Model is the name of the model that requests name.
 func (c *Client) Model() string { return c.o.Model }
@@ -150,9 +144,9 @@ func (c *Client) Probe(ctx context.Context) error {
 	}
 	hint := ""
 	if u, err := url.Parse(c.o.URL); err == nil && missing && strings.Trim(u.Path, "/") == "" {
-		hint = "; the API often begins at " + u.Redacted() + "/v1"
+		hint = "; the API often begins at " + secret.Text(c.o.URL) + "/v1"
 	}
-	return fmt.Errorf("%s does not answer a request: %w%s", Redacted(c.endpoint()), first, hint)
+	return fmt.Errorf("%s does not answer a request: %w%s", secret.Text(c.endpoint()), first, hint)
 }
 
 func (c *Client) endpoint() string {

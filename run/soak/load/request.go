@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"strandline/internal/secret"
 )
 
 // A worker sends one request at a time, from one buffer.
@@ -216,6 +218,7 @@ func (c *Client) request(ctx context.Context, method, url string, body io.Reader
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept-Encoding", "identity") // the time to the first token counts
 	if c.o.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.o.Key)
 	}
@@ -233,7 +236,7 @@ func (r *result) refused(res *http.Response) error {
 	default:
 		r.kind, r.missing = Rejected, res.StatusCode == http.StatusNotFound
 	}
-	return fmt.Errorf("%s: %s", res.Status, message(text))
+	return fmt.Errorf("%s: %s", res.Status, secret.Text(message(text))) // some repeat the key
 }
 
 // retryAfter is the time that a server asks to wait: seconds or a date.
@@ -282,7 +285,7 @@ func (c *Client) findModel(ctx context.Context) error {
 	res, err := c.http.Do(req)
 	if err != nil {
 		if limited.Err() != nil && ctx.Err() == nil {
-			return fmt.Errorf("%s/models: no answer within %s", Redacted(c.o.URL), wait)
+			return fmt.Errorf("%s/models: no answer within %s", secret.Text(c.o.URL), wait)
 		}
 		return err
 	}
@@ -295,10 +298,10 @@ func (c *Client) findModel(ctx context.Context) error {
 		return nil
 	default:
 		var r result
-		return fmt.Errorf("%s/models: %w", Redacted(c.o.URL), r.refused(res))
+		return fmt.Errorf("%s/models: %w", secret.Text(c.o.URL), r.refused(res))
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&list); err != nil || len(list.Data) == 0 {
-		return fmt.Errorf("%s/models does not list a model; name it with --model", Redacted(c.o.URL))
+		return fmt.Errorf("%s/models does not list a model; name it with --model", secret.Text(c.o.URL))
 	}
 	c.o.Model = list.Data[0].ID
 	return nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"strandline/internal/httpbounds"
 )
 
 // A Kind is one of errors.
@@ -29,12 +31,13 @@ const (
 func kindOf(err error) Kind {
 	var network net.Error
 	var call *net.OpError
+	var redirect *httpbounds.Redirect
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return Timeout
 	case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &call) && call.Op == "dial":
 		return Refused
-	case strings.Contains(err.Error(), "redirects"): // and about answers that only name another address
+	case errors.As(err, &redirect):
 		return Rejected
 	case strings.Contains(err.Error(), "malformed"): // the words of net/http about what is not HTTP
 		return Garbage
