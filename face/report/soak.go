@@ -41,7 +41,11 @@ func (d *Soak) Text(w io.Writer, s Style) {
 	}
 	if r := d.Reclaim; r != nil {
 		fmt.Fprintln(w)
-		printWrapped(w, s, "", fmt.Sprintf("%s released %s after each wave; without it the verdict would be %s", r.Command, units.Bytes(r.ReleasedBytes), r.Without))
+		released := "nothing"
+		if r.ReleasedBytes > 0 {
+			released = units.Bytes(r.ReleasedBytes)
+		}
+		printWrapped(w, s, "", fmt.Sprintf("%s released %s after each wave; without it the verdict would be %s", r.Command, released, r.Without))
 	}
 	for _, n := range d.Notes {
 		printWrapped(w, s, "  ", "note: "+n)
