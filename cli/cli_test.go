@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 
 	"strandline/internal/test/live"
 )
@@ -22,9 +23,21 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == filtered { // by a trace of a command
 		os.Exit(Main(Process()))
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tidy{m}, map[string]func(){
 		"strandline": func() { os.Exit(Main(Process())) },
 	})
+}
+
+// tidy runs the tests, and fails if one leaves a goroutine behind.
+type tidy struct{ m *testing.M }
+
+func (t tidy) Run() int {
+	code := t.m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // TestScripts runs the scripts that start no process but strandline, one after another.

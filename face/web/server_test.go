@@ -228,8 +228,11 @@ func TestServe(t *testing.T) {
 	if !strings.Contains(body(t, r), "<html") {
 		t.Errorf("status %d of the page", r.StatusCode)
 	}
-	if r, err = http.Get("http://127.0.0.1:" + s.port + "/api/session"); err != nil || r.StatusCode != 403 {
-		t.Errorf("without the secret: %v, %v", r, err)
+	if r, err = http.Get("http://127.0.0.1:" + s.port + "/api/session"); err != nil {
+		t.Fatal(err)
+	}
+	if text := body(t, r); r.StatusCode != 403 {
+		t.Errorf("without the secret: status %d, %s", r.StatusCode, text)
 	}
 	stop()
 	select {

@@ -120,6 +120,10 @@ func TestOpenNamedIsInterrupted(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		stop()
+		// The call of the kernel goes on until the pipe has another end.
+		other, err := os.OpenFile(fifo, os.O_RDWR, 0)
+		must(t, err)
+		t.Cleanup(func() { other.Close() })
 	}
 }
 

@@ -36,8 +36,9 @@ func (s *Stranger) Error() string {
 // A Conn is a connection whose answers are bounded in time and length.
 type Conn struct {
 	net.Conn
-	ctx   context.Context
-	lines *bufio.Reader
+	ctx     context.Context
+	release func() bool // of what the context keeps of it
+	lines   *bufio.Reader
 }
 
 // maxLine is how long a line of an answer may be, in bytes.
@@ -45,9 +46,15 @@ const maxLine = 64 << 10
 
 // NewConn bounds what comes over a connection, until the context ends.
 func NewConn(ctx context.Context, conn net.Conn) *Conn {
-	c := &Conn{conn, ctx, bufio.NewReaderSize(conn, maxLine)}
-	context.AfterFunc(ctx, c.expire)
+	c := &Conn{Conn: conn, ctx: ctx, lines: bufio.NewReaderSize(conn, maxLine)}
+	c.release = context.AfterFunc(ctx, c.expire)
 	return c
+}
+
+// Close closes the connection.
+func (c *Conn) Close() error {
+	c.release()
+	return c.Conn.Close()
 }
 
 func (c *Conn) expire() { c.SetDeadline(time.Unix(1, 0)) }

@@ -5,11 +5,12 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"strandline/face/api"
 	"strandline/finding"
@@ -22,7 +23,7 @@ var reach = flag.Int("reach", 0, "soak so many servers of each mood, and print t
 
 func TestMain(m *testing.M) {
 	soakserver.Main()
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // options are those of a quick experiment.

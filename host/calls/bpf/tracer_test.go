@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"strandline/host/calls/event"
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	case "tracer":
 		beTracer()
 	default:
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
 	}
 }
 

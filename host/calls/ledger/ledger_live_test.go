@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"strandline/host/calls/bpf"
@@ -26,7 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	switch role := os.Getenv("STRANDLINE_TEST_ROLE"); role {
 	case "":
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
 	case "random":
 		mapAtRandom()
 	case "storm":

@@ -3,8 +3,9 @@
 package polling_test
 
 import (
-	"os"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"strandline/host/calls/event"
 	"strandline/host/calls/polling"
@@ -14,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) {
 	eventtest.Main()
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // TestSource holds polling to what every source has to do.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"strandline/host/calls/bpf"
 	"strandline/host/calls/event"
 	"strandline/host/calls/ptrace"
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	eventtest.Main()
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // start traces a command.

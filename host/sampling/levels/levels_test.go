@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"strandline/internal/test/live"
 )
 
@@ -66,7 +68,7 @@ func TestMain(m *testing.M) {
 		os.Stdin.Read(make([]byte, 1))
 		return
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // TestThinning halves the samples when there are too many.

@@ -2,18 +2,19 @@ package load
 
 import (
 	"math"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"strandline/internal/test/soakserver"
 )
 
 func TestMain(m *testing.M) {
 	soakserver.Main()
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // small are options of requests that are answered quickly.
