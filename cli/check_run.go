@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"strandline/face/ci"
 	"strandline/face/report"
 	"strandline/finding"
+	"strandline/internal/safefile"
 	"strandline/internal/secret"
 	"strandline/judge/gate"
 	"strandline/judge/snapshots"
@@ -57,7 +59,7 @@ func (o *checkOptions) cases() (out []checkCase) {
 
 func runCheck(ctx context.Context, g *globals, o *checkOptions) error {
 	g.concludes.Store(true) // an interrupt is the command's own matter
-	base, err := o.readBaseline()
+	base, err := o.readBaseline(g)
 	if err != nil {
 		return err
 	}
@@ -105,18 +107,21 @@ func runCheck(ctx context.Context, g *globals, o *checkOptions) error {
 }
 
 // readBaseline reads the baseline, nil if none is asked for.
-func (o *checkOptions) readBaseline() (*check.Baseline, error) {
+func (o *checkOptions) readBaseline(g *globals) (*check.Baseline, error) {
 	if o.baseline == "" {
 		return nil, nil
 	}
-	b, err := check.ReadBaseline(o.baseline)
-	if o.update && check.Missing(err) {
+	f, err := g.openInput(o.baseline)
+	switch {
+	case o.update && errors.Is(err, fs.ErrNotExist):
 		return check.NewBaseline(), nil
-	}
-	if check.Missing(err) {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w; --update-baseline makes it", err)
+	case err != nil:
+		return nil, err
 	}
-	return b, err
+	defer f.Close()
+	return check.ReadBaseline(f, o.baseline)
 }
 
 // write writes what the options ask for besides the report. The build rests on the given
@@ -253,15 +258,22 @@ func gone(findings []finding.Finding, dir string) {
 
 // folder is where the recording of a run goes, and how to remove it if it is not kept.
 func (o *checkOptions) folder(name string) (string, func(), error) {
-	if o.dir != "" {
-		dir, err := filepath.Abs(filepath.Join(o.dir, strings.NewReplacer("/", "-", " ", "-").Replace(name)))
-		return dir, func() {}, err
+	if o.dir == "" {
+		temp, err := safefile.MakeTemp("strandline-check")
+		if err != nil {
+			return "", nil, err
+		}
+		return temp.Path, func() { temp.Remove() }, nil
 	}
-	dir, err := os.MkdirTemp("", "strandline-check-")
-	if err != nil {
-		err = fmt.Errorf("no temporary folder can be made in %s, which TMPDIR names if it is set: %w", os.TempDir(), errors.Unwrap(err))
+	if name != "" { // a folder of one's own in one of another user is theirs to replace
+		d, err := safefile.MakeFolder(o.dir)
+		if err != nil {
+			return "", nil, err
+		}
+		d.Close()
 	}
-	return dir, func() { os.RemoveAll(dir) }, err
+	dir, err := filepath.Abs(filepath.Join(o.dir, strings.NewReplacer("/", "-", " ", "-").Replace(name)))
+	return dir, func() {}, err
 }
 
 // failure states how a command failed, or nothing if it did not.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/pflag"
 
@@ -15,6 +13,7 @@ import (
 	"strandline/face/ci"
 	"strandline/face/report"
 	"strandline/finding"
+	"strandline/internal/safefile"
 )
 
 // ciOutput is what a gate writes for the systems that run it.
@@ -43,34 +42,18 @@ func canHold(flag, file string) error {
 	if file == "" || file == "-" {
 		return nil
 	}
-	folder := filepath.Dir(file)
-	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return fmt.Errorf("%s %s: there is no folder %s", flag, file, folder)
+	if err := safefile.Check(file); err != nil {
+		return fmt.Errorf("%s %s", flag, describe(err))
 	}
-	info, err := os.Stat(file)
-	switch {
-	case err == nil && info.IsDir():
-		return fmt.Errorf("%s %s: it is a folder", flag, file)
-	case err == nil && info.Mode().IsRegular():
-		f, err := os.OpenFile(file, os.O_WRONLY, 0)
-		if err != nil {
-			return fmt.Errorf("%s: %w", flag, err)
-		}
-		return f.Close()
-	case err == nil: // a pipe or a device, which opening may change
-		return nil
-	}
-	probe, err := os.CreateTemp(folder, ".strandline-")
-	if err != nil {
-		return fmt.Errorf("%s %s: no file can be made in %s: %w", flag, file, folder, errors.Unwrap(err))
-	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return nil
 }
 
 // write writes the verdicts of a command. The summary has all of them; the cases are those
 // that the build rests on.
 func (o *ciOutput) write(ctx context.Context, g *globals, command, verdict string, cases, all []ci.Case) error {
-	ctx = context.WithoutCancel(ctx) // an interrupt is reported, too
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx) // an interrupt is reported, too
+	}
 	var failed error
 	if o.junit != "" {
 		_, failed = g.create(ctx, o.junit, func(w io.Writer) error { return ci.JUnit(w, command, cases) })
@@ -87,7 +70,7 @@ func (o *ciOutput) write(ctx context.Context, g *globals, command, verdict strin
 	if summary == "" {
 		return failed
 	}
-	f, err := os.OpenFile(summary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) // other steps write to it, too
+	f, err := safefile.Append(ctx, summary) // other steps write to it, too
 	if err != nil {
 		return errors.Join(failed, err)
 	}

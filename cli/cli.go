@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/face/report"
+	"strandline/internal/safefile"
 )
 
 // The exit codes of every command.
@@ -93,9 +95,12 @@ type globals struct {
 	env        *Env
 	json       bool
 	cpuProfile string
+	profiled   *safefile.Output // the profile
 	inputs     inputs
-	unfinished unfinished
-	concludes  atomic.Bool // the command prints what it has when it is interrupted
+	// interrupted is done when the program is.
+	interrupted context.Context
+	unfinished  unfinished
+	concludes   atomic.Bool // the command prints what it has when it is interrupted
 }
 
 // Main runs the program and returns its exit code.
@@ -114,7 +119,9 @@ func Main(env *Env) int {
 		root.SetErr(g.env.stderr)
 		return root.ExecuteContext(ctx)
 	})
-	pprof.StopCPUProfile()
+	if pprof.StopCPUProfile(); g.profiled != nil {
+		err = cmp.Or(err, g.profiled.Commit())
+	}
 	var code exit
 	switch {
 	case err == nil:
@@ -187,14 +194,15 @@ check, soak, trace and record have more, which their help states.`,
   strandline compare rank0.pickle rank1.pickle`,
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			if g.cpuProfile == "" {
 				return nil
 			}
-			f, err := os.Create(g.cpuProfile)
+			f, err := safefile.Create(c.Context(), g.cpuProfile)
 			if err != nil {
 				return err
 			}
+			g.profiled = f
 			return pprof.StartCPUProfile(f)
 		},
 	}

@@ -122,7 +122,7 @@ func TestExportRefuses(t *testing.T) {
 		{"--to pickle -o OUT --redact all", "--redact all: want paths, names or both"},
 		{"--to sqlite -o -", "--to sqlite needs a file"},
 		{"--to sqlite -o /dev/null", "/dev/null: not a regular file"},
-		{"--to sqlite -o OUT/no/where", "no/where: no such file or directory"},
+		{"--to sqlite -o OUT/no/where", "no/where: there is no folder"},
 		{"--to pickle -o - --json", "both write to standard output"},
 		{"--to pickle -o OUT --events 3", "--events 3: want A:B"},
 		{"--to pickle -o OUT --events 3:x", "--events 3:x: want A:B"},
@@ -133,7 +133,7 @@ func TestExportRefuses(t *testing.T) {
 		{"--to pickle -o OUT --events 500: --device 1", "event 499 is outside the history of device 1, which has events 0 to 149"},
 		{"--to pickle -o OUT --device 7", "has nothing about device 7"},
 		{"--to pickle -o OUT --device -7", "devices are numbered from 0"},
-		{"--to pickle -o OUT/no/where", "no/where: no such file or directory"},
+		{"--to pickle -o OUT/no/where", "no/where: there is no folder"},
 		{"--to pickle -o OUT ../torch/snapshot", "is a directory; export takes one file"},
 	} {
 		args := append([]string{"export"}, strings.Fields(strings.ReplaceAll(c.args, "OUT", out))...)

@@ -109,9 +109,9 @@ func (p *progress) clear() {
 	}
 }
 
-// expand replaces directories by the files below them. found reports which paths
-// were named by the user.
-func expand(args []string) (paths []string, named map[string]bool, err error) {
+// expand replaces directories by the files below them, which are then opened as found.
+// named reports which paths were named by the user.
+func (g *globals) expand(args []string) (paths []string, named map[string]bool, err error) {
 	named = map[string]bool{}
 	seen := map[string]bool{}
 	add := func(p string) {
@@ -144,6 +144,7 @@ func expand(args []string) (paths []string, named map[string]bool, err error) {
 			}
 			if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() && d.Name() != record.ManifestName {
 				add(p)
+				g.inputs.find(p)
 			}
 			return nil
 		})
@@ -163,7 +164,7 @@ type textReader func(path string, cause error) (taken bool, why error)
 // so are named ones as long as another file can be read. It reports whether a file
 // was read only in part. If text is not nil it is tried on files that are not snapshots.
 func (g *globals) each(ctx context.Context, args []string, text textReader, f func(path string, s *snapshot.Snapshot) error) (partial bool, err error) {
-	paths, named, err := expand(args)
+	paths, named, err := g.expand(args)
 	if err != nil {
 		return false, err
 	}

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"strandline/internal/safefile"
 )
 
 // grace is how long a command that is interrupted may take to end on its own.
@@ -21,7 +22,7 @@ func (g *globals) run(ctx context.Context, command func(context.Context) error) 
 	out, messages := &outlet{w: g.env.stdout}, &outlet{w: g.env.stderr}
 	env := *g.env
 	env.stdout, env.stderr = out, messages
-	g.env = &env
+	g.env, g.interrupted = &env, ctx
 	done := make(chan error, 1)
 	go func() { done <- command(ctx) }()
 	select {
@@ -39,8 +40,8 @@ func (g *globals) run(ctx context.Context, command func(context.Context) error) 
 	}
 	out.closed.Store(true)
 	messages.closed.Store(true)
-	g.unfinished.Range(func(name, _ any) bool {
-		os.Remove(name.(string))
+	g.unfinished.Range(func(f, _ any) bool {
+		f.(*safefile.Output).Close()
 		return true
 	})
 	return ctx.Err()
@@ -72,5 +73,5 @@ func (o *outlet) whole(err error) error {
 	return err
 }
 
-// unfinished are the names of files that are being written.
+// unfinished are the files that are being written.
 type unfinished = sync.Map

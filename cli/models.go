@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"strandline/internal/safefile"
 	"strandline/plan/model"
-	"strandline/units"
 )
 
 // loadModel reads a model from a folder, a config.json, a GGUF file, or takes it
@@ -31,9 +31,9 @@ func loadModel(name, quant string) (*model.Model, error) {
 		}
 		return m, nil
 	case model.IsGGUF(name):
-		return ggufFile(name, quant)
+		return ggufFile(name, quant, os.Open)
 	}
-	data, err := readConfig(name)
+	data, err := readNamed(name, model.MaxConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +47,15 @@ func loadModel(name, quant string) (*model.Model, error) {
 	return m, nil
 }
 
-func ggufFile(name, quant string) (*model.Model, error) {
+// ggufFile reads a GGUF file with open, and the other parts of its model.
+func ggufFile(name, quant string, open func(string) (*os.File, error)) (*model.Model, error) {
 	var parts []io.Reader
 	for _, part := range model.FileParts(name) {
-		f, err := os.Open(part)
+		open := open
+		if part != name {
+			open = openFound
+		}
+		f, err := open(part)
 		if err != nil {
 			return nil, err
 		}
@@ -67,50 +72,27 @@ func ggufFile(name, quant string) (*model.Model, error) {
 	return m, nil
 }
 
+func openFound(name string) (*os.File, error) { return safefile.Open(name, safefile.Unbounded) }
+
 // Bounds of files that are read as a whole, in bytes.
 const (
 	maxIndex   = 64 << 20
 	maxConfigs = 64 << 20
 )
 
-// readConfig reads a config; a file above a bound is not a config.
-func readConfig(name string) ([]byte, error) { return readAll(name, model.MaxConfig) }
-
-// readAll reads a file of at most so many bytes; a longer one is an error.
-func readAll(name string, most int64) ([]byte, error) {
+// readNamed reads a file that the user named, of at most so many bytes.
+func readNamed(name string, maxBytes int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s: it has more than %s", name, units.Bytes(most))
-	}
-	return data, err
-}
-
-// readInside is readAll of a file of which only the folder was named: it waits for
-// no pipe.
-func readInside(name string, most int64) ([]byte, error) {
-	if err := regular(name); err != nil {
-		return nil, err
-	}
-	return readAll(name, most)
-}
-
-// regular returns an error unless there is a regular file.
-func regular(name string) error {
-	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", filepath.Base(name))
-	}
-	return err
+	return safefile.ReadAll(f, maxBytes)
 }
 
 // modelFolder reads a folder as published models have it.
 func modelFolder(dir, quant string) (*model.Model, error) {
-	config, err := readInside(filepath.Join(dir, "config.json"), model.MaxConfig)
+	config, err := safefile.ReadFile(filepath.Join(dir, "config.json"), model.MaxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		list, err := withSuffix(dir, ".gguf")
 		if err != nil || len(list) == 0 {
@@ -119,7 +101,7 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 		if len(list) > 1 && !slices.Equal(list, model.FileParts(list[0])) {
 			return nil, fmt.Errorf("contains %d GGUF files; name one of them", len(list))
 		}
-		return ggufFile(list[0], quant)
+		return ggufFile(list[0], quant, openFound)
 	}
 	if err != nil {
 		return nil, err
@@ -155,7 +137,7 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 // quantBeside is a config with the quantization that a file beside it holds.
 func quantBeside(dir string, config []byte) ([]byte, error) {
 	for _, name := range model.QuantFiles {
-		if beside, err := readInside(filepath.Join(dir, name), model.MaxConfig); err == nil {
+		if beside, err := safefile.ReadFile(filepath.Join(dir, name), model.MaxConfig); err == nil {
 			return model.WithQuantization(config, name, beside)
 		}
 	}
@@ -214,10 +196,7 @@ func safetensors(dir string) (all []model.Stored, err error) {
 }
 
 func safetensorsFile(name string) ([]model.Stored, error) {
-	if err := regular(name); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(name)
+	f, err := openFound(name)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +206,7 @@ func safetensorsFile(name string) ([]model.Stored, error) {
 
 // indexed are the files that an index of safetensors names.
 func indexed(dir string) (files []string) {
-	data, err := readInside(filepath.Join(dir, "model.safetensors.index.json"), maxIndex)
+	data, err := safefile.ReadFile(filepath.Join(dir, "model.safetensors.index.json"), maxIndex)
 	if err != nil {
 		return nil
 	}
@@ -248,7 +227,7 @@ func indexed(dir string) (files []string) {
 func modelConfigs(path string) (func(id, quant string) (*model.Model, error), error) {
 	configs := map[string]json.RawMessage{}
 	if path != "" {
-		data, err := readAll(path, maxConfigs)
+		data, err := readNamed(path, maxConfigs)
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -146,7 +145,7 @@ func (g *globals) planAgainst(o *servingPlan) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(o.against)
+	f, err := g.openInput(o.against)
 	if err != nil {
 		return err
 	}

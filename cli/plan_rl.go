@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,7 +91,7 @@ func (g *globals) printYAML(o *rlPlan) error {
 }
 
 func (g *globals) planPhases(o *rlPlan) error {
-	p, err := readPhases(o.phases)
+	p, err := g.readPhases(o.phases)
 	if err != nil {
 		return err
 	}
@@ -107,8 +106,8 @@ func (g *globals) planPhases(o *rlPlan) error {
 	return fitting(fits, g.printPlan(o.markdown, doc))
 }
 
-func readPhases(path string) (*rl.Phases, error) {
-	f, err := os.Open(path)
+func (g *globals) readPhases(path string) (*rl.Phases, error) {
+	f, err := g.openInput(path)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +121,7 @@ func readPhases(path string) (*rl.Phases, error) {
 
 // checkPhases lays logs of pausable memory beside the phases.
 func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
-	p, err := o.planned()
+	p, err := g.plannedPhases(o)
 	if err != nil {
 		return err
 	}
@@ -140,7 +139,7 @@ func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
 	if g.begins(o.check, recording.Is) {
 		return g.checkTrace(ctx, o, p, names)
 	}
-	paths, err := logsOf(o.check)
+	paths, err := g.logsOf(o.check)
 	if err != nil {
 		return err
 	}
@@ -158,7 +157,7 @@ func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		log, err := readHistory(path)
+		log, err := g.readHistory(path)
 		if err == nil {
 			var c *handovers.Check
 			if c, err = handovers.New(p, log, o.device, names, trace); err == nil {
@@ -197,9 +196,9 @@ func (g *globals) checkTrace(ctx context.Context, o *rlPlan, p *rl.Phases, names
 }
 
 // planned is the phases of a file, or of the set-up that the flags give.
-func (o *rlPlan) planned() (*rl.Phases, error) {
+func (g *globals) plannedPhases(o *rlPlan) (*rl.Phases, error) {
 	if o.phases != "" {
-		return readPhases(o.phases)
+		return g.readPhases(o.phases)
 	}
 	set, err := o.Setup(loadModel)
 	if err != nil {
@@ -209,29 +208,23 @@ func (o *rlPlan) planned() (*rl.Phases, error) {
 }
 
 // logsOf are the logs of pausable memory that a path leads to.
-func logsOf(path string) ([]string, error) {
+func (g *globals) logsOf(path string) ([]string, error) {
 	s, err := os.Stat(path)
 	if err != nil || !s.IsDir() {
 		return []string{path}, err
 	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	var paths []string
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), history.Suffix) {
-			paths = append(paths, filepath.Join(path, e.Name()))
-		}
-	}
-	if len(paths) == 0 {
+	paths, err := withSuffix(path, history.Suffix)
+	if err == nil && len(paths) == 0 {
 		err = fmt.Errorf("%s: there is no log of pausable memory in it (*%s), which STRANDLINE_MEM_LOG makes", path, history.Suffix)
+	}
+	for _, p := range paths {
+		g.inputs.find(p)
 	}
 	return paths, err
 }
 
-func readHistory(path string) (*history.Log, error) {
-	f, err := os.Open(path)
+func (g *globals) readHistory(path string) (*history.Log, error) {
+	f, err := g.openInput(path)
 	if err != nil {
 		return nil, err
 	}

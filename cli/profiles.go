@@ -141,8 +141,9 @@ func (g *globals) exportProfile(ctx context.Context, o exportOptions, f *profile
 		return err
 	case len(f.Uses) == 0:
 		return g.notSnapshot(f)
-	case write == nil || o.events != "" || o.redact != "":
-		return fmt.Errorf("a file of kind %s can only be written whole, as pprof, folded or csv; --to %s is for snapshots", f.Format, o.to)
+	}
+	if err := o.onlyWhole("a file of kind "+f.Format, "pprof, folded or csv", write != nil); err != nil {
+		return err
 	}
 	if err := g.exportStacks(ctx, o, len(f.Uses), func(w io.Writer) error { return write(w, f) }); err != nil {
 		return err
@@ -213,7 +214,7 @@ func (g *globals) judgeProfiles(files []*profiles.File, all []tables.Series, lim
 // the snapshots are judged, and the other files only named.
 func (g *globals) profiles(ctx context.Context, args []string) (files []*profiles.File, others []string, err error) {
 	var broken []error
-	paths, _, err := expand(args)
+	paths, _, err := g.expand(args)
 	if err != nil {
 		return nil, nil, nil // which reading them as snapshots explains
 	}

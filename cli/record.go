@@ -16,6 +16,7 @@ import (
 
 	"strandline/host/gpu/nvsmi"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/safefile"
 	"strandline/internal/secret"
 	"strandline/pausable"
 	"strandline/record"
@@ -231,7 +232,7 @@ func runRecord(ctx context.Context, g *globals, o *recordOptions) error {
 		command.Env, err = session.Environ(command.Env)
 	}
 	switch {
-	case errors.Is(err, record.ErrExists):
+	case errors.Is(err, record.ErrExists), errors.Is(err, safefile.ErrForeign):
 		return err
 	case err != nil:
 		session = nil

@@ -15,6 +15,7 @@ import (
 
 	"strandline/host/proc/procfs"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/safefile"
 	"strandline/record"
 	"strandline/run/outside"
 	"strandline/torch/snapshot"
@@ -51,14 +52,22 @@ func recordOutside(ctx context.Context, g *globals, o *recordOptions) error {
 	m := manifestOf(os.Args)
 	m.Processes = []record.Process{describeProcess(p)}
 	g.concludes.Store(true) // what is recorded until an interrupt is written
-	made := false
+	var folder *safefile.Folder
+	var unmade error
 	options := outside.Options{PID: int(p), Duration: o.duration, MaxEvents: o.record.Entries}
 	if !o.quiet {
 		options.Progress = g.outsideProgress()
 	}
-	options.Began = func() { made = record.Create(o.dir, &m) == nil }
+	options.Began = func() { folder, unmade = record.Create(o.dir, &m) }
 	if _, err := os.Lstat(filepath.Join(o.dir, record.ManifestName)); err == nil {
 		return fmt.Errorf("%s %w", o.dir, record.ErrExists)
+	}
+	if isFolder(o.dir) { // which is better known before
+		before, err := safefile.OpenFolder(o.dir)
+		if err != nil {
+			return err
+		}
+		before.Close()
 	}
 	s, r, err := outside.Record(ctx, options)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -67,10 +76,11 @@ func recordOutside(ctx context.Context, g *globals, o *recordOptions) error {
 	if err != nil {
 		return err
 	}
-	if !made {
-		return fmt.Errorf("%s cannot be written", o.dir)
+	if unmade != nil {
+		return unmade
 	}
-	if err := g.saveOutside(context.WithoutCancel(ctx), o, &m, s, r); err != nil {
+	defer folder.Close()
+	if err := g.saveOutside(context.WithoutCancel(ctx), o, folder, &m, s, r); err != nil {
 		return err
 	}
 	switch {
@@ -95,7 +105,7 @@ func (g *globals) outsideProgress() func(outside.Result) {
 }
 
 // saveOutside writes the snapshot and the manifest, and prints what they hold.
-func (g *globals) saveOutside(ctx context.Context, o *recordOptions, m *record.Manifest, s *snapshot.Snapshot, r *outside.Result) error {
+func (g *globals) saveOutside(ctx context.Context, o *recordOptions, folder *safefile.Folder, m *record.Manifest, s *snapshot.Snapshot, r *outside.Result) error {
 	p := &m.Processes[0]
 	p.Since, p.Ended, p.Torch, p.Python, p.Allocator = r.Since, r.Ended, r.Version, r.Python, "native"
 	now := time.Now()
@@ -104,11 +114,17 @@ func (g *globals) saveOutside(ctx context.Context, o *recordOptions, m *record.M
 		rank = fmt.Sprintf("_rank%d", *p.Rank)
 	}
 	name := filepath.Join(now.Format("20060102-150405.000"), fmt.Sprintf("%s%s_pid%d.pickle", p.Role, rank, p.PID))
-	if err := os.MkdirAll(filepath.Join(o.dir, filepath.Dir(name)), 0o777); err != nil {
+	inner, err := folder.Folder(filepath.Dir(name))
+	if err != nil {
 		return err
 	}
+	defer inner.Close()
 	began := time.Now()
-	size, err := g.create(ctx, filepath.Join(o.dir, name), s.Write)
+	file, err := inner.Output(filepath.Base(name))
+	if err != nil {
+		return err
+	}
+	size, err := g.fill(ctx, file, s.Write)
 	if err != nil {
 		return err
 	}
@@ -127,7 +143,7 @@ func (g *globals) saveOutside(ctx context.Context, o *recordOptions, m *record.M
 		m.Notes = append(m.Notes, record.Note{PID: p.PID, Command: p.Command, Why: why})
 	}
 	m.Ended = &now
-	if err := m.Save(o.dir); err != nil {
+	if err := m.Save(folder); err != nil {
 		return err
 	}
 	if !o.quiet {

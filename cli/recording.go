@@ -40,7 +40,7 @@ func (g *globals) recordingIn(args []string) []string {
 	if len(args) != 1 || !isFolder(args[0]) {
 		return args
 	}
-	paths, _, err := expand(args)
+	paths, _, err := g.expand(args)
 	if err != nil || slices.ContainsFunc(paths, likeSnapshot) {
 		return args
 	}
@@ -178,14 +178,28 @@ func writeStackExport(w io.Writer, d api.StackExport) {
 // stacks.
 func (g *globals) exportRecording(ctx context.Context, o exportOptions, run *recording.Run) error {
 	write := map[string]func(io.Writer, *recording.Run) error{"pprof": export.PprofOfTrace, "folded": export.FoldedOfTrace}[o.to]
-	if write == nil || o.events != "" || o.redact != "" {
-		return fmt.Errorf("the recording of a trace can only be written whole, as pprof or folded; --to %s is for snapshots", o.to)
+	if err := o.onlyWhole("the recording of a trace", "pprof or folded", write != nil); err != nil {
+		return err
 	}
 	if err := g.exportStacks(ctx, o, len(run.Document.Stacks), func(w io.Writer) error { return write(w, run) }); err != nil {
 		return err
 	}
 	if g.recordingPartial(run) {
 		return exit(exitPartial)
+	}
+	return nil
+}
+
+// onlyWhole returns an error for options that are for snapshots alone. formats are those
+// of the file.
+func (o *exportOptions) onlyWhole(file, formats string, knows bool) error {
+	switch {
+	case o.redact != "":
+		return fmt.Errorf("--redact is for snapshots: it does not replace paths and names in %s", file)
+	case o.events != "":
+		return fmt.Errorf("--events is for snapshots: %s is written whole", file)
+	case !knows:
+		return fmt.Errorf("--to %s is for snapshots: %s is written as %s", o.to, file, formats)
 	}
 	return nil
 }

@@ -2,11 +2,14 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+
+	"strandline/internal/safefile"
 )
 
 // errOnce is the error for an input that was read too far to start over.
@@ -26,6 +29,17 @@ const (
 type inputs struct {
 	mu     sync.Mutex
 	byPath map[string]*input
+	found  map[string]bool // files below a folder that was named
+}
+
+// find notes that a path was not named.
+func (in *inputs) find(path string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.found == nil {
+		in.found = map[string]bool{}
+	}
+	in.found[path] = true
 }
 
 // source opens a file to read it from the beginning; "-" is standard input. An input that
@@ -42,7 +56,7 @@ func (g *globals) source(path string) (io.ReadCloser, error) {
 	}
 	in := &input{r: g.env.stdin, most: keptOfPipe}
 	if path != "-" {
-		f, err := os.Open(path)
+		f, err := g.openInput(path)
 		if err != nil {
 			return nil, err
 		}
@@ -62,6 +76,19 @@ func (g *globals) source(path string) (io.ReadCloser, error) {
 	}
 	g.inputs.byPath[path] = in
 	return &replayed{in: in}, nil
+}
+
+// openInput opens a file that was named, for which an interrupt ends the wait if it is a
+// pipe, or one that was found in a folder.
+func (g *globals) openInput(path string) (*os.File, error) {
+	if g.inputs.found[path] {
+		return safefile.Open(path, safefile.Unbounded)
+	}
+	ctx := g.interrupted
+	if ctx == nil || g.concludes.Load() && ctx.Err() != nil {
+		ctx = context.Background() // what is read after an interrupt is still reported
+	}
+	return safefile.OpenNamed(ctx, path)
 }
 
 // release closes a regular file that nothing else will be read from.

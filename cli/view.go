@@ -26,6 +26,7 @@ import (
 	"strandline/face/report"
 	"strandline/face/web"
 	"strandline/face/web/engine"
+	"strandline/internal/safefile"
 	"strandline/profiles"
 	"strandline/torch/snapshot"
 	"strandline/units"
@@ -289,7 +290,7 @@ func (v *viewed) series(ctx context.Context, args []string) (out []engine.Source
 // sources are the files that arguments name, directories replaced by what is
 // below them.
 func (v *viewed) sources(ctx context.Context, args []string) (out []engine.Source, err error) {
-	paths, named, err := expand(args)
+	paths, named, err := v.g.expand(args)
 	if err != nil {
 		return nil, err
 	}
@@ -399,12 +400,12 @@ func tunnel(port int) string {
 // only this user can read: other users see what a command is started with. It
 // returns what removes the page.
 func browse(address string) (done func()) {
-	dir, err := os.MkdirTemp("", "strandline-") // of mode 0700
+	dir, err := safefile.MakeTemp("strandline-page")
 	if err != nil {
 		return func() {}
 	}
-	done = func() { os.RemoveAll(dir) }
-	file := filepath.Join(dir, "open.html")
+	done = func() { dir.Remove() }
+	file := filepath.Join(dir.Path, "open.html")
 	text := fmt.Sprintf("<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">"+
 		"<meta http-equiv=\"refresh\" content=\"0; url=%[1]s\"><a href=\"%[1]s\">strandline</a>\n", html.EscapeString(address))
 	if os.WriteFile(file, []byte(text), 0o600) != nil {

@@ -4,11 +4,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"strandline/internal/safefile"
 )
 
 // A StepLevel is what a process held at the end of one of its steps.
@@ -77,7 +78,7 @@ type Frame struct {
 // AskForLines has the processes that count steps trace their allocations for some steps,
 // once for each call. [Session.Growing] reads the result.
 func (s *Session) AskForLines() error {
-	f, err := os.OpenFile(filepath.Join(s.Options.Dir, journals, "ask"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := s.folder.Append(filepath.Join(journals, "ask"))
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (s *Session) Growing() (out []Growing) {
 	names, _ := filepath.Glob(filepath.Join(s.Options.Dir, journals, "levels", "*.lines"))
 	for _, name := range names {
 		var g Growing
-		if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &g) == nil && (g.Steps > 0 || g.Seconds > 0) {
+		if data, err := safefile.ReadFile(name, maxFile); err == nil && json.Unmarshal(data, &g) == nil && (g.Steps > 0 || g.Seconds > 0) {
 			out = append(out, g)
 		}
 	}
@@ -108,7 +109,7 @@ func (s *Session) Tracing() bool {
 }
 
 func readLevels(name string) (out []StepLevel) {
-	f, err := os.Open(name)
+	f, err := safefile.Open(name, maxFile)
 	if err != nil {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"strandline/internal/safefile"
 	"strandline/internal/secret"
 )
 
@@ -22,6 +23,9 @@ const (
 	ManifestName   = "strandline.json"
 	manifestSchema = "strandline.record/1"
 )
+
+// maxFile is the largest manifest or journal that is read, in bytes.
+const maxFile = 256 << 20
 
 // ErrExists is the error for a folder that holds a recording already.
 var ErrExists = errors.New("holds a recording already; give another folder")
@@ -139,7 +143,7 @@ type Note struct {
 // ReadManifest reads the manifest of the folder of a recording, also of one that has
 // not ended. The error is an [fs.ErrNotExist] where there is none.
 func ReadManifest(dir string) (*Manifest, error) {
-	data, err := os.ReadFile(filepath.Join(dir, ManifestName))
+	data, err := safefile.ReadFile(filepath.Join(dir, ManifestName), maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -193,17 +197,20 @@ func (m *Manifest) Dump(file string) (*Process, *Dump) {
 
 // unfinished removes what is left of snapshots whose process ended while it wrote
 // them, and notes that.
-func (m *Manifest) unfinished(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, "*", "*.pickle.tmp"))
-	for _, name := range left {
-		os.Remove(name)
-		os.Remove(filepath.Dir(name)) // if it is empty
+func (m *Manifest) unfinished(folder *safefile.Folder) {
+	left, _ := filepath.Glob(filepath.Join(folder.Path(), "*", "*.pickle.tmp"))
+	for _, path := range left {
+		name, err := filepath.Rel(folder.Path(), path)
+		if err != nil || folder.Remove(name) != nil {
+			continue
+		}
+		folder.Remove(filepath.Dir(name)) // if it is empty
 		m.Notes = append(m.Notes, Note{Why: "a process ended while it wrote " + strings.TrimSuffix(filepath.Base(name), ".tmp")})
 	}
 }
 
-// write replaces the manifest of a folder in one piece.
-func (m *Manifest) write(dir string) error {
+// encode is the manifest as its file has it.
+func (m *Manifest) encode() ([]byte, error) {
 	if m.Processes == nil {
 		m.Processes = []Process{}
 	}
@@ -214,18 +221,8 @@ func (m *Manifest) write(dir string) error {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(m); err != nil {
-		return err
-	}
-	name := filepath.Join(dir, ManifestName)
-	err := os.WriteFile(name+".tmp", b.Bytes(), 0o666)
-	if err == nil {
-		err = os.Rename(name+".tmp", name)
-	}
-	if err != nil {
-		os.Remove(name + ".tmp")
-	}
-	return err
+	err := enc.Encode(m)
+	return b.Bytes(), err
 }
 
 // event is a line of a journal. Its fields depend on the kind.
@@ -256,7 +253,7 @@ func (m *Manifest) gather(dir string) error {
 }
 
 func (m *Manifest) readJournal(dir, name string) error {
-	f, err := os.Open(name)
+	f, err := safefile.Open(name, maxFile)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"strandline/host/proc/procfs"
+	"strandline/internal/safefile"
 )
 
 // variable is the environment variable that holds the [Options] of a recording.
@@ -58,7 +59,8 @@ type Options struct {
 type Session struct {
 	Options  Options
 	manifest Manifest
-	module   string // folder of the Python module
+	folder   *safefile.Folder // of the recording
+	module   string           // folder of the Python module
 	observer observer
 	looks    int
 	read     int64 // bytes of the journals that the manifest is of
@@ -71,19 +73,17 @@ type Session struct {
 // Begin makes the folder of a recording, the module, and the manifest. A folder that
 // already holds a recording is refused with [ErrExists].
 func Begin(o Options, m Manifest) (*Session, error) {
-	if _, err := os.Lstat(filepath.Join(o.Dir, ManifestName)); err == nil {
-		return nil, fmt.Errorf("%s %w", o.Dir, ErrExists)
-	}
-	if err := os.MkdirAll(filepath.Join(o.Dir, journals), 0o777); err != nil {
-		return nil, err
-	}
 	o.Session = rand.Text()
 	s := &Session{Options: o, manifest: m}
-	s.manifest.Schema = manifestSchema
-	if err := s.manifest.write(o.Dir); err != nil {
+	var err error
+	if s.folder, err = Create(o.Dir, &s.manifest); err != nil {
 		return nil, err
 	}
-	var err error
+	inner, err := s.folder.Folder(journals)
+	if err != nil {
+		return nil, err
+	}
+	inner.Close()
 	if s.module, err = placeModule(filepath.Join(o.Dir, journals)); err != nil {
 		return nil, err
 	}
@@ -164,35 +164,44 @@ func (s *Session) SnapshotAll(ctx context.Context, reason string) {
 // journals unless a process writes on. Where the manifest cannot be
 // written, as on a full disk, it is returned with the error, and the journals stay.
 func (s *Session) End(status int) (*Manifest, error) {
+	folder, err := s.folder.Again() // the program may have removed it
+	if err != nil {
+		return nil, err
+	}
+	s.folder = folder
+	defer folder.Close()
 	dir := s.Options.Dir
 	if err := s.manifest.gather(dir); err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	s.manifest.Ended, s.manifest.ExitStatus = &now, &status
-	s.Unseen, s.Others = s.observer.unseen(&s.manifest, unwritable(dir)), s.observer.others(&s.manifest)
+	s.Unseen, s.Others = s.observer.unseen(&s.manifest, s.unwritable()), s.observer.others(&s.manifest)
 	s.manifest.Notes = append(s.manifest.Notes, s.Unseen...)
 	if !s.Options.NoSnapshots {
 		s.manifest.Notes = append(s.manifest.Notes, s.Others...)
 	}
 	running := slices.ContainsFunc(s.manifest.Processes, func(p Process) bool { return !p.Ended && alive(p.PID) })
 	if !running {
-		s.manifest.unfinished(dir)
+		s.manifest.unfinished(s.folder)
 	}
-	if err := s.manifest.write(dir); err != nil {
+	if err := s.manifest.Save(s.folder); err != nil {
 		return &s.manifest, err
 	}
 	if !running {
-		os.RemoveAll(filepath.Join(dir, journals))
+		s.folder.RemoveAll(journals)
 	}
 	return &s.manifest, nil
 }
 
 // unwritable returns why the folder of a recording cannot be written, nil where it can.
-func unwritable(dir string) error {
-	name := filepath.Join(dir, journals, "attempt")
-	defer os.Remove(name)
-	return os.WriteFile(name, make([]byte, 4096), 0o600)
+func (s *Session) unwritable() error {
+	f, err := s.folder.Output(filepath.Join(journals, "attempt"))
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, 4096))
+	return errors.Join(err, f.Close())
 }
 
 func alive(pid int) bool {

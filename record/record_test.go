@@ -3,6 +3,7 @@ package record
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -453,8 +454,8 @@ some = [load("libcuda.so.1"), load("libc10_cuda.so")]
 	}
 }
 
-// TestManifestCannotBeWritten ends a session on a disk that is full: what is known is
-// reported, and stays in the folder.
+// TestManifestCannotBeWritten ends a session that cannot write its manifest, as on a disk
+// that is full: what is known is reported, and stays in the folder.
 func TestManifestCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "recording")
@@ -462,12 +463,16 @@ func TestManifestCannotBeWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, ManifestName+".tmp", "in the way"), 0o777); err != nil {
+	manifest, aside := filepath.Join(dir, ManifestName), filepath.Join(dir, "aside")
+	if err := errors.Join(os.Rename(manifest, aside), os.MkdirAll(filepath.Join(manifest, "in the way"), 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	m, err := s.End(0)
 	if err == nil || m == nil || m.ExitStatus == nil {
 		t.Errorf("End returns %+v and %v", m, err)
+	}
+	if err := errors.Join(os.RemoveAll(manifest), os.Rename(aside, manifest)); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, journals)); err != nil {
 		t.Error(err)

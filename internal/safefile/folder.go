@@ -60,6 +60,16 @@ func (d *Folder) Folder(name string) (*Folder, error) {
 // Path is the path that the folder was opened by.
 func (d *Folder) Path() string { return d.path }
 
+// Again is the folder, or a new one at its path if it was removed.
+func (d *Folder) Again() (*Folder, error) {
+	info, err := d.root.Stat(".")
+	if err == nil && !removed(info) {
+		return d, nil
+	}
+	d.Close()
+	return MakeFolder(d.path)
+}
+
 // Close closes the folder.
 func (d *Folder) Close() error { return d.root.Close() }
 
@@ -84,7 +94,7 @@ func (d *Folder) Write(name string, data []byte) error {
 
 // Replace puts a file in the place of one of that name, whole from the first moment.
 func (d *Folder) Replace(name string, data []byte) error {
-	o, err := d.output(name, data)
+	o, err := d.with(name, data)
 	if err != nil {
 		return err
 	}
@@ -94,7 +104,7 @@ func (d *Folder) Replace(name string, data []byte) error {
 // Claim creates a file like Replace, unless there is one: that is an [fs.ErrExist]. Of
 // several processes one succeeds.
 func (d *Folder) Claim(name string, data []byte) error {
-	o, err := d.output(name, data)
+	o, err := d.with(name, data)
 	if err != nil {
 		return err
 	}
@@ -106,8 +116,22 @@ func (d *Folder) Claim(name string, data []byte) error {
 	return d.Write(name, data) // there are no links on this file system
 }
 
-// output is a file with its contents that is not in its place yet.
-func (d *Folder) output(name string, data []byte) (*Output, error) {
+// with is a file with its contents that is not in its place yet.
+func (d *Folder) with(name string, data []byte) (*Output, error) {
+	o, err := d.Output(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := o.Write(data); err != nil {
+		o.Close()
+		return nil, plain(o.place.path, err)
+	}
+	return o, nil
+}
+
+// Output opens a new file that gets its name when it is whole, and replaces one of that
+// name, of which it has the mode.
+func (d *Folder) Output(name string) (*Output, error) {
 	p, err := d.place(name)
 	if err != nil {
 		return nil, err
@@ -116,10 +140,7 @@ func (d *Folder) output(name string, data []byte) (*Output, error) {
 		p.old = nil // what is replaced has no say
 	}
 	o := &Output{place: p}
-	if err = o.begin(anonymous); err == nil {
-		_, err = o.Write(data)
-	}
-	if err != nil {
+	if err := o.begin(anonymous); err != nil {
 		o.Close()
 		return nil, plain(p.path, err)
 	}

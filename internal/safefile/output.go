@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -69,11 +71,15 @@ func (o *Output) begin(unnamed func(*os.Root) (*os.File, func(string) error, err
 		o.File, o.link, _ = unnamed(p.dir)
 	}
 	if o.File == nil {
+		p.sweep()
 		part := p.part()
 		if o.File, err = p.dir.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode); err != nil {
-			return err
+			return fmt.Errorf("no file can be made in %s: %w", filepath.Dir(p.path), errors.Unwrap(err))
 		}
 		o.part = part
+		if lock(o.File) == errHeld {
+			return errChanged
+		}
 	}
 	if p.old != nil {
 		err = takeAfter(o.File, p.old)
@@ -84,24 +90,66 @@ func (o *Output) begin(unnamed func(*os.Root) (*os.File, func(string) error, err
 	return err
 }
 
+const partSuffix = ".tmp"
+
 // part is a name that nobody can foresee, in the folder of the place.
-func (p *place) part() string { return fmt.Sprintf("%s.%016x.tmp", p.name, rand.Uint64()) }
+func (p *place) part() string { return fmt.Sprintf("%s.%016x%s", p.name, rand.Uint64(), partSuffix) }
+
+// isPart reports whether part could make a name.
+func (p *place) isPart(name string) bool {
+	number, begins := strings.CutPrefix(name, p.name+".")
+	number, ends := strings.CutSuffix(number, partSuffix)
+	_, err := strconv.ParseUint(number, 16, 64)
+	return begins && ends && err == nil && len(number) == 16
+}
+
+// sweep removes the parts that killed processes of this user left: nobody holds them.
+func (p *place) sweep() {
+	entries, _ := fs.ReadDir(p.dir.FS(), ".")
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || !p.isPart(e.Name()) || !mine(info) {
+			continue
+		}
+		f, err := p.dir.OpenFile(e.Name(), os.O_RDONLY|nonblock, 0)
+		if err != nil {
+			continue
+		}
+		if own, err := f.Stat(); err == nil && os.SameFile(info, own) && lock(f) == nil {
+			p.dir.Remove(e.Name())
+		}
+		f.Close()
+	}
+}
 
 // Name is the name of a file that was created by [CreateNamed], until it is in its place.
 func (o *Output) Name() string { return filepath.Join(filepath.Dir(o.place.path), o.part) }
 
-// Place puts the file in its place, where it replaces another one. It stays open.
-func (o *Output) Place() error {
+// put puts the file in its place, where it replaces another one.
+func (o *Output) put() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.placed || o.closed {
+	switch {
+	case o.placed:
 		return nil
+	case o.closed:
+		return plain(o.place.path, fs.ErrClosed)
 	}
 	if err := o.rename(); err != nil {
 		return plain(o.place.path, err)
 	}
 	o.placed = true
 	return nil
+}
+
+// Keep puts the file in its place and returns it, to be written on. The Output is over.
+func (o *Output) Keep() (*os.File, error) {
+	if err := o.put(); err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	o.closed = true
+	o.place.close()
+	return o.File, nil
 }
 
 func (o *Output) rename() error {
@@ -137,7 +185,7 @@ func (o *Output) Commit() (err error) {
 		err = o.File.Close()
 	}
 	if err == nil {
-		err = o.Place()
+		err = o.put()
 	}
 	return errors.Join(err, o.Close())
 }

@@ -14,9 +14,15 @@ const nonblock = 0
 
 func trusted(fs.FileInfo) bool { return true }
 
+func mine(fs.FileInfo) bool { return false } // nothing is swept
+
+func lock(*os.File) error { return errors.ErrUnsupported }
+
 func sameOwner(_, _ fs.FileInfo) bool { return true }
 
 func severalNames(fs.FileInfo) bool { return false }
+
+func removed(fs.FileInfo) bool { return false } // what is open cannot be removed
 
 func checkFolder(fs.FileInfo) error { return nil }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const nonblock = syscall.O_NONBLOCK
@@ -29,6 +31,22 @@ func ours(uid int) bool {
 	return me == 0 && err == nil && uid == caller
 }
 
+// mine reports whether a file is of the user that this process runs as.
+func mine(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(s.Uid) == os.Geteuid()
+}
+
+// lock locks a file until it is closed. The error is errHeld where another process has
+// locked it, and another one where files cannot be locked.
+func lock(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		return errHeld
+	}
+	return err
+}
+
 func sameOwner(a, b fs.FileInfo) bool {
 	s, ok := a.Sys().(*syscall.Stat_t)
 	t, known := b.Sys().(*syscall.Stat_t)
@@ -39,6 +57,12 @@ func sameOwner(a, b fs.FileInfo) bool {
 func severalNames(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && s.Nlink > 1
+}
+
+// removed reports whether an open folder has no name any more.
+func removed(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && s.Nlink == 0
 }
 
 // checkFolder returns why files of ours are not safe in a folder that exists.

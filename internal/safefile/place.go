@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // A place is where a file that the user named is to be: behind the links of trusted
@@ -124,14 +125,21 @@ func (p *place) close() {
 // openRoot opens a folder. [os.OpenRoot] waits for a pipe.
 func openRoot(dir string) (*os.Root, error) {
 	info, err := os.Stat(dir)
-	if err != nil {
+	switch {
+	case err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) || err == nil && !info.IsDir():
+		return nil, noFolder(dir)
+	case err != nil:
 		return nil, err
-	}
-	if !info.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a folder")}
 	}
 	return os.OpenRoot(dir)
 }
+
+// noFolder is a path where there is no folder.
+type noFolder string
+
+func (dir noFolder) Error() string { return "there is no folder " + string(dir) }
+
+func (noFolder) Is(target error) bool { return target == fs.ErrNotExist }
 
 // special opens a place that is no regular file, such as a pipe, for which it waits.
 func (p *place) special(ctx context.Context) (*os.File, error) {
@@ -139,7 +147,7 @@ func (p *place) special(ctx context.Context) (*os.File, error) {
 		return duplicate(p.descriptor, p.path)
 	}
 	if p.old.IsDir() {
-		return nil, errors.New("is a folder")
+		return nil, errFolder
 	}
 	return wait(ctx, func() (*os.File, error) {
 		if p.dir == nil {
@@ -217,6 +225,32 @@ func New(path string) (*os.File, error) {
 	f, err := dir.OpenFile(filepath.Base(path), os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 	return f, plain(path, err)
 }
+
+// Check returns why [Create] and [Append] could not write a file, which is better known
+// before hours of work than after them. It opens no pipe and no device.
+func Check(path string) error {
+	p, err := locate(path)
+	if err != nil {
+		return plain(path, err)
+	}
+	defer p.close()
+	switch {
+	case p.old != nil && p.old.IsDir():
+		return plain(path, errFolder)
+	case p.isSpecial():
+		return nil
+	case p.old != nil:
+		f, err := p.existing(os.O_WRONLY)
+		if err == nil {
+			err = f.Close()
+		}
+		return plain(path, err)
+	}
+	o := Output{place: p}
+	return plain(path, errors.Join(o.begin(anonymous), o.Close()))
+}
+
+var errFolder = errors.New("is a folder")
 
 func named(path string, open func(*place) (*os.File, error)) (*os.File, error) {
 	p, err := locate(path)

@@ -83,6 +83,7 @@ func open(path string, maxBytes int64) (*os.File, error) {
 
 // mayRead follows the links at path to an open file.
 func mayRead(path string, file fs.FileInfo) error {
+	name := "it"
 	for range maxLinks {
 		info, err := os.Lstat(path)
 		switch {
@@ -94,11 +95,12 @@ func mayRead(path string, file fs.FileInfo) error {
 			}
 			return nil
 		case !trusted(info) && !sameOwner(info, file):
-			return fmt.Errorf("%s is a link that %w, to a file that is not theirs", path, ErrForeign)
+			return fmt.Errorf("%s is a link that %w and leads to a file that does not", name, ErrForeign)
 		}
 		if path, err = follow(path); err != nil {
 			return err
 		}
+		name = path
 	}
 	return errLinks
 }

@@ -204,6 +204,17 @@ func TestReplacedKeepsMode(t *testing.T) {
 	}
 }
 
+func TestReplacedKeepsOwner(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "out"), "before")
+	give(t, path)
+	must(t, writeCreated(path, "after"))
+	info, err := os.Stat(path)
+	must(t, err)
+	if s := info.Sys().(*syscall.Stat_t); s.Uid != stranger || s.Gid != stranger || info.Mode() != fileMode {
+		t.Errorf("it belongs to %d and %d, with the mode %v", s.Uid, s.Gid, info.Mode())
+	}
+}
+
 // Links that another user planted are not followed, wherever they are, nor are files of
 // theirs touched where everyone may write.
 func TestForeignIsRefused(t *testing.T) {
@@ -312,24 +323,90 @@ func TestDiscarded(t *testing.T) {
 		o, err := open(filepath.Join(dir, "out"))
 		must(t, err)
 		_, err = io.WriteString(o, "text")
-		must(t, err, o.Close(), o.Close(), o.Place())
+		must(t, err, o.Close(), o.Close())
+		if err := o.Commit(); !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
 		if list, _ := os.ReadDir(dir); len(list) > 0 {
 			t.Errorf("%s left %v", name, list)
 		}
 	}
 }
 
-// A file that is placed stays open.
-func TestPlace(t *testing.T) {
+// The parts of files that killed processes left are removed, and no others.
+func TestPartsAreSwept(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out")
+	held, err := CreateNamed(path)
+	must(t, err)
+	left := write(t, path+".0123456789abcdef.tmp", "")
+	theirs := write(t, path+".0123456789abcdee.tmp", "")
+	kept := []string{held.Name(), theirs, write(t, path+".tmp", ""), write(t, path+".0123456789abcde.tmp", ""), write(t, filepath.Join(dir, "in.0123456789abcdef.tmp"), "")}
+	give(t, theirs)
+	must(t, writeNamed(path, "text"))
+	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("what was left is there:", err)
+	}
+	for _, path := range kept {
+		if _, err := os.Lstat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	must(t, held.Close())
+}
+
+// A file that is killed leaves nothing where files can be without a name.
+func TestUnnamed(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	must(t, err)
+	defer root.Close()
+	if f, _, err := anonymous(root); err != nil {
+		t.Skip(err)
+	} else {
+		f.Close()
+	}
+	o, err := Create(t.Context(), filepath.Join(dir, "out"))
+	must(t, err)
+	defer o.Close()
+	if list, _ := os.ReadDir(dir); len(list) > 0 {
+		t.Error(list)
+	}
+}
+
+// A file can be written on in its place.
+func TestKeep(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "out"), "before")
 	o, err := Create(t.Context(), path)
 	must(t, err)
 	_, err = io.WriteString(o, "one ")
-	must(t, err, o.Place())
-	_, err = io.WriteString(o, "two")
-	must(t, err, o.Close())
+	must(t, err)
+	f, err := o.Keep()
+	must(t, err)
+	_, err = io.WriteString(f, "two")
+	must(t, err, f.Close())
 	if text, _ := os.ReadFile(path); string(text) != "one two" {
 		t.Errorf("%q", text)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	file, planted := write(t, filepath.Join(dir, "file"), "before"), link(t, "file", filepath.Join(dir, "planted"))
+	give(t, planted)
+	for path, good := range map[string]bool{
+		file: true, filepath.Join(dir, "new"): true, pipe(t, filepath.Join(dir, "pipe")): true, "/dev/null": true, "/dev/fd/1": true,
+		planted: false, dir: false, filepath.Join(dir, "none", "new"): false, filepath.Join(file, "new"): false,
+	} {
+		if err := Check(path); (err == nil) != good {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if text, _ := os.ReadFile(file); string(text) != "before" {
+		t.Errorf("%q", text)
+	}
+	if list, _ := os.ReadDir(dir); len(list) != 3 {
+		t.Error(list)
 	}
 }
 
@@ -418,6 +495,21 @@ func TestFolderIsClosed(t *testing.T) {
 	}
 }
 
+func TestFolderAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "folder")
+	d, err := MakeFolder(path)
+	must(t, err)
+	if same, err := d.Again(); same != d || err != nil {
+		t.Error(same, err)
+	}
+	must(t, os.Remove(path))
+	d, err = d.Again()
+	must(t, err, d.Write("name", nil), d.Close())
+	if _, err := os.Lstat(filepath.Join(path, "name")); err != nil {
+		t.Error(err)
+	}
+}
+
 // Of many that claim a name one has it, and all see it whole.
 func TestClaim(t *testing.T) {
 	dir := t.TempDir()
@@ -448,4 +540,31 @@ func TestClaim(t *testing.T) {
 	if list, _ := os.ReadDir(filepath.Join(dir, "folder")); won != 1 || len(list) != 1 {
 		t.Errorf("%d claimed it, %v", won, list)
 	}
+}
+
+// What a killed process left is removed, and nothing else.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	held, err := MakeTemp("kind")
+	must(t, err)
+	left, err := MakeTemp("kind")
+	must(t, err, left.held.Close(), os.MkdirAll(filepath.Join(left.Path, "in"), 0o700)) // as the end of a process closes it
+	outside := write(t, filepath.Join(t.TempDir(), "outside"), "")
+	link(t, filepath.Dir(outside), filepath.Join(left.Path, "link"))
+	link(t, filepath.Dir(outside), filepath.Join(dir, "kind-link"))
+	theirs, open := filepath.Join(dir, "kind-theirs"), filepath.Join(dir, "kind-open")
+	must(t, os.Mkdir(theirs, 0o700), os.Mkdir(open, 0o755), os.Mkdir(filepath.Join(dir, "kindred"), 0o700))
+	give(t, theirs)
+	another, err := MakeTemp("kind")
+	must(t, err)
+	if _, err := os.Lstat(left.Path); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("what was left is there:", err)
+	}
+	for _, path := range []string{held.Path, another.Path, theirs, open, outside, filepath.Join(dir, "kind-link"), filepath.Join(dir, "kindred")} {
+		if _, err := os.Lstat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	must(t, held.Remove(), another.Remove())
 }

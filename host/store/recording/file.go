@@ -14,6 +14,7 @@ import (
 
 	"strandline/host/store/journal"
 	"strandline/internal/packed"
+	"strandline/internal/safefile"
 	"strandline/internal/secret"
 )
 
@@ -63,7 +64,7 @@ func (r *rarer) due(size int64) bool {
 // is left alone. As it comes closer to most bytes, moments become rarer in it; judgments,
 // of which there are few, are always written.
 func Create(path string, most int64) (*Writer, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := safefile.New(path)
 	if err != nil {
 		return nil, err
 	}

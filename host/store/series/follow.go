@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strandline/host/sampling/sample"
+	"strandline/internal/safefile"
 )
 
 // A Follower takes what [Follow] reads.
@@ -43,7 +44,7 @@ func Follow(ctx context.Context, path string, to Follower) error {
 
 // followOnce follows a file until another one is in its place.
 func followOnce(ctx context.Context, path string, to Follower) (again bool, err error) {
-	f, err := os.Open(path)
+	f, err := safefile.Open(path, safefile.Unbounded)
 	if err != nil {
 		return false, err
 	}

@@ -1,6 +1,7 @@
 package series
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"strandline/host/sampling/sample"
 	"strandline/host/store/journal"
+	"strandline/internal/safefile"
 )
 
 // A Writer appends to a recording. There is one for a file at a time.
@@ -35,16 +37,20 @@ const perFrame = 600
 // Open creates a recording, or goes on with one. The file will not become larger than
 // most bytes: when it would, every other sample of it is dropped.
 func Open(path string, most int64) (*Writer, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := safefile.Edit(path)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{f: f, path: path, most: max(most, minSize), run: time.Now().UnixNano()}
+	w := newWriter(f, path, most)
 	if err := w.begin(); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return w, nil
+}
+
+func newWriter(f *os.File, path string, most int64) *Writer {
+	return &Writer{f: f, path: path, most: max(most, minSize), run: time.Now().UnixNano()}
 }
 
 func (w *Writer) begin() (err error) {
@@ -85,24 +91,24 @@ func (w *Writer) Close() error {
 // thin rewrites the file with every other sample, and puts it in place of the old
 // one at once: whoever reads the old one reads it to its end.
 func (w *Writer) thin() error {
-	part := w.path + ".thinned"
-	os.Remove(part) // of a watch that was killed
-	thinner, err := Open(part, 1<<62)
+	out, err := safefile.Create(context.Background(), w.path)
 	if err != nil {
 		return err
 	}
-	if err := w.copyInto(thinner); err != nil {
-		thinner.f.Close()
-		os.Remove(part)
+	defer out.Close()
+	thinner := newWriter(out.File, w.path, 1<<62)
+	if err := thinner.begin(); err != nil {
 		return err
 	}
-	if err := os.Rename(part, w.path); err != nil {
-		thinner.f.Close()
-		os.Remove(part)
+	if err := w.copyInto(thinner); err != nil {
+		return err
+	}
+	f, err := out.Keep()
+	if err != nil {
 		return err
 	}
 	w.f.Close()
-	w.f, w.out, w.lines = thinner.f, thinner.out, 0
+	w.f, w.out, w.lines = f, thinner.out, 0
 	return nil
 }
 
