@@ -276,7 +276,7 @@ func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, aft
 	doc.Note, doc.Devices = note, []api.MemDevice{}
 	for _, d := range after.Devices {
 		out := api.MemDevice{Device: d, Holders: []api.MemHolder{}}
-		own := pauses.Seen{Device: d.Index}
+		own := pauses.Usage{Device: d.Index}
 		for i := range levels {
 			if l := &levels[i]; l.Device == d.Index {
 				own.Allocated, own.Reserved = &l.Allocated, &l.Reserved

@@ -29,7 +29,7 @@ func NewHandOvers(path string, checks []*handovers.Check) *HandOvers {
 		}
 		for i := range c.Phases {
 			ph := &c.Phases[i]
-			one := api.HandOverPhase{Name: ph.Name, Low: ph.Planned.Low, High: ph.Planned.High, Beyond: ph.Beyond(), Tags: []api.PlannedPart{}}
+			one := api.HandOverPhase{Name: ph.Name, Low: ph.Planned.Low, High: ph.Planned.High, Beyond: ph.Excess(), Tags: []api.PlannedPart{}}
 			for _, name := range slices.Sorted(maps.Keys(ph.Tags)) {
 				one.Tags = append(one.Tags, api.PlannedPart{Name: name, Low: ph.Tags[name].Low, High: ph.Tags[name].High})
 			}

@@ -43,8 +43,8 @@ func (m *Measure) margin() int64 {
 	return max(2*apart, int64(share*float64(m.Bytes)), grainOfLevel)
 }
 
-// Within reports whether a measurement equals what was accepted, apart from noise.
-func (m *Measure) Within(bytes int64) bool {
+// Accepts reports whether a measurement equals what was accepted, apart from noise.
+func (m *Measure) Accepts(bytes int64) bool {
 	d := bytes - m.Bytes
 	return d <= m.margin() && -d <= m.margin()
 }
@@ -53,7 +53,7 @@ func (m *Measure) Within(bytes int64) bool {
 // are compared with.
 func (m *Measure) Update(bytes int64) (changed bool) {
 	switch {
-	case len(m.Runs) == 0 || !m.Within(bytes):
+	case len(m.Runs) == 0 || !m.Accepts(bytes):
 		*m = Measure{bytes, []int64{bytes}}
 		return true
 	case len(m.Runs) < maxRuns:
@@ -67,7 +67,7 @@ func (m *Measure) Update(bytes int64) (changed bool) {
 // Against returns the finding that a measurement differs from the baseline: a problem if
 // it is above, information if it is below; nil if it does not differ.
 func (m *Measure) Against(what string, bytes int64) *finding.Finding {
-	if m.Within(bytes) {
+	if m.Accepts(bytes) {
 		return nil
 	}
 	share := float64(bytes-m.Bytes) / float64(max(m.Bytes, 1))

@@ -32,11 +32,11 @@ func (j *Judgment) Finding() finding.Finding {
 	f.Bytes, f.Trend = &level, thinned(s.Bytes)
 	f.Evidence = &finding.StepGrowthEvidence{
 		Metric: s.Metric, Unit: s.Unit, Verdict: string(j.Course.Shape), Growing: j.Course.Growing, Samples: j.Course.Samples,
-		LevelBytes: level, LowBytes: whole(j.Growth.Low), HighBytes: whole(j.Growth.High),
+		LevelBytes: level, LowBytes: roundBytes(j.Growth.Low), HighBytes: roundBytes(j.Growth.High),
 	}
 	f.Confidence = min(1-j.Course.Growing, maxSure)
 	if s.Unit == Step {
-		f.BytesPerStep = finding.Int(whole(j.Growth.Rate))
+		f.BytesPerStep = finding.Int(roundBytes(j.Growth.Rate))
 	}
 	switch j.Verdict {
 	case finding.Leaking:
@@ -65,7 +65,7 @@ func (j *Judgment) Finding() finding.Finding {
 	return f
 }
 
-func whole(bytes float64) int64 {
+func roundBytes(bytes float64) int64 {
 	if math.IsInf(bytes, 0) || math.IsNaN(bytes) {
 		return 0
 	}
@@ -102,7 +102,7 @@ func thinned(levels []float64) (out []int64) {
 	const maxShown = 60
 	n := min(maxShown, len(levels))
 	for i := range n {
-		out = append(out, whole(levels[i*(len(levels)-1)/max(n-1, 1)]))
+		out = append(out, roundBytes(levels[i*(len(levels)-1)/max(n-1, 1)]))
 	}
 	return out
 }

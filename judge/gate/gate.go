@@ -173,7 +173,7 @@ func Judge(s *Series, o Limits) Judgment {
 	j := Judgment{Series: s, Verdict: finding.Unknown}
 	from := afterWarmUp(s, o.WarmUp)
 	at := s.At[from:]
-	if j.Why = tooLittle(s, at); j.Why != "" {
+	if j.Why = missingEvidence(s, at); j.Why != "" {
 		return j
 	}
 	least := 0.0
@@ -235,8 +235,8 @@ func afterWarmUp(s *Series, units float64) int {
 	return len(s.At)
 }
 
-// tooLittle states what is missing for a verdict; it is empty if nothing is.
-func tooLittle(s *Series, at []float64) string {
+// missingEvidence states what is missing for a verdict; it is empty if nothing is.
+func missingEvidence(s *Series, at []float64) string {
 	switch n := len(at); {
 	case s.Unit != Second && n < minSteps:
 		return fmt.Sprintf("%s of memory at the end of a %s: a verdict needs %d after the warm-up", units.Plural(int64(n), "sample"), s.Unit, minSteps)

@@ -25,16 +25,16 @@ func (c *Check) judge(times map[string][]span) {
 				most = &m.last
 			}
 		}
-		c.kept(most.Cache, "is in PyTorch's cache, unused by any tensor, when memory is taken again",
+		c.reportKept(most.Cache, "is in PyTorch's cache, unused by any tensor, when memory is taken again",
 			finding.CodeChange("before the resume: `torch.cuda.empty_cache()`"))
-		c.kept(b.Least.Pools, "is in pools of CUDA graphs or of the program, in no region, and is not released",
+		c.reportKept(b.Least.Pools, "is in pools of CUDA graphs or of the program, in no region, and is not released",
 			finding.CodeChange("capture graphs within `torch_memory_saver.cuda_graph(…, tag=…)`, with the library preloaded; SGLang: `SGLANG_MEMORY_SAVER_CUDA_GRAPH=true`"))
 	}
 	slices.SortStableFunc(c.Findings, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
 }
 
-// kept is memory that stays on the device and could leave it.
-func (c *Check) kept(n *int64, what string, remedy finding.Remedy) {
+// reportKept is memory that stays on the device and could leave it.
+func (c *Check) reportKept(n *int64, what string, remedy finding.Remedy) {
 	if n == nil || *n < minReported {
 		return
 	}

@@ -31,8 +31,8 @@ type Check struct {
 	// Unplanned are the phases that no phase of the way is like.
 	Unplanned []Measured
 	HandOvers []HandOver
-	Speed     float64 // of the link to the host, bytes a second; 0 if it is not known
-	Behind    *Behind // nil if there was no time at which nothing was active
+	Speed     float64    // of the link to the host, bytes a second; 0 if it is not known
+	Behind    *Remainder // nil if there was no time at which nothing was active
 	Findings  []finding.Finding
 	Notes     []string
 
@@ -92,8 +92,8 @@ type Phase struct {
 	Measured *Measured             // nil if it was not seen
 }
 
-// Beyond is by how much more was used than is planned, 0 for not.
-func (p *Phase) Beyond() int64 {
+// Excess is by how much more was used than is planned, 0 for not.
+func (p *Phase) Excess() int64 {
 	if p.Measured == nil {
 		return 0
 	}
@@ -119,8 +119,8 @@ func (h *HandOver) Rate() float64 {
 	return float64(h.Bytes) / h.Seconds
 }
 
-// Behind is what a device has while the fewest tags are active.
-type Behind struct {
+// Remainder is what a device has while the fewest tags are active.
+type Remainder struct {
 	Measured
 	Planned plan.Range // contexts and NCCL
 }
@@ -166,7 +166,7 @@ func (c *Check) compare(p *rl.Phases, log *history.Log) {
 	times, measured := c.measure(log)
 	c.lay(p, measured)
 	c.handOvers(log)
-	c.behind(p, measured)
+	c.measureRemainder(p, measured)
 	c.judge(times)
 }
 
@@ -174,7 +174,7 @@ func (c *Check) compare(p *rl.Phases, log *history.Log) {
 // phase used more than planned.
 func (c *Check) Failed(strict bool) bool {
 	return slices.ContainsFunc(c.Findings, func(f finding.Finding) bool { return f.Severity == finding.Problem }) ||
-		strict && slices.ContainsFunc(c.Phases, func(p Phase) bool { return p.Beyond() > 0 })
+		strict && slices.ContainsFunc(c.Phases, func(p Phase) bool { return p.Excess() > 0 })
 }
 
 func deviceOf(s *state.Status, device int) *state.Device {
@@ -340,7 +340,7 @@ func median(x []float64) float64 {
 func (c *Check) lay(p *rl.Phases, measured []Measured) {
 	best := math.MinInt
 	for _, o := range p.Outcomes() {
-		phases, seen, rest := c.beside(&o, measured)
+		phases, seen, rest := c.pairPhases(&o, measured)
 		// A way that has more of what was seen, and fewer phases that were not.
 		if score := 2*seen - len(phases) - len(rest); score > best {
 			best, c.Way, c.Phases, c.Unplanned = score, o.Way, phases, rest
@@ -348,9 +348,9 @@ func (c *Check) lay(p *rl.Phases, measured []Measured) {
 	}
 }
 
-// beside pairs the phases of a way with the times in which the same components were on
+// pairPhases pairs the phases of a way with the times in which the same components were on
 // the device.
-func (c *Check) beside(o *rl.Outcome, measured []Measured) (phases []Phase, seen int, rest []Measured) {
+func (c *Check) pairPhases(o *rl.Outcome, measured []Measured) (phases []Phase, seen int, rest []Measured) {
 	taken := make([]bool, len(measured))
 	for _, peak := range o.Peaks {
 		ph := Phase{Name: peak.Phase, Planned: peak.Size, Tags: map[string]plan.Range{}}
@@ -368,7 +368,7 @@ func (c *Check) beside(o *rl.Outcome, measured []Measured) (phases []Phase, seen
 		}
 		at := -1
 		for i := range measured {
-			if c.same(ph.Tags, measured[i].Active) && (at < 0 || measured[i].Seconds > measured[at].Seconds) {
+			if c.tagsMatch(ph.Tags, measured[i].Active) && (at < 0 || measured[i].Seconds > measured[at].Seconds) {
 				at = i
 			}
 		}
@@ -386,9 +386,9 @@ func (c *Check) beside(o *rl.Outcome, measured []Measured) (phases []Phase, seen
 	return phases, seen, rest
 }
 
-// same reports whether these are the tags that are active, of those that are planned. If
+// tagsMatch reports whether these are the tags that are active, of those that are planned. If
 // none is, no phase can be told from another.
-func (c *Check) same(planned map[string]plan.Range, active []string) bool {
+func (c *Check) tagsMatch(planned map[string]plan.Range, active []string) bool {
 	known := false
 	for _, t := range c.Tags {
 		_, on := planned[t.Name]
@@ -441,8 +441,8 @@ func (c *Check) handOvers(log *history.Log) {
 	}
 }
 
-// behind is what was used while the fewest tags were active.
-func (c *Check) behind(p *rl.Phases, measured []Measured) {
+// measureRemainder is what was used while the fewest tags were active.
+func (c *Check) measureRemainder(p *rl.Phases, measured []Measured) {
 	held := func(m *Measured) (n int64) {
 		for _, size := range m.Least.Tags {
 			n += size
@@ -453,7 +453,7 @@ func (c *Check) behind(p *rl.Phases, measured []Measured) {
 		return
 	}
 	at := slices.MinFunc(measured, func(a, b Measured) int { return cmp.Compare(held(&a), held(&b)) })
-	c.Behind = &Behind{Measured: at}
+	c.Behind = &Remainder{Measured: at}
 	for _, one := range p.Components {
 		if one.Name == "contexts and NCCL" {
 			c.Behind.Planned = one.Size

@@ -62,7 +62,7 @@ func TestTidy(t *testing.T) {
 		{"sync", 192 * mib, map[string]int64{"trainer": 128 * mib, "weights": 64 * mib}},
 	} {
 		p := &c.Phases[i]
-		if p.Name != want.name || p.Measured == nil || p.Measured.Used != [2]int64{want.used, want.used} || p.Beyond() != 0 {
+		if p.Name != want.name || p.Measured == nil || p.Measured.Used != [2]int64{want.used, want.used} || p.Excess() != 0 {
 			t.Errorf("%+v %+v", p, p.Measured)
 			continue
 		}
@@ -108,7 +108,7 @@ func TestUntidy(t *testing.T) {
 	if !slices.Equal(titles, want) || c.Findings[0].Kind != finding.Leak || !strings.Contains(c.Findings[0].Detail[0], "144 MiB of it: tensors in no region") {
 		t.Errorf("%q %q", titles, c.Findings[0].Detail)
 	}
-	if !c.Failed(false) || c.Phases[0].Beyond() == 0 {
+	if !c.Failed(false) || c.Phases[0].Excess() == 0 {
 		t.Error("it passes")
 	}
 }

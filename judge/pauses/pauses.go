@@ -17,13 +17,13 @@ type Process struct {
 	Name   string
 	Status *state.Status
 	// Seen are its devices, in any order; those of which nothing is known may be absent.
-	Seen []Seen
+	Seen []Usage
 	// Environ are its variables; nil if they cannot be read.
 	Environ map[string]string
 }
 
-// Seen is what a process has of a device. Sizes are bytes, nil if unknown.
-type Seen struct {
+// Usage is what a process has of a device. Sizes are bytes, nil if unknown.
+type Usage struct {
 	Device    int    // as CUDA counts in the process
 	Used      *int64 // by the driver's count
 	Allocated *int64 // by PyTorch's tensors, also those that are paused
@@ -62,7 +62,7 @@ func graphs() finding.Remedy {
 
 // pools are those of CUDA graphs that no pause reaches, where the residue does not state them.
 func (p *Process) pools(d *state.Device) (f finding.Finding, ok bool) {
-	i := slices.IndexFunc(p.Seen, func(s Seen) bool { return s.Device == d.Index })
+	i := slices.IndexFunc(p.Seen, func(s Usage) bool { return s.Device == d.Index })
 	if i < 0 || p.Seen[i].Outside == nil || p.Seen[i].Outside.Pools < minAdvised || len(p.Status.Tags) == 0 || p.Status.Idle() && p.Seen[i].Used != nil {
 		return f, false
 	}
@@ -79,7 +79,7 @@ const usual = 1 << 30
 
 // residue is what a process still has of a device though all its tags are paused.
 func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
-	i := slices.IndexFunc(p.Seen, func(s Seen) bool { return s.Device == d.Index })
+	i := slices.IndexFunc(p.Seen, func(s Usage) bool { return s.Device == d.Index })
 	if i < 0 || p.Seen[i].Used == nil || !p.Status.Idle() {
 		return f, false
 	}

@@ -37,9 +37,9 @@ func makesNode(frames []symbolize.Frame) bool {
 func (g *hostGrowth) graph(looks *footprint.Growth) (more int64) {
 	var nodes, all int64
 	for _, u := range g.uses {
-		all += g.held(u)
+		all += g.residentBytes(u)
 		if makesNode(u.Frames) {
-			nodes += g.held(u)
+			nodes += g.residentBytes(u)
 		}
 	}
 	if looks != nil && looks.After != nil {

@@ -77,7 +77,7 @@ func (h host) kindOf(u *ledger.Use) finding.Kind {
 		return kind
 	}
 	rather := kindOf(kind).rather
-	if found, ok := h.lies(u); ok && kind == finding.MmapLeak {
+	if found, ok := h.dominantClass(u); ok && kind == finding.MmapLeak {
 		if slices.Contains(rather, found) {
 			return found
 		}
@@ -91,9 +91,9 @@ func (h host) kindOf(u *ledger.Use) finding.Kind {
 	return kind
 }
 
-// lies is the class of the mappings that contain most of a use, if looks cover most of
+// dominantClass is the class of the mappings that contain most of a use, if looks cover most of
 // it.
-func (h host) lies(u *ledger.Use) (most finding.Kind, ok bool) {
+func (h host) dominantClass(u *ledger.Use) (most finding.Kind, ok bool) {
 	var all int64
 	for class, n := range h.where[u] {
 		if all += n; n > h.where[u][most] {
@@ -134,9 +134,9 @@ func (h *host) locate() {
 	}
 }
 
-// unmade returns findings of classes that grew without a call being found for them, and
+// unattributed returns findings of classes that grew without a call being found for them, and
 // the bytes of growth that no finding then covers.
-func (h host) unmade(found []finding.Finding) (out []finding.Finding, rest int64) {
+func (h host) unattributed(found []finding.Finding) (out []finding.Finding, rest int64) {
 	if h.looks == nil {
 		return nil, 0
 	}

@@ -25,7 +25,7 @@ func TestUnmadeLeavesRests(t *testing.T) {
 		want     int
 	}{{79 * mib, 1}, {20 * mib, 2}} {
 		found := []finding.Finding{{Kind: finding.Remap, Evidence: &finding.CallGrowthEvidence{ResidentBytes: c.resident}}}
-		if got, _ := h.unmade(found); len(got) != c.want || got[len(got)-1].Kind != finding.MemoryFiles {
+		if got, _ := h.unattributed(found); len(got) != c.want || got[len(got)-1].Kind != finding.MemoryFiles {
 			t.Errorf("with %d bytes explained: got %+v, want %d findings", c.resident, got, c.want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestUnmadeAddsUp(t *testing.T) {
 	}}}
 	found := []finding.Finding{{Kind: finding.Remap, Evidence: &finding.CallGrowthEvidence{ResidentBytes: 4 * mib}}}
 	var got []int64
-	unmade, rest := h.unmade(found)
+	unmade, rest := h.unattributed(found)
 	for _, f := range unmade {
 		got = append(got, *f.Bytes/mib)
 	}
@@ -57,7 +57,7 @@ func TestFilled(t *testing.T) {
 		want  finding.Severity
 	}{{true, finding.Problem}, {false, finding.Warning}} {
 		h := host{sums: &ledger.Sums{Blind: c.blind}, looks: looks}
-		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want || Undecided(found) != !c.blind {
+		if found, _ := h.unattributed(nil); len(found) != 1 || found[0].Severity != c.want || Undecided(found) != !c.blind {
 			t.Errorf("blind %v: %+v, want a %s", c.blind, found, c.want)
 		}
 	}
@@ -164,7 +164,7 @@ func TestChildThatCopies(t *testing.T) {
 	}{{5, 137, 2, finding.Warning}, {5, 20, 2, finding.Problem}, {14, 1000, 2, finding.Problem}, {5, 20, 3, finding.Warning}} { // 2 has ended
 		h := host{sums: &ledger.Sums{Processes: []ledger.Process{{PID: 1, RSS: 200 * mib}, {PID: c.pid, RSS: c.rss * mib}}},
 			looks: &footprint.Growth{Age: time.Hour, Parts: []footprint.Part{{Class: finding.CopyOnWrite, Bytes: c.copied * mib, Process: 2, Outside: true, Steady: true, Confidence: 0.9}}}}
-		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want || Undecided(found) != (c.want == finding.Warning) {
+		if found, _ := h.unattributed(nil); len(found) != 1 || found[0].Severity != c.want || Undecided(found) != (c.want == finding.Warning) {
 			t.Errorf("%d of %d MiB: %+v", c.copied, c.rss, found)
 		}
 	}
@@ -181,7 +181,7 @@ func TestSharedMemoryThatIsTouched(t *testing.T) {
 	}{{nil, false, finding.Warning}, {nil, true, finding.Problem}, {[]ledger.Use{*segments}, false, finding.Problem}} {
 		h := host{sums: &ledger.Sums{Uses: c.uses, Blind: c.blind}, looks: &footprint.Growth{RSS: 50 * mib, Age: time.Hour,
 			Parts: []footprint.Part{{Class: finding.SharedMemory, Bytes: 48 * mib, Steady: true, Confidence: 0.9}}}}
-		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want || Undecided(found) != (c.want == finding.Warning) {
+		if found, _ := h.unattributed(nil); len(found) != 1 || found[0].Severity != c.want || Undecided(found) != (c.want == finding.Warning) {
 			t.Errorf("%d uses, blind %v: %+v", len(c.uses), c.blind, found)
 		}
 	}

@@ -98,7 +98,7 @@ func driverGrows(uses []*gpudriver.Use, sums *gpudriver.Sums, devices []recordin
 	} else if !ended(&f, e, all, sums, taken) {
 		return f, false
 	}
-	if where := through(nearest(caller(u.Frames))); where != "" {
+	if where := callPath(nearest(caller(u.Frames))); where != "" {
 		f.Title += "; requested here: " + where
 	}
 	return f, true

@@ -87,10 +87,10 @@ func Frames(s *recording.Stack) (out []symbolize.Frame) {
 	return out
 }
 
-// through names the functions that lead to a call: the first native function above the
+// callPath names the functions that lead to a call: the first native function above the
 // allocator, further native functions that have a name and do not belong to the C
 // library, and the lines of Python.
-func through(frames []symbolize.Frame) string {
+func callPath(frames []symbolize.Frame) string {
 	const maxNative, maxPython = 6, 2
 	var native, lines []string
 	for _, f := range Requested(frames) {

@@ -27,7 +27,7 @@ func TestRequested(t *testing.T) {
 		{"libc.so.6:mmap python3.11:new_arena python3.11:_PyObject_Malloc python3.11:PyTuple_New app.py:load", "PyTuple_New ← load app.py:7", "load"},
 	} {
 		u := made(event.Map, ledger.Anonymous, 1<<20, strings.Fields(c.frames)...)
-		if got := through(u.Frames); got != c.title {
+		if got := callPath(u.Frames); got != c.title {
 			t.Errorf("%s: through %q, want %q", c.frames, got, c.title)
 		}
 		site := HostSite(u.Frames)

@@ -126,8 +126,8 @@ func emptyOf(mapped, resident []int64) (most int64) {
 	return most
 }
 
-// since is how many bytes of a use are alive and counted.
-func (g *hostGrowth) since(u *ledger.Use) int64 {
+// liveCounted is how many bytes of a use are alive and counted.
+func (g *hostGrowth) liveCounted(u *ledger.Use) int64 {
 	if g.from == 0 {
 		return u.Live
 	}
@@ -143,15 +143,15 @@ func residentOf(u *ledger.Use) int64 {
 	return u.Resident + u.Filled
 }
 
-// held is how much of the counted part of a use is in memory.
-func (g *hostGrowth) held(u *ledger.Use) int64 { return g.part(residentOf(u), u) }
+// residentBytes is how much of the counted part of a use is in memory.
+func (g *hostGrowth) residentBytes(u *ledger.Use) int64 { return g.part(residentOf(u), u) }
 
 // part is the share of a use's figure n that belongs to the counted part.
 func (g *hostGrowth) part(n int64, u *ledger.Use) int64 {
 	if g.from == 0 || u.Live == 0 {
 		return n
 	}
-	return int64(float64(n)*float64(g.since(u))/float64(u.Live) + 0.5)
+	return int64(float64(n)*float64(g.liveCounted(u))/float64(u.Live) + 0.5)
 }
 
 // growthOf judges the uses of one class, or of one place, by when they grew: a warm-up is
@@ -169,14 +169,14 @@ func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 		g.until = time.Duration(s.Checkpoints[end])
 		g.rest = g.all.Bytes[len(g.all.Bytes)-1] - g.all.Bytes[end]
 	case g.from > 0:
-		slices.SortStableFunc(g.uses, func(a, b *ledger.Use) int { return cmp.Compare(g.since(b), g.since(a)) })
+		slices.SortStableFunc(g.uses, func(a, b *ledger.Use) int { return cmp.Compare(g.liveCounted(b), g.liveCounted(a)) })
 		g.of, g.until = s.Growth-s.Grown[g.from], time.Duration(s.Checkpoints[g.from])
 	}
 	for _, u := range uses {
-		g.mapped += g.since(u)
+		g.mapped += g.liveCounted(u)
 		g.count += g.part(u.Count, u)
-		g.resident += g.held(u)
-		g.early += residentOf(u) - g.held(u)
+		g.resident += g.residentBytes(u)
+		g.early += residentOf(u) - g.residentBytes(u)
 	}
 	switch g.kind {
 	case finding.Regrown:
@@ -239,9 +239,9 @@ const rubyGarbage = 32 << 20
 func (g *hostGrowth) uncollected() string {
 	var all, ruby int64
 	for _, u := range g.uses {
-		all += g.held(u)
+		all += g.residentBytes(u)
 		if slices.ContainsFunc(u.Frames, func(f symbolize.Frame) bool { return ofRuby.MatchString(f.Function) }) {
-			ruby += g.held(u)
+			ruby += g.residentBytes(u)
 		}
 	}
 	if g.kind != finding.HeapLeak || g.shape != grows || 2*ruby < all || g.resident >= rubyGarbage {
@@ -366,11 +366,11 @@ const nearly = 0.98
 
 // reached is the first checkpoint at which a curve is nearly as high as at its end; 0 if
 // it does not rise.
-func reached(bytes []int64) int { return risen(bytes, nearly) }
+func reached(bytes []int64) int { return riseReached(bytes, nearly) }
 
-// risen is the first checkpoint at which a curve has completed a given share of its rise;
+// riseReached is the first checkpoint at which a curve has completed a given share of its rise;
 // 0 if it does not rise.
-func risen(bytes []int64, share float64) int {
+func riseReached(bytes []int64, share float64) int {
 	n := len(bytes) - 1
 	if n < 1 || bytes[n] <= bytes[0] {
 		return 0
@@ -397,7 +397,7 @@ func rising(bytes []int64) float64 {
 func (g *hostGrowth) recent(checkpoints []uint64) string {
 	const minIntervals = 6 // intervals
 	n := len(checkpoints) - 1
-	if begun := risen(g.course(g.all), 1-nearly) - 1; begun > n-minIntervals && begun > minIntervals {
+	if begun := riseReached(g.course(g.all), 1-nearly) - 1; begun > n-minIntervals && begun > minIntervals {
 		return fmt.Sprintf("it began %s before the end of the trace", units.Duration(time.Duration(checkpoints[n]-checkpoints[begun]).Round(100*time.Millisecond)))
 	}
 	return ""

@@ -49,7 +49,7 @@ func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []find
 		if h.buffers[u] {
 			key += fmt.Sprint(" buffer ", i)
 		}
-		if where := through(u.Frames); kindOf(kind).byPlace && where != "" {
+		if where := callPath(u.Frames); kindOf(kind).byPlace && where != "" {
 			key += fmt.Sprint(where, HostSite(u.Frames))
 		} else if kindOf(kind).byPlace {
 			key += fmt.Sprint(i)
@@ -68,7 +68,7 @@ func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []find
 	slices.SortStableFunc(out, func(a, b finding.Finding) int {
 		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(*b.Bytes, *a.Bytes))
 	})
-	unmade, rest := h.unmade(out)
+	unmade, rest := h.unattributed(out)
 	explained := looks != nil && (rest < minClassBytes || float64(rest) <= (1-unexplained)*float64(looks.RSS))
 	if f, ok := unexplainedGrowth(s); ok && !explained {
 		f.Detail = append(f.Detail, h.kinds()...)
@@ -152,7 +152,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	f.Remedies = append(f.Remedies, primitiveCache(g.uses)...)
 	for _, u := range g.uses {
 		if site := HostSite(u.Frames); site != nil && len(g.uses) > 1 {
-			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: g.held(u), Count: g.part(u.Count, u)})
+			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: g.residentBytes(u), Count: g.part(u.Count, u)})
 		}
 	}
 	return f, true
@@ -195,7 +195,7 @@ func hostTitle(g *hostGrowth) string {
 
 // located adds to a title where a use was allocated, or where the heap it is in was enlarged.
 func located(title string, u *ledger.Use) string {
-	switch where := through(u.Frames); {
+	switch where := callPath(u.Frames); {
 	case where == "":
 		return title
 	case enlarges(u):

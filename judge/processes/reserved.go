@@ -23,7 +23,7 @@ type Account struct {
 // took from the driver.
 func Devices(s *recording.GPUState, snapshots []*snapshot.Snapshot, pidOf func(name string) int, processes []ledger.Process, shares []ledger.Share) Account {
 	has := reserved(snapshots, pidOf)
-	a := Account{Devices: gpuaccount.Of(s, has), Reserved: gpuaccount.ByProcess(s, has)}
+	a := Account{Devices: gpuaccount.Account(s, has), Reserved: gpuaccount.ByProcess(s, has)}
 	a.Findings = devices(a.Devices, processOf(processes, shares))
 	return a
 }

@@ -157,7 +157,7 @@ func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
 		return out, false
 	}
 	s := w.series[k]
-	left := w.left(p, device)
+	left := w.roomLeft(p, device)
 	var limit *int64
 	if left != nil {
 		limit = finding.Int(int64(s.now) + left.bytes)
@@ -195,7 +195,7 @@ func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
 		if r.remedies != nil {
 			f.Remedies = r.remedies(p.PID)
 			if w.over {
-				f.Detail = append([]string{again}, f.Detail...)
+				f.Detail = append([]string{endedDetail}, f.Detail...)
 			}
 		}
 		if !r.device && r.severity == finding.Problem {
@@ -236,9 +236,9 @@ func (w *Watch) groupNote(p *sample.Process) string {
 	return ""
 }
 
-// left is how much more a process can take on a device, or on the host if that is -1;
+// roomLeft is how much more a process can take on a device, or on the host if that is -1;
 // nil if no limit is known.
-func (w *Watch) left(p *sample.Process, device int) (least *room) {
+func (w *Watch) roomLeft(p *sample.Process, device int) (least *room) {
 	if w.last == nil {
 		return nil
 	}

@@ -159,8 +159,8 @@ func (w *Watch) add(at float64, k key, level *int64) {
 	s.add(at, *level)
 }
 
-// again is the detail of a finding on a process that has ended.
-const again = "it has ended; when it runs again, watch it with the command below and its new process ID"
+// endedDetail is the detail of a finding on a process that has ended.
+const endedDetail = "it has ended; when it runs again, watch it with the command below and its new process ID"
 
 // shortLived is the time that a process must have been watched for its growth to be
 // reported after its end, seconds: one that does its work and ends also grows.
@@ -175,7 +175,7 @@ func (w *Watch) end(id sample.ID) {
 		e, ok := f.Evidence.(*finding.LevelsEvidence)
 		if ok && f.Severity != finding.Info && (e.Seconds != nil && *e.Seconds >= shortLived || w.killed(&p)) && len(w.ended) < maxEnded {
 			if f.Severity == finding.Problem {
-				f.Detail = []string{again}
+				f.Detail = []string{endedDetail}
 			}
 			w.ended = append(w.ended, f)
 		}

@@ -30,12 +30,12 @@ type detector struct {
 //   - add a snapshot on which it must find something, and one on which it must not, to
 //     testdata and its test.
 var detectors = []detector{
-	{kinds: kinds(finding.History), needs: ofSeveralRuns, find: func(s *subject) []finding.Finding {
+	{kinds: kinds(finding.History), needs: severalRunsGiven, find: func(s *subject) []finding.Finding {
 		return []finding.Finding{severalRuns(s.process, s.runs)}
 	}},
 
 	// One device of a process.
-	{kinds: kinds(finding.Leak, finding.AutogradGraph, finding.Growth), needs: aDevice, find: func(s *subject) []finding.Finding { return butRegrown(s.leaks, s.anew) }},
+	{kinds: kinds(finding.Leak, finding.AutogradGraph, finding.Growth), needs: aDevice, find: func(s *subject) []finding.Finding { return withoutRegrown(s.leaks, s.anew) }},
 	{kinds: kinds(finding.Regrown), needs: aDevice, figures: true, find: func(s *subject) []finding.Finding { return s.anew }},
 	{kinds: kinds(finding.Fragmentation), needs: soundSegments, figures: true, find: fragmentation},
 	{kinds: kinds(finding.OutOfMemory), needs: aFailure, figures: true, find: outOfMemory},
@@ -68,13 +68,13 @@ var detectors = []detector{
 func kinds(list ...finding.Kind) []finding.Kind { return list }
 
 // What detectors need.
-func ofSeveralRuns(s *subject) bool { return len(s.runs) > 1 }
-func aDevice(s *subject) bool       { return s.newest != nil }
-func events(s *subject) bool        { return aDevice(s) && s.newest.Events > 0 }
-func noEvents(s *subject) bool      { return aDevice(s) && s.newest.Events == 0 }
-func soundSegments(s *subject) bool { return aDevice(s) && !s.newest.Unsound }
-func aFailure(s *subject) bool      { return s.failure != nil }
-func pinnedMemory(s *subject) bool  { return s.pinned != nil }
+func severalRunsGiven(s *subject) bool { return len(s.runs) > 1 }
+func aDevice(s *subject) bool          { return s.newest != nil }
+func events(s *subject) bool           { return aDevice(s) && s.newest.Events > 0 }
+func noEvents(s *subject) bool         { return aDevice(s) && s.newest.Events == 0 }
+func soundSegments(s *subject) bool    { return aDevice(s) && !s.newest.Unsound }
+func aFailure(s *subject) bool         { return s.failure != nil }
+func pinnedMemory(s *subject) bool     { return s.pinned != nil }
 func recordedGraphs(s *subject) bool {
 	return s.newest == nil && s.process != nil && s.process.About != nil && s.book != nil
 }

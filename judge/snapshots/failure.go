@@ -34,8 +34,8 @@ func (s *failure) outside() *int64 {
 	return finding.Int(*s.capacity - *s.free - *s.reserved)
 }
 
-// others is the part of outside that exceeds the context of this process.
-func (s *failure) others() int64 {
+// otherProcesses is the part of outside that exceeds the context of this process.
+func (s *failure) otherProcesses() int64 {
 	if n := s.outside(); n != nil {
 		return max(0, *n-shortage.ContextAllowance)
 	}
@@ -62,8 +62,8 @@ func (s *failure) holders() string {
 	return shortage.Holders(s.own(), s.outside())
 }
 
-// ofDevice is a part of the device's memory, with the device's size if that is known.
-func (s *failure) ofDevice(n int64) string {
+// shareOfDevice is a part of the device's memory, with the device's size if that is known.
+func (s *failure) shareOfDevice(n int64) string {
 	if s.capacity == nil {
 		return units.Bytes(n)
 	}
@@ -92,7 +92,7 @@ func (s *failure) cause() string {
 		return ""
 	case *room >= *s.request:
 		return shortage.Fragmented
-	case *room+s.others() >= *s.request:
+	case *room+s.otherProcesses() >= *s.request:
 		return shortage.Outside
 	}
 	return shortage.TooBig
@@ -100,11 +100,11 @@ func (s *failure) cause() string {
 
 // title states in one sentence that memory ran out, and why.
 func (s *failure) title() string {
-	return fmt.Sprintf("memory ran out: a request of %s %s", shortage.Amount(s.request), s.why())
+	return fmt.Sprintf("memory ran out: a request of %s %s", shortage.Amount(s.request), s.explain())
 }
 
-// why states what became of the request, and the reason.
-func (s *failure) why() string {
+// explain states what became of the request, and the reason.
+func (s *failure) explain() string {
 	switch s.cause() {
 	case shortage.Limit:
 		return fmt.Sprintf("failed although the driver had %s free: a limit stopped it", shortage.Amount(s.free))

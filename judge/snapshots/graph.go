@@ -86,10 +86,10 @@ const (
 // keepNumbers is advice on scalars that are kept as tensors.
 var keepNumbers = finding.CodeChange("if only their numbers are needed later, keep x.item(), or x.detach() where they stay on the device: a tensor with gradients keeps its graph too")
 
-// ofGraph turns the leak of one place into that of a graph, if a graph keeps its tensors:
+// toGraphLeak turns the leak of one place into that of a graph, if a graph keeps its tensors:
 // the recorder found that one does, or they are operands, which no container keeps, or
 // they are losses on which a backward pass began, kept in place of their numbers.
-func (g *growth) ofGraph(p *place, f *finding.Finding) {
+func (g *growth) toGraphLeak(p *place, f *finding.Finding) {
 	e := f.Evidence.(*finding.LeakEvidence)
 	operands, losses := g.keptAs(p)
 	byGraph := len(e.HeldBy) > 0 && e.HeldBy[0].Kind == byAutograd

@@ -123,7 +123,7 @@ func (g *growth) insideSeries(d *digest.Device) series {
 	case timeline.Requests:
 		s.skip = g.setsUp
 	case timeline.Passes:
-		s.skip = func(id stack.ID) bool { return g.setsUp(id) || g.inPass(id) }
+		s.skip = func(id stack.ID) bool { return g.setsUp(id) || g.inForwardPass(id) }
 	case timeline.Loops: // what a program that calls no module keeps returning to can be its set-up
 		s.skip = func(stack.ID) bool { return true }
 	}
@@ -174,7 +174,7 @@ func ages(d *digest.Device, interval int) map[stack.ID]int64 {
 // line, such as a helper that makes all tensors, can serve many callers. Stacks that
 // cannot be judged are open if they would count as leaks.
 func (g *growth) judgeSites(s series) {
-	sites, skipped := g.bySite(s)
+	sites, skipped := g.groupBySite(s)
 	for site, ids := range sites {
 		if site == (stack.Site{}) { // no place in common: each stack separately
 			for _, id := range ids {
@@ -210,9 +210,9 @@ func (g *growth) judgeSites(s series) {
 	}
 }
 
-// bySite groups the stacks of a series by site, with those that cannot be judged in a
+// groupBySite groups the stacks of a series by site, with those that cannot be judged in a
 // separate map.
-func (g *growth) bySite(s series) (sites, skipped map[stack.Site][]stack.ID) {
+func (g *growth) groupBySite(s series) (sites, skipped map[stack.Site][]stack.ID) {
 	sites, skipped = map[stack.Site][]stack.ID{}, map[stack.Site][]stack.ID{}
 	for id := range s.pops {
 		to, site := sites, g.book.Stacks.Site(id)
@@ -255,7 +255,7 @@ func (g *growth) judgePlace(s series, site stack.Site, ids []stack.ID) *place {
 	// An optimizer's state is bounded by the parameters, though groups of them may be
 	// unfrozen one by one; memory that CUDA graphs captured is kept for them; and if
 	// the line is unknown, the stacks may belong to several places.
-	if g.optimizerState(ids) || g.inGraphs(p) || site == (stack.Site{}) {
+	if g.optimizerState(ids) || g.mostlyInGraphs(p) || site == (stack.Site{}) {
 		v.Confidence = min(v.Confidence, sure-0.05)
 	}
 	return p
@@ -272,9 +272,9 @@ func (g *growth) workspaces(site stack.Site) (n int64) {
 	return n
 }
 
-// inPass reports whether a stack is in a forward pass that may save what it makes for a
+// inForwardPass reports whether a stack is in a forward pass that may save what it makes for a
 // backward pass, or for the next pass of the same request.
-func (g *growth) inPass(id stack.ID) bool {
+func (g *growth) inForwardPass(id stack.ID) bool {
 	frames := g.book.Stacks.Stack(id)
 	return stack.InForward(frames) && !stack.WithoutGradients(frames)
 }
@@ -321,11 +321,11 @@ func (g *growth) findings() (out []finding.Finding) {
 		}
 		for _, p := range together {
 			f := g.leak([]*place{p})
-			g.ofGraph(p, &f)
+			g.toGraphLeak(p, &f)
 			out = append(out, f)
 		}
 	}
-	return append(append(out, g.grown()...), g.undecided()...)
+	return append(append(out, g.reportGrown()...), g.undecided()...)
 }
 
 // undecided is the finding of what grows inside one history that cannot distinguish work
@@ -382,10 +382,10 @@ func passes(held []use) float64 {
 	return share(n, bytesOf(held))
 }
 
-// grown finds places that hold clearly more than before but do not leak, and states why
+// reportGrown finds places that hold clearly more than before but do not leak, and states why
 // they do not. Inside one history the first checkpoint comes before the warm-up, so
 // everything has grown and nothing is reported.
-func (g *growth) grown() (out []finding.Finding) {
+func (g *growth) reportGrown() (out []finding.Finding) {
 	if g.judged.Inside {
 		return nil
 	}
@@ -398,16 +398,16 @@ func (g *growth) grown() (out []finding.Finding) {
 		}
 		f := g.leak([]*place{p})
 		f.Kind, f.Severity, f.Remedies = finding.Growth, finding.Info, nil
-		f.Confidence, f.Basis = p.calm(), "the share of the allocations made there that were seen to be freed; 1 if no more are added"
-		f.Title = fmt.Sprintf("%s grew from %s to %s, which is not judged a leak: %s", short(p.site), units.Bytes(first), units.Bytes(last), p.why())
+		f.Confidence, f.Basis = p.notLeakConfidence(), "the share of the allocations made there that were seen to be freed; 1 if no more are added"
+		f.Title = fmt.Sprintf("%s grew from %s to %s, which is not judged a leak: %s", short(p.site), units.Bytes(first), units.Bytes(last), p.explain())
 		f.Stack = nil
 		out = append(out, f)
 	}
 	return out
 }
 
-// calm is the confidence that a place that grew does not leak.
-func (p *place) calm() float64 {
+// notLeakConfidence is the confidence that a place that grew does not leak.
+func (p *place) notLeakConfidence() float64 {
 	if p.verdict.Class != trend.Turnover {
 		return 1
 	}
@@ -419,8 +419,8 @@ func (p *place) calm() float64 {
 	return float64(lost) / float64(max(1, lost+p.count()))
 }
 
-// why states what kind of growth a place shows if it is not judged to be a leak.
-func (p *place) why() string {
+// explain states what kind of growth a place shows if it is not judged to be a leak.
+func (p *place) explain() string {
 	switch p.verdict.Class {
 	case trend.Once:
 		return "it was allocated once and stayed, as warm-up and deliberate copies do"
@@ -443,7 +443,7 @@ func (p *place) why() string {
 func (g *growth) lockstep(places []*place) (together, rest []*place) {
 	first := places[0]
 	for _, p := range places {
-		if p.site != (stack.Site{}) && inStep(first.pop, p.pop) {
+		if p.site != (stack.Site{}) && sameSteps(first.pop, p.pop) {
 			together = append(together, p)
 		} else {
 			rest = append(rest, p)
@@ -455,9 +455,9 @@ func (g *growth) lockstep(places []*place) (together, rest []*place) {
 	return together, rest
 }
 
-// inStep reports whether b's growth is the same multiple of a's between all checkpoints,
+// sameSteps reports whether b's growth is the same multiple of a's between all checkpoints,
 // apart from one thing at either end of an interval.
-func inStep(a, b *trend.Population) bool {
+func sameSteps(a, b *trend.Population) bool {
 	n := a.Checkpoints() - 1
 	da, db := a.Count[n]-a.Count[0], b.Count[n]-b.Count[0]
 	if da <= 0 || db <= 0 {

@@ -26,7 +26,7 @@ func TestOnce(t *testing.T) {
 		{[]int64{0, 1000, 1000}, ""},
 		{nil, ""},
 	} {
-		if got := once(c.bytes); got != c.want {
+		if got := singleStep(c.bytes); got != c.want {
 			t.Errorf("%v: %q, want %q", c.bytes, got, c.want)
 		}
 	}

@@ -50,14 +50,14 @@ func (g *growth) heldBy(places []*place) []finding.HeldBy {
 
 // holdersOf are the holders of some blocks; the one that holds the most comes first.
 func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
-	sampled := among(h.Sampled, blocks)
+	sampled := countIn(h.Sampled, blocks)
 	if sampled == 0 {
 		return nil
 	}
 	left := sampled
 	for i := range h.Holders {
 		x := &h.Holders[i]
-		n := among(x.Blocks, blocks)
+		n := countIn(x.Blocks, blocks)
 		left -= n
 		share := float64(n) / float64(sampled)
 		if share < minHeldShare {
@@ -102,7 +102,7 @@ func lineOf(n int64) *int64 {
 	return &n
 }
 
-func among(addresses []uint64, blocks map[uint64]bool) (n int) {
+func countIn(addresses []uint64, blocks map[uint64]bool) (n int) {
 	for _, a := range addresses {
 		if blocks[a] {
 			n++

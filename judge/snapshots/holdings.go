@@ -27,7 +27,7 @@ type holdings []holding
 func holdingsOf(m *purpose.Moment, leaking map[stack.Site]bool, end bool) (out holdings) {
 	index := map[holding]int{}
 	for _, x := range m.Places {
-		h := holding{x, leaking[x.Site] && (end || x.Kept && stays(&x))}
+		h := holding{x, leaking[x.Site] && (end || x.Kept && canLeak(&x))}
 		if h.leaked {
 			h.Purpose = purpose.Other
 		}
@@ -51,9 +51,9 @@ func (h *holding) pending() bool {
 	return h.Purpose == purpose.Unknown && !h.Before && h.Kept && h.Site != (stack.Site{})
 }
 
-// stays reports whether what was made at a leaking place can have leaked: what a pass in
+// canLeak reports whether what was made at a leaking place can have leaked: what a pass in
 // progress needs is still to be freed.
-func stays(x *purpose.Place) bool { return x.Purpose != purpose.Activations }
+func canLeak(x *purpose.Place) bool { return x.Purpose != purpose.Activations }
 
 // sums are the bytes by purpose, for machines.
 func (h holdings) sums() (out finding.PurposeSums) {
@@ -79,8 +79,8 @@ func (h holdings) places() []finding.PurposePlace {
 	return out
 }
 
-// known is the share of some memory whose purpose is known.
-func known(held []use) float64 {
+// knownShare is the share of some memory whose purpose is known.
+func knownShare(held []use) float64 {
 	var unknown int64
 	for _, u := range held {
 		if u.unknown() {

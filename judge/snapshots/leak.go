@@ -68,9 +68,9 @@ func (g *growth) optimizerState(ids []stack.ID) bool {
 	return true
 }
 
-// inGraphs reports whether more than half of what a place holds is in pools of CUDA
+// mostlyInGraphs reports whether more than half of what a place holds is in pools of CUDA
 // graphs.
-func (g *growth) inGraphs(p *place) bool {
+func (g *growth) mostlyInGraphs(p *place) bool {
 	var bytes int64
 	for _, id := range p.stacks {
 		bytes += g.process.Newest().Device(g.device).InGraphs[id]
@@ -85,14 +85,14 @@ func (g *growth) rate(places []*place, grown int64, f *finding.Finding, e *findi
 	if g.judged.Inside {
 		e.CheckpointEvents = d.Checkpoints.Events
 		if len(g.process.Files) > 1 {
-			grown = g.held(places, newest) - g.held(places, g.process.Files[0])
+			grown = g.liveBytes(places, newest) - g.liveBytes(places, g.process.Files[0])
 		}
 	}
 	if n := len(g.process.Files); n > 1 {
 		per := grown / int64(n-1)
 		f.BytesPerStep = &per
 		e.Files = names(g.process)
-		return fmt.Sprintf(", %s from file to file", units.SignedBytes(per)) + once(e.BytesAtCheckpoints)
+		return fmt.Sprintf(", %s from file to file", units.SignedBytes(per)) + singleStep(e.BytesAtCheckpoints)
 	}
 	steps := len(d.Steps.Ends)
 	per := grewInSteps(places, d.Checkpoints.Steps) / int64(steps)
@@ -101,9 +101,9 @@ func (g *growth) rate(places []*place, grown int64, f *finding.Finding, e *findi
 	return fmt.Sprintf(", %s a step (%d steps, by %s)", units.SignedBytes(per), steps, d.Steps.From)
 }
 
-// once states how much of a growth came from one checkpoint to the next, if that is most of
+// singleStep states how much of a growth came from one checkpoint to the next, if that is most of
 // it: a workspace that is allocated at the same line, say.
-func once(bytes []int64) string {
+func singleStep(bytes []int64) string {
 	var most int64
 	for i := range len(bytes) - 1 {
 		most = max(most, bytes[i+1]-bytes[i])
@@ -124,8 +124,8 @@ func grewInSteps(places []*place, last int) (bytes int64) {
 	return bytes
 }
 
-// held is what the places made that is alive in a file.
-func (g *growth) held(places []*place, d *digest.File) (bytes int64) {
+// liveBytes is what the places made that is alive in a file.
+func (g *growth) liveBytes(places []*place, d *digest.File) (bytes int64) {
 	of := map[stack.ID]bool{}
 	for _, p := range places {
 		for _, id := range p.stacks {

@@ -47,8 +47,8 @@ func outOfMemory(on *subject) []finding.Finding {
 		each = "from file to file"
 	}
 	if why := reason(&f, e, s, &o.Memory, leaks, each); why != "" {
-		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", shortage.Amount(s.request), s.ofDevice(o.Reserved), why)
-		f.Detail = append(f.Detail, "the request "+s.why())
+		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", shortage.Amount(s.request), s.shareOfDevice(o.Reserved), why)
+		f.Detail = append(f.Detail, "the request "+s.explain())
 	}
 	if s.cause() == "" {
 		f.Confidence, f.Basis = 0.5, "the allocator recorded it; the figures that would explain it are missing or contradictory"
@@ -110,7 +110,7 @@ func (s *failure) takeSize(f *finding.Finding, e *finding.OOMEvidence, o *digest
 		s.process = m.InUse
 		switch {
 		case m.Total == nil:
-		case s.capacity != nil && !near(*s.capacity, *m.Total):
+		case s.capacity != nil && !roughlyEqual(*s.capacity, *m.Total):
 			f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s given with --capacity are not used", units.Bytes(*m.Total), units.Bytes(*s.capacity)))
 			fallthrough
 		case s.capacity == nil:
@@ -220,7 +220,7 @@ func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
 	for _, site := range sitesOf(leak) {
 		place := finding.Place{Site: site}
 		for _, x := range m.Places {
-			if finding.Site(x.Site) == site && x.Kept && stays(&x) {
+			if finding.Site(x.Site) == site && x.Kept && canLeak(&x) {
 				place.Bytes += x.Bytes
 				place.Count += int64(x.Count)
 			}
@@ -316,7 +316,7 @@ func (s *failure) lookForOthers() finding.Remedy { return shortage.FindHolder(s.
 func (s *failure) remediesAgainstOthers() (out []finding.Remedy) {
 	switch cause := s.cause(); {
 	case cause == shortage.Outside || s.request == nil:
-	case s.others() >= *s.request:
+	case s.otherProcesses() >= *s.request:
 		out = append(out, s.lookForOthers())
 	case s.capacity == nil && cause != shortage.Limit && s.room() != nil:
 		if r, ok := shortage.GiveCapacity(*s.free, *s.reserved, *s.active); ok {

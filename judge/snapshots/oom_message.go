@@ -55,11 +55,11 @@ func sameFailure(m *logs.OOM, o *digest.OOM, device int) bool {
 	if m.Bare() || m.Request == nil || !o.Known.Request || m.Device != nil && *m.Device != device || texts.Contradictory(m) {
 		return false
 	}
-	return near(*m.Request, timeline.DriverSize(o.Request, o.Expandable)) && (m.Free == nil || !o.Known.DeviceFree || near(*m.Free, o.DeviceFree))
+	return roughlyEqual(*m.Request, timeline.DriverSize(o.Request, o.Expandable)) && (m.Free == nil || !o.Known.DeviceFree || roughlyEqual(*m.Free, o.DeviceFree))
 }
 
-// near reports whether two sizes are the same apart from rounding.
-func near(a, b int64) bool {
+// roughlyEqual reports whether two sizes are the same apart from rounding.
+func roughlyEqual(a, b int64) bool {
 	const rounding = 0.01
 	return math.Abs(float64(a-b)) <= rounding*float64(max(a, b))
 }

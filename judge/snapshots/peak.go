@@ -25,7 +25,7 @@ func peak(s *subject) []finding.Finding {
 		ByPurpose: sums.ByPurpose, Bytes: sums.Bytes, LeakedBytes: sums.LeakedBytes, Inferred: inferredEvidence(at),
 	}
 	f := finding.Finding{
-		Kind: finding.Peak, Severity: finding.Info, Confidence: min(known(held), known(end)),
+		Kind: finding.Peak, Severity: finding.Info, Confidence: min(knownShare(held), knownShare(end)),
 		Device: &device, Process: p.Name,
 		Title:    fmt.Sprintf("the peak is %s: %s", units.Bytes(at.Bytes), madeOf(held)),
 		Basis:    "the share of the memory at the peak (or at the end, if that is less) whose purpose is known from stacks, lifetimes and sizes",

@@ -69,9 +69,9 @@ func regrown(s *subject) (out []finding.Finding) {
 // copies counts the copies of the largest tensor.
 func (p *regrownAt) copies() int { return len(p.live[0].Sizes) - 1 }
 
-// butRegrown is the findings without the growth of tensors that are already reported as
+// withoutRegrown is the findings without the growth of tensors that are already reported as
 // allocated again and again.
-func butRegrown(findings, anew []finding.Finding) []finding.Finding {
+func withoutRegrown(findings, anew []finding.Finding) []finding.Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f finding.Finding) bool {
 		return f.Kind == finding.Growth && f.Severity == finding.Info && f.Site != nil &&
 			slices.ContainsFunc(anew, func(g finding.Finding) bool { return g.Site != nil && *g.Site == *f.Site })
@@ -163,7 +163,7 @@ func (p *regrownAt) finding(s *subject) finding.Finding {
 		f.Title += "; others of this place were freed, as those of a request or an epoch are"
 	case p.underWay(s):
 		f.Title += "; no step or request ended meanwhile, with which it may be freed"
-		if !p.inPass(s) {
+		if !p.inForwardPass(s) {
 			f.Severity, f.Confidence = finding.Warning, min(f.Confidence, undecidable)
 		}
 	default:
@@ -205,14 +205,14 @@ func (p *regrownAt) underWay(s *subject) bool {
 	case len(held) >= minFiles && !grows:
 		return true
 	case d.Steps.Known() || d.Steps.From == timeline.Requests:
-		return stepsOf(p.live[0], &d.Steps) < regrownSteps && (!rises(held) || p.inPass(s))
+		return stepsOf(p.live[0], &d.Steps) < regrownSteps && (!rises(held) || p.inForwardPass(s))
 	}
-	return !grows || p.inPass(s)
+	return !grows || p.inForwardPass(s)
 }
 
-// inPass reports whether the tensors are made in a forward pass, as the keys and values
+// inForwardPass reports whether the tensors are made in a forward pass, as the keys and values
 // of a request are.
-func (p *regrownAt) inPass(s *subject) bool {
+func (p *regrownAt) inForwardPass(s *subject) bool {
 	return stack.InForward(s.book.Stacks.Stack(p.live[0].Stack)) || p.purpose(s) == purpose.KVCache
 }
 

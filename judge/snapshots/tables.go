@@ -99,14 +99,14 @@ func (s *tableSeries) judge() {
 		}
 	}
 	s.verdict = trend.Judge(p, trend.Past{})
-	if n < tablesForProblem || !s.calm || !s.more() {
+	if n < tablesForProblem || !s.calm || !s.moreAllocations() {
 		s.verdict.Confidence = min(s.verdict.Confidence, sure-0.05)
 	}
 }
 
-// more reports whether the number of allocations grew; if it is not stated, it may have
+// moreAllocations reports whether the number of allocations grew; if it is not stated, it may have
 // grown.
-func (s *tableSeries) more() bool {
+func (s *tableSeries) moreAllocations() bool {
 	a, b := s.First().Allocations.Current, s.Last().Allocations.Current
 	return a == nil || b == nil || *b > *a
 }
@@ -115,7 +115,7 @@ func (s *tableSeries) more() bool {
 // down.
 func (s *tableSeries) goesOn() bool {
 	const minTables, clear = 30, 0.9 // tables, and probability
-	return s.whole != nil && s.whole.Leaks() && len(s.allocs) >= minTables && s.whole.Growing >= clear && s.more()
+	return s.whole != nil && s.whole.Leaks() && len(s.allocs) >= minTables && s.whole.Growing >= clear && s.moreAllocations()
 }
 
 // leaks reports whether the growth may be a leak. What is added less and less is not.
@@ -129,8 +129,8 @@ func (s *tableSeries) leaks() bool {
 	return s.verdict.Class == trend.Leak && s.calm && s.verdict.Confidence >= suspect
 }
 
-// grown is the growth of a row from the first table to the last.
-func (s *tableSeries) grown(row func(*logs.Summary) *int64) *int64 {
+// growthOf is the growth of a row from the first table to the last.
+func (s *tableSeries) growthOf(row func(*logs.Summary) *int64) *int64 {
 	a, b := row(s.First().Summary), row(s.Last().Summary)
 	if a == nil || b == nil {
 		return nil
@@ -142,11 +142,11 @@ func allocated(s *logs.Summary) *int64 { return s.Allocated.Current }
 func reserved(s *logs.Summary) *int64  { return s.Reserved.Current }
 
 // cached is the reserved memory that is not active.
-func cached(s *logs.Summary) *int64 { return less(s.Reserved.Current, s.Allocated.Current) }
+func cached(s *logs.Summary) *int64 { return subtract(s.Reserved.Current, s.Allocated.Current) }
 
-// less is a - b, nil if either is unknown. Figures that are cut to whole units can appear
+// subtract is a - b, nil if either is unknown. Figures that are cut to whole units can appear
 // to be a little below zero.
-func less(a, b *int64) *int64 {
+func subtract(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func releasable(s *logs.Summary) *int64 {
 	if expandableOnly(s) {
 		return nil
 	}
-	return less(less(s.Reserved.Current, s.Active.Current), s.NonReleasable.Current)
+	return subtract(subtract(s.Reserved.Current, s.Active.Current), s.NonReleasable.Current)
 }
 
 // expandableOnly reports whether all segments are expandable: there is reserved memory
@@ -188,7 +188,7 @@ func (s *tableSeries) finding(kind finding.Kind, title string) (finding.Finding,
 // usage states what the newest table states.
 func (s *tableSeries) usage() finding.Finding {
 	m := s.Last().Summary
-	f, e := s.finding(finding.Usage, stated(m))
+	f, e := s.finding(finding.Usage, summarize(m))
 	e.AllocatedBytes, e.ActiveBytes, e.RequestedBytes = m.Allocated.Current, m.Active.Current, m.Requested.Current
 	e.ReservedBytes, e.NonReleasableBytes, e.ReleasableBytes = m.Reserved.Current, m.NonReleasable.Current, releasable(m)
 	e.PeakAllocatedBytes, e.PeakActiveBytes, e.PeakReservedBytes = m.Allocated.Peak, m.Active.Peak, m.Reserved.Peak
@@ -198,8 +198,8 @@ func (s *tableSeries) usage() finding.Finding {
 	return f
 }
 
-// stated states what a table states in the two rows that matter most.
-func stated(m *logs.Summary) string {
+// summarize states what a table states in the two rows that matter most.
+func summarize(m *logs.Summary) string {
 	peak := func(n *int64) string {
 		if n == nil {
 			return ""
@@ -230,14 +230,14 @@ func (s *tableSeries) addUsage(f *finding.Finding, m *logs.Summary) {
 	switch out := releasable(m); {
 	case expandableOnly(m) && m.Active.Current != nil:
 		say("%s of the reserved memory is not active; segments are expandable, and the table does not show how much of it empty_cache() would return",
-			units.Bytes(*less(m.Reserved.Current, m.Active.Current)))
+			units.Bytes(*subtract(m.Reserved.Current, m.Active.Current)))
 	case out != nil && float64(*out+*m.NonReleasable.Current) > notable*float64(*m.Reserved.Current):
 		say("of the memory reserved but not active, empty_cache() would return %s; %s lies in pieces next to active blocks", units.Bytes(*out), units.Bytes(*m.NonReleasable.Current))
 	}
-	if n := less(m.Active.Current, m.Allocated.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
+	if n := subtract(m.Active.Current, m.Allocated.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
 		say("%s is freed but waits for another stream", units.Bytes(*n))
 	}
-	if n := less(m.Active.Current, m.Requested.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
+	if n := subtract(m.Active.Current, m.Requested.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
 		say("%s of the active memory is rounding: %s was requested", units.Bytes(*n), units.Bytes(*m.Requested.Current))
 	}
 	if m.OOMs != nil && *m.OOMs > 0 {
@@ -253,7 +253,7 @@ func (s *tableSeries) addUsage(f *finding.Finding, m *logs.Summary) {
 
 // growth judges allocated memory from table to table.
 func (s *tableSeries) growth() []finding.Finding {
-	grown := s.grown(allocated)
+	grown := s.growthOf(allocated)
 	if grown == nil || len(s.Kept) < 2 || *grown <= logs.Grain(*allocated(s.Last().Summary)) && !s.leaks() {
 		return nil
 	}
@@ -291,7 +291,7 @@ func (s *tableSeries) growth() []finding.Finding {
 	}
 	f.Kind = finding.Leak
 	s.addCourse(&f, e)
-	if !s.more() {
+	if !s.moreAllocations() {
 		f.Detail = append(f.Detail, "the number of allocations did not grow: they became larger, as with longer inputs, not more numerous")
 	}
 	f.Remedies = []finding.Remedy{{Kind: "code", Text: "tables do not show what holds the memory; snapshots do: record some, and run strandline diagnose on them"}}
@@ -303,9 +303,9 @@ func (s *tableSeries) growth() []finding.Finding {
 
 // addSplit states how the growth of reserved memory divides.
 func (s *tableSeries) addSplit(f *finding.Finding, e *finding.TableEvidence) {
-	grown, all, kept := s.grown(allocated), s.grown(reserved), s.grown(cached)
+	grown, all, kept := s.growthOf(allocated), s.growthOf(reserved), s.growthOf(cached)
 	e.AllocatedGrowthBytes, e.ReservedGrowthBytes, e.CachedGrowthBytes = grown, all, kept
-	e.AllocationsGrowth = s.grown(func(s *logs.Summary) *int64 { return s.Allocations.Current })
+	e.AllocationsGrowth = s.growthOf(func(s *logs.Summary) *int64 { return s.Allocations.Current })
 	if all == nil || kept == nil {
 		return
 	}
@@ -317,7 +317,7 @@ func (s *tableSeries) addSplit(f *finding.Finding, e *finding.TableEvidence) {
 
 // cached judges reserved memory that grows while allocated memory does not.
 func (s *tableSeries) cached() []finding.Finding {
-	kept, all, m := s.grown(cached), s.grown(reserved), s.Last().Summary
+	kept, all, m := s.growthOf(cached), s.growthOf(reserved), s.Last().Summary
 	if kept == nil || len(s.Kept) < 2 || s.leaks() {
 		return nil
 	}
@@ -326,11 +326,11 @@ func (s *tableSeries) cached() []finding.Finding {
 		return nil
 	}
 	f, e := s.finding(finding.Fragmentation, fmt.Sprintf("reserved memory grew by %s %s, allocated memory by %s: %s of %s reserved is a cache",
-		units.Bytes(*all), s.between(), units.Bytes(max(*s.grown(allocated), 0)), units.Bytes(free), units.Bytes(total)))
+		units.Bytes(*all), s.between(), units.Bytes(max(*s.growthOf(allocated), 0)), units.Bytes(free), units.Bytes(total)))
 	s.addSplit(&f, e)
 	e.ReservedBytes, e.PeakReservedBytes, e.PeakActiveBytes = m.Reserved.Current, m.Reserved.Peak, m.Active.Peak
 	e.ReleasableBytes, e.NonReleasableBytes = releasable(m), m.NonReleasable.Current
-	over := less(m.Reserved.Current, m.Active.Peak)
+	over := subtract(m.Reserved.Current, m.Active.Peak)
 	f.Remedies = []finding.Remedy{finding.CodeChange("torch.cuda.empty_cache() returns whole free segments for other processes to use; this process would reuse them")}
 	if over == nil || float64(*over) < overheadShare*float64(total) {
 		f.Detail = append(f.Detail, "the peak of active memory explains it: it was needed at that moment, and is not waste")
@@ -366,8 +366,8 @@ func (s *tableSeries) rises(row func(*logs.Summary) *int64) (n int) {
 // limit finds a process at the limit of the device: requests that failed between the
 // tables, and segments that the driver refused.
 func (s *tableSeries) limit() []finding.Finding {
-	retries := s.grown(func(s *logs.Summary) *int64 { return s.Retries })
-	ooms := s.grown(func(s *logs.Summary) *int64 { return s.OOMs })
+	retries := s.growthOf(func(s *logs.Summary) *int64 { return s.Retries })
+	ooms := s.growthOf(func(s *logs.Summary) *int64 { return s.OOMs })
 	if len(s.Kept) < 2 || *orZero(retries) == 0 && *orZero(ooms) == 0 {
 		return nil
 	}
@@ -395,7 +395,7 @@ func (s *tableSeries) limit() []finding.Finding {
 // when both were highest: without it, there are no pieces to join.
 func (s *tableSeries) unused() bool {
 	much := func(reserved, active *int64) bool {
-		n := less(reserved, active)
+		n := subtract(reserved, active)
 		return n != nil && float64(*n) > notable*float64(*reserved)
 	}
 	return slices.ContainsFunc(s.Kept, func(m compare.Table) bool {

@@ -17,7 +17,7 @@ func usage(s *subject) []finding.Finding {
 	h := holdingsOf(m, leakingSites(leaks), true)
 	held, sums := h.uses(), h.sums()
 	f := finding.Finding{
-		Kind: finding.Usage, Severity: finding.Info, Confidence: known(held), Device: &d.Index, Process: p.Name,
+		Kind: finding.Usage, Severity: finding.Info, Confidence: knownShare(held), Device: &d.Index, Process: p.Name,
 		Title:    fmt.Sprintf("%s is live: %s", units.Bytes(m.Bytes), madeOf(held)),
 		Basis:    "the share whose purpose is known from the stacks of the blocks",
 		Evidence: &finding.UsageEvidence{ByPurpose: sums.ByPurpose, Bytes: sums.Bytes, LeakedBytes: sums.LeakedBytes, Sites: h.places()},

@@ -161,9 +161,9 @@ func hostsOf(files []*profiles.File) (out []*profiles.Host) {
 	return out
 }
 
-// grown judges each kind of memory in a series, and the rest of the growth of resident
+// judgeGrowth judges each kind of memory in a series, and the rest of the growth of resident
 // memory if the texts do not break it down.
-func grown(hosts []*profiles.Host) (out []finding.Finding) {
+func judgeGrowth(hosts []*profiles.Host) (out []finding.Finding) {
 	if len(hosts) < minMoments {
 		return nil
 	}

@@ -88,7 +88,7 @@ func judge(s Series) (out []finding.Finding, judged bool) {
 		times, unit := momentsOf(s.Files)
 		out = append(out, addressed(hostCourses(hosts, times, unit, s.Limit), hosts)...)
 	} else {
-		out = append(out, addressed(grown(hosts), hosts)...)
+		out = append(out, addressed(judgeGrowth(hosts), hosts)...)
 	}
 	if f, ok := failed(newest); ok {
 		out = append(out, f)

@@ -32,7 +32,7 @@ func steps(f *profiles.File) (out []finding.Finding) {
 	for _, device := range devices {
 		pop := pops[device]
 		if v := trend.Judge(pop, trend.Past{}); v.Class == trend.Leak {
-			f := kept(device, pop, v)
+			f := keptFinding(device, pop, v)
 			blame(&f, device, n, spans)
 			out = append(out, f)
 		}
@@ -66,8 +66,8 @@ func blame(f *finding.Finding, device string, marks int, spans []profiles.Span) 
 	}
 }
 
-// kept is the finding of device memory that stays from step to step.
-func kept(device string, pop *trend.Population, v trend.Verdict) finding.Finding {
+// keptFinding is the finding of device memory that stays from step to step.
+func keptFinding(device string, pop *trend.Population, v trend.Verdict) finding.Finding {
 	n := pop.Checkpoints() - 1
 	bytes, count := pop.Final[n], pop.Count[n]
 	rate := (bytes - pop.Final[0]) / int64(n)

@@ -154,8 +154,8 @@ func (w *Session) grown() *footprint.Growth {
 	}
 	memory, err := p.Memory()
 	if err != nil || !w.running() {
-		return footprint.Over(w.looks[p], nil)
+		return footprint.Grown(w.looks[p], nil)
 	}
 	defer memory.Close()
-	return footprint.Over(w.looks[p], memory)
+	return footprint.Grown(w.looks[p], memory)
 }

@@ -158,11 +158,11 @@ func (r *Recording) end(known map[int]*traced, of func(int) *traced, owners map[
 	}
 	d, k := r.run.Document, len(r.moments)
 	last := k == 0 || d.Duration >= r.moments[k-1].seconds
-	sums := map[int]recording.Held{}
+	sums := map[int]recording.StackBytes{}
 	for i := range d.Stacks {
 		s := &d.Stacks[i]
 		sum := sums[s.ID]
-		sums[s.ID] = recording.Held{ID: s.ID, Bytes: sum.Bytes + believed(s.LiveBytes), Count: sum.Count + believed(s.LiveCount)}
+		sums[s.ID] = recording.StackBytes{ID: s.ID, Bytes: sum.Bytes + believed(s.LiveBytes), Count: sum.Count + believed(s.LiveCount)}
 		if last {
 			of(s.ID)
 		}

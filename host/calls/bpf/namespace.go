@@ -30,11 +30,11 @@ type namespaces struct {
 	At       [33]uint64
 }
 
-// inNamespace makes the programs name processes by the numbers in /proc, as user space
+// rewriteNamespace makes the programs name processes by the numbers in /proc, as user space
 // does. In a container these differ from the kernel's own. Only the kernel knows how
 // deep the namespace of /proc lies, and which one it is; a program that it runs for us
 // can ask.
-func inNamespace(spec, self *ebpf.CollectionSpec) error {
+func rewriteNamespace(spec, self *ebpf.CollectionSpec) error {
 	st, err := procfs.Self()
 	if err != nil || len(st.NamespacePIDs) == 0 {
 		return errOtherProc

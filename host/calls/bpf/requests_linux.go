@@ -37,7 +37,7 @@ func StartRequests() (*Requests, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := inNamespace(all, split(all, ofSelf)); err != nil {
+	if err := rewriteNamespace(all, split(all, ofSelf)); err != nil {
 		return nil, err
 	}
 	spec := split(all, ofRequests)

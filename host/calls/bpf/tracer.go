@@ -74,7 +74,7 @@ func Start() (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := inNamespace(spec, split(spec, ofSelf)); err != nil {
+	if err := rewriteNamespace(spec, split(spec, ofSelf)); err != nil {
 		return nil, err
 	}
 	split(spec, ofRequests)

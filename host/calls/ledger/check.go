@@ -26,7 +26,7 @@ func (l *Ledger) check(s *Space, maps []procfs.Mapping, at uint64) {
 		}
 		return
 	}
-	for _, iv := range both(extra, s.extra) {
+	for _, iv := range intersect(extra, s.extra) {
 		l.Corrections.Extra += iv.Size()
 		l.remove(s, iv.Start, iv.End, at)
 	}
@@ -98,8 +98,8 @@ func overlapping(ranges []addresses, end uint64) int {
 	return n
 }
 
-// both returns the parts that are in two lists as pieces of the same interval.
-func both(a, b []Interval) (out []Interval) {
+// intersect returns the parts that are in two lists as pieces of the same interval.
+func intersect(a, b []Interval) (out []Interval) {
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		start, end := max(a[i].Start, b[j].Start), min(a[i].End, b[j].End)
 		if start < end && a[i].since == b[j].since {

@@ -51,10 +51,10 @@ type Cause struct {
 	calls       int64
 	maxSize     int64 // of a single interval
 	most        int64 // live at once since the last call of [Ledger.Peaks]
-	gone        map[[2]int]gone
+	gone        map[[2]int]freed
 }
 
-type gone struct{ count, bytes int64 }
+type freed struct{ count, bytes int64 }
 
 type causeKey struct {
 	Site
@@ -283,10 +283,10 @@ func (l *Ledger) account(iv *Interval, at uint64) {
 	first, last := l.checkpointFrom(iv.since), l.checkpointFrom(at)-1
 	if first <= last {
 		if c.gone == nil {
-			c.gone = map[[2]int]gone{}
+			c.gone = map[[2]int]freed{}
 		}
 		g := c.gone[[2]int{first, last}]
-		c.gone[[2]int{first, last}] = gone{g.count + 1, g.bytes + iv.Size()}
+		c.gone[[2]int{first, last}] = freed{g.count + 1, g.bytes + iv.Size()}
 	}
 }
 
@@ -407,10 +407,10 @@ func (m *Cause) add(other *Cause) {
 	m.maxSize = max(m.maxSize, other.maxSize)
 	for k, g := range other.gone {
 		if m.gone == nil {
-			m.gone = map[[2]int]gone{}
+			m.gone = map[[2]int]freed{}
 		}
 		was := m.gone[k]
-		m.gone[k] = gone{was.count + g.count, was.bytes + g.bytes}
+		m.gone[k] = freed{was.count + g.count, was.bytes + g.bytes}
 	}
 }
 
@@ -501,10 +501,10 @@ func (m *Cause) coarsen() {
 			continue
 		}
 		if m.gone == nil {
-			m.gone = map[[2]int]gone{}
+			m.gone = map[[2]int]freed{}
 		}
 		was := m.gone[[2]int{first, last}]
-		m.gone[[2]int{first, last}] = gone{was.count + g.count, was.bytes + g.bytes}
+		m.gone[[2]int{first, last}] = freed{was.count + g.count, was.bytes + g.bytes}
 	}
 }
 

@@ -164,7 +164,7 @@ func (t *Tracer) serve(since uint64) {
 
 func (t *Tracer) stop(tid int, ws unix.WaitStatus) {
 	if ws.Exited() || ws.Signaled() {
-		t.gone(tid, ws)
+		t.threadEnded(tid, ws)
 		return
 	}
 	th := t.threads[tid]
@@ -180,7 +180,7 @@ func (t *Tracer) stop(tid int, ws unix.WaitStatus) {
 			return
 		}
 	case ws.StopSignal() == unix.SIGTRAP|0x80:
-		t.left(tid, th)
+		t.callEnded(tid, th)
 	case stop == unix.PTRACE_EVENT_FORK, stop == unix.PTRACE_EVENT_VFORK, stop == unix.PTRACE_EVENT_CLONE:
 		t.forked(tid, th, stop)
 	case stop == unix.PTRACE_EVENT_EXEC:
@@ -220,7 +220,7 @@ func (t *Tracer) owner(pid uint32) uint32 {
 	return pid
 }
 
-func (t *Tracer) gone(tid int, ws unix.WaitStatus) {
+func (t *Tracer) threadEnded(tid int, ws unix.WaitStatus) {
 	th := t.threads[tid]
 	delete(t.threads, tid)
 	if tid == t.PID {
@@ -348,8 +348,8 @@ func (t *Tracer) Nested() string {
 	return t.nested
 }
 
-// left handles the end of a call.
-func (t *Tracer) left(tid int, th *thread) {
+// callEnded handles the end of a call.
+func (t *Tracer) callEnded(tid int, th *thread) {
 	call := th.call
 	th.call = nil
 	var r unix.PtraceRegs

@@ -58,9 +58,11 @@ func Internal(f stack.Frame) bool {
 	return f.File == "__init__" && f.Function == "__init__" && f.Line == 0
 }
 
-// is reports whether a frame's code is this object, and not one that was in its place
+// matches reports whether a frame's code is this object, and not one that was in its place
 // earlier or later.
-func (k *code) is(f Frame) bool { return f.Names == 0 || f.Names == event.NamesOf(k.fileAt, k.nameAt) }
+func (k *code) matches(f Frame) bool {
+	return f.Names == 0 || f.Names == event.NamesOf(k.fileAt, k.nameAt)
+}
 
 func (c *Codes) code(mem Memory, f Frame) (*code, error) {
 	r, addr := c.runtime, f.Code
@@ -68,9 +70,9 @@ func (c *Codes) code(mem Memory, f Frame) (*code, error) {
 	k := &code{fileAt: w.at(addr, r.codeFile), nameAt: w.at(addr, r.codeName)}
 	old := c.known[addr]
 	same := old != nil && old.fileAt == k.fileAt && old.nameAt == k.nameAt
-	if w.err != nil || same || !k.is(f) {
+	if w.err != nil || same || !k.matches(f) {
 		switch {
-		case old != nil && old.is(f): // if the code is gone, use what was there
+		case old != nil && old.matches(f): // if the code is gone, use what was there
 			return old, nil
 		case w.err != nil:
 			return nil, w.err

@@ -132,7 +132,7 @@ func (im *Image) Object(m procfs.Mapping) *Object {
 		case m.Path == "[vdso]":
 			o = im.readVDSO(m)
 		case m.Inode != 0:
-			o = im.ofFile(m)
+			o = im.objectOf(m)
 		}
 		im.objects[m.Start] = o
 	}
@@ -142,7 +142,7 @@ func (im *Image) Object(m procfs.Mapping) *Object {
 // maxObjects bounds the files that are kept open.
 const maxObjects = 4096
 
-func (im *Image) ofFile(m procfs.Mapping) *Object {
+func (im *Image) objectOf(m procfs.Mapping) *Object {
 	im.files.mu.Lock()
 	defer im.files.mu.Unlock()
 	key := fmt.Sprintf("%s:%d:%s", m.Dev, m.Inode, m.Path)

@@ -5,9 +5,9 @@ import "strandline/host/code/elffile"
 // linked reports whether a call leaves its return address in a register.
 const linked = true
 
-// kept are the registers that a function preserves: x19 to x29. The link register is
+// preserved are the registers that a function preserves: x19 to x29. The link register is
 // kept as long as nothing was called, and forgotten by returns.
-const kept = (1<<11-1)<<elffile.X19 | 1<<elffile.RA
+const preserved = (1<<11-1)<<elffile.X19 | 1<<elffile.RA
 
 // returns completes the registers of a caller: it resumes where the link register points,
 // which its call had overwritten.

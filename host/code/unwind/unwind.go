@@ -171,7 +171,7 @@ func (w *walker) caller(i int, cfa uint64) (v uint64, ok bool, err error) {
 			return cfa, true, nil
 		}
 		v, ok = w.reg(i)
-		return v, ok && (kept>>i&1 == 1 || w.row.Signal), nil
+		return v, ok && (preserved>>i&1 == 1 || w.row.Signal), nil
 	case elffile.AtCFA:
 		if at < w.regs[elffile.SP] { // the function has already popped it off the stack
 			v, ok = w.reg(i)
@@ -254,7 +254,7 @@ func (w *walker) stepByPointer(c *Call, at image.Place) error {
 	}
 	c.cfa = bp + 16
 	w.regs[elffile.PC], w.regs[elffile.SP], w.regs[elffile.FP] = pc, c.cfa, caller
-	w.known = w.known&kept | 1<<elffile.PC | 1<<elffile.SP | 1<<elffile.FP
+	w.known = w.known&preserved | 1<<elffile.PC | 1<<elffile.SP | 1<<elffile.FP
 	return nil
 }
 

@@ -205,7 +205,7 @@ func findFunctions(c code, slots []uint64, allocate int) (*functions, error) {
 	for _, at := range callsOf(c, malloc) {
 		start, _, err := c.Extent(at)
 		if body, ok := decode(c, start); err == nil && ok {
-			out.places = append(out.places, behind(body, at)...)
+			out.places = append(out.places, continuations(body, at)...)
 		}
 	}
 	out.add(c, bpf.DeleteBegins, slots[rawDelete])
@@ -280,10 +280,10 @@ func callsOf(c code, target uint64) (out []uint64) {
 	return out
 }
 
-// behind returns where the caller continues after a call at an address, if there is
+// continuations returns where the caller continues after a call at an address, if there is
 // such a place: the first instruction from there on that the kernel emulates, if the
 // code is straight up to there.
-func behind(body []instruction, call uint64) []place {
+func continuations(body []instruction, call uint64) []place {
 	i := slices.IndexFunc(body, func(i instruction) bool { return i.at == call && i.Op == x86asm.CALL })
 	if i < 0 || i+1 == len(body) {
 		return nil

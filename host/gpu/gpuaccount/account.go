@@ -16,12 +16,12 @@ import (
 	"strandline/host/store/recording"
 )
 
-// Of accounts for the devices that the processes use, with a snapshot for each process
+// Account accounts for the devices that the processes use, with a snapshot for each process
 // that has one. Unknown amounts are in no part, and never 0.
-func Of(s *recording.GPUState, snapshots []Reserved) []recording.GPUDevice {
+func Account(s *recording.GPUState, snapshots []Reserved) []recording.GPUDevice {
 	all := holdings(s)
 	unplaced := place(snapshots, all)
-	strangers := notTraced(snapshots, all)
+	strangers := untracedSnapshots(snapshots, all)
 	out := []recording.GPUDevice{}
 	for _, g := range groups(s, all) {
 		d := g.account(s)
@@ -109,8 +109,8 @@ func reservedBy(s *Reserved) *reserved {
 	return r
 }
 
-// holds returns how much of a piece is inside the segments.
-func (r *reserved) holds(p *recording.GPUPiece) (n int64) {
+// overlap returns how much of a piece is inside the segments.
+func (r *reserved) overlap(p *recording.GPUPiece) (n int64) {
 	if p.Addr == 0 {
 		return 0
 	}
@@ -147,8 +147,8 @@ func ByProcess(s *recording.GPUState, snapshots []Reserved) map[int]Placed {
 	return out
 }
 
-// notTraced returns the snapshots whose process is known and is not in all.
-func notTraced(snapshots []Reserved, all map[int]*holding) (out []Reserved) {
+// untracedSnapshots returns the snapshots whose process is known and is not in all.
+func untracedSnapshots(snapshots []Reserved, all map[int]*holding) (out []Reserved) {
 	for _, r := range snapshots {
 		if r.PID != 0 && all[r.PID] == nil {
 			out = append(out, r)
@@ -186,7 +186,7 @@ func place(snapshots []Reserved, all map[int]*holding) (unplaced []string) {
 			}
 			var n int64
 			for k := range h.pieces {
-				n += read[i].holds(&h.pieces[k])
+				n += read[i].overlap(&h.pieces[k])
 			}
 			if n > 0 || len(all) == 1 {
 				pairs = append(pairs, pair{i, h, n})
@@ -213,7 +213,7 @@ func place(snapshots []Reserved, all map[int]*holding) (unplaced []string) {
 func (h *holding) take(r *reserved) {
 	h.snapshot = r
 	for i := range h.pieces {
-		n := r.holds(&h.pieces[i])
+		n := r.overlap(&h.pieces[i])
 		h.since += n
 		h.outside[h.pieces[i].Owner] -= n
 	}
@@ -360,7 +360,7 @@ func (g *group) account(s *recording.GPUState) recording.GPUDevice {
 	own, others := g.count(s.Count)
 	before, _ := g.count(s.Before)
 	slack := int64(rounding*(1+own.of+others.of)) + max(s.Meanwhile, 0)
-	held, hadPyTorch := g.held(&d)
+	held, hadPyTorch := g.recordKnown(&d)
 	rest := held // of what is known to be used
 	if own.of > 0 && own.unknown == 0 {
 		d.Own = &own.bytes
@@ -396,9 +396,9 @@ func (g *group) account(s *recording.GPUState) recording.GPUDevice {
 	return d
 }
 
-// held records what PyTorch has and what was seen to be taken, and returns their sum
+// recordKnown records what PyTorch has and what was seen to be taken, and returns their sum
 // and how much PyTorch had before the trace.
-func (g *group) held(d *recording.GPUDevice) (held, hadPyTorch int64) {
+func (g *group) recordKnown(d *recording.GPUDevice) (recordKnown, hadPyTorch int64) {
 	torch := recording.GPUPart{Part: recording.PartPyTorch, Allocated: new(int64), Since: new(int64)}
 	outside := map[string]int64{}
 	known := false
@@ -418,18 +418,18 @@ func (g *group) held(d *recording.GPUDevice) (held, hadPyTorch int64) {
 	}
 	if known {
 		d.Parts = append(d.Parts, torch)
-		held += torch.Bytes
+		recordKnown += torch.Bytes
 	}
 	var traced []recording.GPUPart
 	for owner, n := range outside {
 		if n > 0 {
 			traced = append(traced, recording.GPUPart{Part: recording.PartTraced, Owner: owner, Bytes: n})
-			held += n
+			recordKnown += n
 		}
 	}
 	slices.SortFunc(traced, func(a, b recording.GPUPart) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Owner, b.Owner))
 	})
 	d.Parts = append(d.Parts, traced...)
-	return held, max(torch.Bytes-*torch.Since, 0)
+	return recordKnown, max(torch.Bytes-*torch.Since, 0)
 }

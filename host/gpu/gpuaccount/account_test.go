@@ -147,7 +147,7 @@ func TestOf(t *testing.T) {
 			c.state.Before, c.state.Count = c.before, c.count
 			var text, notes []string
 			var beyond int64
-			for _, d := range Of(c.state, c.snapshots) {
+			for _, d := range Account(c.state, c.snapshots) {
 				text = append(text, textOf(&d))
 				notes = append(notes, d.Notes...)
 				beyond += d.Beyond
@@ -188,7 +188,7 @@ func TestHostile(t *testing.T) {
 	s.Segments = append(s.Segments, Segment{1<<64 - 4096, 1 << 40})
 	st := state(piece(5, 90, 40, "NCCL"), piece(5, 100, -8, "NCCL"))
 	st.Count = count([]int64{10}, [3]int64{5, 0, 10})
-	for _, d := range Of(st, []Reserved{s}) {
+	for _, d := range Account(st, []Reserved{s}) {
 		for _, p := range d.Parts {
 			if p.Bytes < 0 {
 				t.Errorf("%s has %d bytes", p.Part, p.Bytes)

@@ -43,7 +43,7 @@ type Driver struct {
 	ledgers    [event.DriverMemories]*ledger.Ledger
 	library    map[uint32]string // the driver's library in each process that has it loaded
 	look       map[uint32]uint64 // when to check whether a process has
-	handles    map[handleKey]given
+	handles    map[handleKey]reuse
 	made       map[handleKey]*handle     // by the time at which they were made, for their stacks
 	sites      map[handleKey]ledger.Site // of calls whose stacks are still to come, by their time
 	bound      map[uint32][]binding
@@ -68,8 +68,8 @@ type handle struct {
 	owner            string // whose code made it; "" if that is not known
 }
 
-// given is how often the driver gave out a number for a handle.
-type given struct {
+// reuse is how often the driver gave out a number for a handle.
+type reuse struct {
 	*handle
 	times int
 }
@@ -84,7 +84,7 @@ const ofHandles = 1 << 62
 
 func newDriver(source Source, stacks *ledger.Stacks, symbolizer ledger.Symbolizer) *Driver {
 	d := &Driver{
-		source: source, stacks: stacks, symbolizer: symbolizer, library: map[uint32]string{}, look: map[uint32]uint64{}, handles: map[handleKey]given{},
+		source: source, stacks: stacks, symbolizer: symbolizer, library: map[uint32]string{}, look: map[uint32]uint64{}, handles: map[handleKey]reuse{},
 		made: map[handleKey]*handle{}, bound: map[uint32][]binding{}, next: ofHandles,
 		sites: map[handleKey]ledger.Site{}, courses: map[peakKey]*course{}, Began: event.Now(),
 		places: map[uint32]map[uint64]*place{}, moving: map[uint32]*moves{},
@@ -256,7 +256,7 @@ func (d *Driver) enter(e *event.Event, f *event.DriverFunction) {
 func (d *Driver) create(e *event.Event, memory event.DriverMemory, size uint64) {
 	h := &handle{addr: d.next, len: size, since: e.Time, memory: memory, refs: 1}
 	d.next += size
-	d.handles[handleKey{e.PID, e.Addr}] = given{h, 1}
+	d.handles[handleKey{e.PID, e.Addr}] = reuse{h, 1}
 	d.made[handleKey{e.PID, e.Time}] = h
 	d.ledgers[memory].Add(e, h.addr, h.len)
 }
@@ -285,7 +285,7 @@ func (d *Driver) retain(key handleKey, h *handle) {
 	h.refs++
 	g := d.handles[key]
 	if g.handle != h {
-		g = given{handle: h}
+		g = reuse{handle: h}
 	}
 	g.times++
 	d.handles[key] = g

@@ -120,8 +120,8 @@ func (d *Driver) live() []int64 {
 	return out
 }
 
-// byOwner sums up what is held by cause.
-func byOwner(live []int64, owners []string) (out []recording.GPUOwner) {
+// sumByOwner sums up what is held by cause.
+func sumByOwner(live []int64, owners []string) (out []recording.GPUOwner) {
 	sums := map[string]int64{}
 	for i, n := range live {
 		sums[owners[i]] += n
@@ -160,7 +160,7 @@ func (d *Driver) HandOvers() (out []recording.HandOver) {
 	}
 	owners := d.ownersOf(d.ledgers[event.Device])
 	for _, m := range d.handOvers {
-		h := recording.HandOver{PID: int(m.pid), Do: m.do, Began: d.since(m.began), Ended: d.since(m.ended), Before: byOwner(m.before, owners), After: byOwner(m.after, owners)}
+		h := recording.HandOver{PID: int(m.pid), Do: m.do, Began: d.since(m.began), Ended: d.since(m.ended), Before: sumByOwner(m.before, owners), After: sumByOwner(m.after, owners)}
 		for _, addr := range slices.Sorted(maps.Keys(m.places)) {
 			p := m.places[addr]
 			if m.do == recording.Pause && p.to.refs > 0 {

@@ -24,8 +24,8 @@ type peakKey struct {
 // course is how the amount held by the calls with one stack rises and falls.
 type course struct{ now, best Peak }
 
-// most returns the zero Peak for calls that never held anything.
-func (c *course) most() (p Peak) {
+// highest returns the zero Peak for calls that never held anything.
+func (c *course) highest() (p Peak) {
 	if c == nil {
 		return p
 	}

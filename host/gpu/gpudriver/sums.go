@@ -63,7 +63,7 @@ func (d *Driver) Sums() *Sums {
 				of.stack = -int(u.Op)
 			}
 			if !seen[of] {
-				seen[of], use.Peak = true, d.courses[of].most()
+				seen[of], use.Peak = true, d.courses[of].highest()
 			}
 			s.Uses = append(s.Uses, use)
 			s.Bytes[m] += u.Live

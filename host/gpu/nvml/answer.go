@@ -27,8 +27,8 @@ const (
 	versionMismatch = 18
 )
 
-// inWords is an error of NVML, by its code.
-func inWords(code int) string {
+// errorText is an error of NVML, by its code.
+func errorText(code int) string {
 	switch code {
 	case notSupported:
 		return "it does not support the question"
@@ -108,7 +108,7 @@ func (a *answer) fail(rest string) error {
 		return fmt.Errorf("no error in %q", rest)
 	}
 	if what == "count" {
-		a.err = fmt.Errorf("the driver does not say which devices there are: %s", inWords(code))
+		a.err = fmt.Errorf("the driver does not say which devices there are: %s", errorText(code))
 		return nil
 	}
 	if len(a.devices) == 0 {
@@ -121,12 +121,12 @@ func (a *answer) fail(rest string) error {
 	case what == "processes":
 		// Which processes hold what is not known, so the remainder is not either.
 		d.Processes = append(d.Processes, sample.Holding{})
-		d.Note = "the driver does not say which processes use this device: " + inWords(code)
+		d.Note = "the driver does not say which processes use this device: " + errorText(code)
 	default:
 		if what == "device" {
 			d.Processes = append(d.Processes, sample.Holding{})
 		}
-		d.Note = "the driver does not report the memory of this device: " + inWords(code)
+		d.Note = "the driver does not report the memory of this device: " + errorText(code)
 	}
 	return nil
 }

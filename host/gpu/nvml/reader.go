@@ -37,7 +37,7 @@ func run(program string, env []string, stuck *atomic.Int32) (*reader, error) {
 		questions.Close()
 		return nil, err
 	}
-	c := &exec.Cmd{Path: program, Args: []string{"strandline-nvml"}, Env: env, Stdin: theirs, Stdout: ours, SysProcAttr: apart()}
+	c := &exec.Cmd{Path: program, Args: []string{"strandline-nvml"}, Env: env, Stdin: theirs, Stdout: ours, SysProcAttr: ownProcessGroup()}
 	err = c.Start()
 	theirs.Close()
 	ours.Close()

@@ -219,7 +219,7 @@ func (s *Source) ready(line string) error {
 	if err != nil {
 		return fmt.Errorf("the reader of NVML says %q", line)
 	}
-	return fmt.Errorf("NVIDIA's driver cannot be asked: %s", inWords(n))
+	return fmt.Errorf("NVIDIA's driver cannot be asked: %s", errorText(n))
 }
 
 func (s *Source) end() {

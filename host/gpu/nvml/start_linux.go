@@ -30,5 +30,5 @@ func start(env []string, stuck *atomic.Int32) (*reader, error) {
 	return run(fmt.Sprintf("/proc/self/fd/%d", fd), env, stuck)
 }
 
-// apart keeps Ctrl-C from the reader, which ends with this process.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// ownProcessGroup keeps Ctrl-C from the reader, which ends with this process.
+func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

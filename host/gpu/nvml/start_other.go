@@ -12,4 +12,4 @@ func start([]string, *atomic.Int32) (*reader, error) {
 	return nil, errors.New("there is no reader for this system")
 }
 
-func apart() *syscall.SysProcAttr { return nil }
+func ownProcessGroup() *syscall.SysProcAttr { return nil }

@@ -91,7 +91,7 @@ func tablesIn(im *image.Image) tables {
 			continue
 		}
 		for _, s := range symbols {
-			if s.Defined && ofNode(s.Name) {
+			if s.Defined && isNodeTable(s.Name) {
 				const head = 16 // the offset to the object's beginning, and its type
 				out[s.Addr+head+place.Bias(m.Start)] = true
 			}
@@ -100,8 +100,8 @@ func tablesIn(im *image.Image) tables {
 	return out
 }
 
-// ofNode reports whether a symbol is the table of a class of nodes.
-func ofNode(symbol string) bool {
+// isNodeTable reports whether a symbol is the table of a class of nodes.
+func isNodeTable(symbol string) bool {
 	class, ok := strings.CutPrefix(symbol, "_ZTVN5torch8autograd")
 	return ok && (strings.Contains(class, "Backward") || strings.Contains(class, "AccumulateGrad") || strings.Contains(class, "CopySlices") || strings.Contains(class, "6PyNode"))
 }

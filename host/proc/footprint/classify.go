@@ -67,7 +67,7 @@ const minThreads = 16
 func between(before, after *Observation, memory io.ReaderAt, least int64) *Growth {
 	a, b := &after.status, &before.status
 	g := &Growth{
-		Before: before, After: after, grown: grown(before, after), least: least,
+		Before: before, After: after, grown: grownRegions(before, after), least: least,
 		RSS: delta(a.RSS, b.RSS), Anon: delta(a.Anon, b.Anon), File: delta(a.File, b.File), Shared: delta(a.Shared, b.Shared),
 		mapped: delta(a.VMSize, b.VMSize), Age: after.age, Read: delta(after.read, before.read),
 	}
@@ -226,7 +226,7 @@ func (g *Growth) remapped(r *region) bool {
 
 // shared returns the classes of memory that is shared, mapped or held open.
 func (g *Growth) shared() {
-	held := g.After.held() - g.Before.held()
+	held := g.After.openFileBytes() - g.Before.openFileBytes()
 	named := int64(0)
 	for _, r := range g.grown {
 		if r.kind == vmmap.Memfd {
@@ -244,9 +244,9 @@ func (g *Growth) shared() {
 	}
 }
 
-// held returns how much memory is taken by in-memory files that the process holds open
+// openFileBytes returns how much memory is taken by in-memory files that the process holds open
 // and does not map.
-func (o *Observation) held() (n int64) {
+func (o *Observation) openFileBytes() (n int64) {
 	mapped := map[uint64]bool{} // by inode number
 	for _, r := range o.regions {
 		mapped[r.Inode] = true

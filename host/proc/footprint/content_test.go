@@ -43,7 +43,7 @@ func TestNewPartOfMapping(t *testing.T) {
 	now := procfs.Mapping{Start: base, End: was.End}
 	before := &Observation{regions: []procfs.Usage{{Mapping: was, RSS: 4 * mib}}}
 	after := &Observation{regions: []procfs.Usage{{Mapping: now, RSS: now.Size()}}}
-	some := grown(before, after)
+	some := grownRegions(before, after)
 	if len(some) != 1 {
 		t.Fatalf("%+v", some)
 	}

@@ -55,7 +55,7 @@ func TestChildThatCopies(t *testing.T) {
 		{"little", []uint64{9, 9, 9, 9, 9, 9}, 0, false, false},
 		{"one after another", []uint64{0, 0, 0, 0, 0, 0}, 0, false, false},
 	} {
-		g := Over(looks(c.copies...), nil)
+		g := Grown(looks(c.copies...), nil)
 		if c.bytes == 0 {
 			if len(g.Parts) > 0 {
 				t.Errorf("%s: %+v", c.name, g.Parts)

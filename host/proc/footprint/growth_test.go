@@ -80,5 +80,5 @@ func twoLooks(t *testing.T, p procfs.Process, name string, apart time.Duration) 
 	memory, err := p.Memory()
 	live.Need(t, "reading the memory of another process", err)
 	defer memory.Close()
-	return footprint.Over([]*footprint.Observation{before, after}, memory)
+	return footprint.Grown([]*footprint.Observation{before, after}, memory)
 }

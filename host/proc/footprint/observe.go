@@ -219,8 +219,8 @@ func (g *Growth) Mappings(most int) []Mapping {
 	return out
 }
 
-// grown returns the regions with more resident memory than what was there before.
-func grown(before, after *Observation) (out []region) {
+// grownRegions returns the regions with more resident memory than what was there before.
+func grownRegions(before, after *Observation) (out []region) {
 	kinds := after.layout()
 	i := 0
 	for _, r := range after.regions {

@@ -8,10 +8,10 @@ import (
 	"strandline/trend"
 )
 
-// Over returns the classes of growth from the first of several observations, in
+// Grown returns the classes of growth from the first of several observations, in
 // chronological order, to the last, and when each class grew. memory is the process's
 // memory, for samples; nil if it cannot be read.
-func Over(looks []*Observation, memory io.ReaderAt) *Growth {
+func Grown(looks []*Observation, memory io.ReaderAt) *Growth {
 	g := between(looks[0], looks[len(looks)-1], memory, minGrowth)
 	n := len(looks) - 1
 	curves := map[finding.Kind][]int64{} // growth up to each look
@@ -27,15 +27,15 @@ func Over(looks []*Observation, memory io.ReaderAt) *Growth {
 	}
 	for i := range g.Parts {
 		if curve := curves[g.Parts[i].Class]; curve != nil {
-			g.Parts[i].over(curve, looks)
+			g.Parts[i].datePart(curve, looks)
 		}
 	}
 	g.earlier()
 	return g
 }
 
-// over determines when a class grew from the curve of its growth up to each look.
-func (p *Part) over(curve []int64, looks []*Observation) {
+// datePart determines when a class grew from the curve of its growth up to each look.
+func (p *Part) datePart(curve []int64, looks []*Observation) {
 	at := func(look int) time.Duration { return looks[look].At - looks[0].At }
 	n, from, all := len(curve)-1, trend.WarmUp(curve), p.Bytes
 	if rest := curve[n] - curve[from]; from > 0 && minGrowth <= rest && rest < all {

@@ -35,7 +35,7 @@ func TestOverTime(t *testing.T) {
 			looks = append(looks, &Observation{At: time.Duration(i+1) * time.Second})
 		}
 		all := p.Bytes
-		p.over(curve, looks)
+		p.datePart(curve, looks)
 		if got := (verdict{p.Steady, p.Settled, p.Early / mib, int64(p.Until / time.Second)}); got != c.want || p.Bytes+p.Early != all {
 			t.Errorf("%s: %+v of %d bytes, want %+v", c.name, got, p.Bytes, c.want)
 		}

@@ -82,7 +82,7 @@ func entrance(im *image.Image) (uint64, bool) {
 		}
 	}
 	for i, m := range im.Map.Mappings {
-		if m.Write && m.Inode == 0 && i > 0 && ofLibc(im, im.Map.Mappings[:i]) || m.Write && m.Inode != 0 && isLibc(im, m) {
+		if m.Write && m.Inode == 0 && i > 0 && followsLibc(im, im.Map.Mappings[:i]) || m.Write && m.Inode != 0 && isLibc(im, m) {
 			if at, ok := search(im, m); ok {
 				return at, true
 			}
@@ -91,9 +91,9 @@ func entrance(im *image.Image) (uint64, bool) {
 	return 0, false
 }
 
-// ofLibc reports whether a mapping is the memory after the library's data, which has no
+// followsLibc reports whether a mapping is the memory after the library's data, which has no
 // file.
-func ofLibc(im *image.Image, before []procfs.Mapping) bool {
+func followsLibc(im *image.Image, before []procfs.Mapping) bool {
 	last := before[len(before)-1]
 	return last.Write && last.Inode != 0 && isLibc(im, last)
 }

@@ -137,8 +137,8 @@ func ucxLeaks(version string) bool {
 	return major == 1 && minor >= 17 && minor < 21
 }
 
-// off reports whether UCX understands a setting as "no".
-func off(setting string) bool {
+// isOff reports whether UCX understands a setting as "no".
+func isOff(setting string) bool {
 	return slices.Contains([]string{"n", "no", "off", "0"}, strings.ToLower(setting))
 }
 
@@ -146,7 +146,7 @@ func off(setting string) bool {
 // it.
 func leaksByUnmapping(k *Library, env map[string]string) {
 	max := strings.ToLower(env["UCX_RCACHE_MAX_UNRELEASED"])
-	if hooksOff(env) || off(env["UCX_RCACHE_ENABLE"]) || max != "" && max != "inf" {
+	if hooksOff(env) || isOff(env["UCX_RCACHE_ENABLE"]) || max != "" && max != "inf" {
 		return
 	}
 	k.Leaks = "UCX 1.17 to 1.20 keep 144 bytes for every munmap of the process, whoever calls it; fixed in 1.21"

@@ -76,7 +76,7 @@ func cgroupIn(pid int, groups, mounts, seen string) (*Cgroup, bool) {
 	}
 	for line := range strings.SplitSeq(mounts, "\n") {
 		m, ok := parseMount(line)
-		if !ok || !m.holds(v2) {
+		if !ok || !m.contains(v2) {
 			continue
 		}
 		m.point = filepath.Join(seen, m.point)
@@ -128,7 +128,7 @@ func parseMount(line string) (mount, bool) {
 	return mount{octal(fields[3]), octal(fields[4]), last[0], last[2]}, true
 }
 
-func (m mount) holds(v2 bool) bool {
+func (m mount) contains(v2 bool) bool {
 	if v2 {
 		return m.kind == "cgroup2"
 	}

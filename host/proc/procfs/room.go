@@ -80,7 +80,7 @@ func (g *Cgroup) room(least *Room) *Room {
 	if m == nil {
 		return least
 	}
-	if left := m.left(); left < least.Left {
+	if left := m.remaining(); left < least.Left {
 		return &Room{Left: left, Limit: *m.Limit, Of: "the control group"}
 	}
 	return least
@@ -98,7 +98,7 @@ func (g *Cgroup) Tightest() (tightest *Cgroup, memory *GroupMemory) {
 		if err != nil || m.Limit == nil {
 			continue
 		}
-		if memory == nil || m.left() < memory.left() {
+		if memory == nil || m.remaining() < memory.remaining() {
 			tightest, memory = above, m
 		}
 	}
@@ -109,5 +109,5 @@ func (g *Cgroup) Tightest() (tightest *Cgroup, memory *GroupMemory) {
 // killed.
 func (m *GroupMemory) Working() uint64 { return m.Used - min(m.InactiveFile, m.Used) }
 
-// left returns how much is left until the limit, which must not be nil.
-func (m *GroupMemory) left() uint64 { return *m.Limit - min(m.Working(), *m.Limit) }
+// remaining returns how much is left until the limit, which must not be nil.
+func (m *GroupMemory) remaining() uint64 { return *m.Limit - min(m.Working(), *m.Limit) }

@@ -121,7 +121,7 @@ func loadOf(e *table.Engine, metrics map[string][]metric) *sample.Load {
 		Running: count(find(n.Running)), Waiting: count(find(n.Waiting)), Requests: count(find(n.Finished)),
 		PromptTokens: count(find(n.Prompt)), OutputTokens: count(find(n.Done)),
 	}
-	for _, x := range byEngine(find(n.Cache)) {
+	for _, x := range groupByEngine(find(n.Cache)) {
 		if 0 <= x && x <= 1 && (out.KVCache == nil || x > *out.KVCache) {
 			out.KVCache = &x
 		}
@@ -135,7 +135,7 @@ func loadOf(e *table.Engine, metrics map[string][]metric) *sample.Load {
 // count is the sum of a metric over engines; nil if it is not there or not a number.
 func count(f []metric) *int64 {
 	var sum float64
-	parts := byEngine(f)
+	parts := groupByEngine(f)
 	for _, x := range parts {
 		sum += x
 	}
@@ -147,10 +147,10 @@ func count(f []metric) *int64 {
 	return &n
 }
 
-// byEngine are the values of a metric by data-parallel engine, model and reason: ranks of
+// groupByEngine are the values of a metric by data-parallel engine, model and reason: ranks of
 // tensor, pipeline and expert parallelism report the same requests, so that the highest
 // value of them counts.
-func byEngine(f []metric) map[string]float64 {
+func groupByEngine(f []metric) map[string]float64 {
 	out := map[string]float64{}
 	for _, m := range f {
 		var key strings.Builder

@@ -63,7 +63,7 @@ func TestPollerHangs(t *testing.T) {
 
 func TestFromSMI(t *testing.T) {
 	n := func(n int64) *int64 { return &n }
-	got := fromSMI(&nvsmi.Reading{
+	got := devicesFromSMI(&nvsmi.Reading{
 		Devices:   []nvsmi.Device{{Index: "4", UUID: "GPU-a", Used: n(70), Total: n(100)}, {Index: "5", UUID: "GPU-b"}, {Index: "6", UUID: "GPU-c", Total: n(100)}},
 		Processes: []nvsmi.Use{{PID: 7, UUID: "GPU-a", Used: n(60)}, {PID: 8, UUID: "GPU-b"}},
 	})

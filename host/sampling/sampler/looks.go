@@ -27,8 +27,8 @@ const (
 	rarer, soon = 200, 20
 )
 
-// looks are those at processes that grow.
-type looks struct {
+// observations are those at processes that grow.
+type observations struct {
 	busy sync.WaitGroup
 	mu   sync.Mutex
 	on   bool // a look is being made
@@ -45,11 +45,11 @@ type looked struct {
 	grown *sample.Growth
 }
 
-func newLooks() *looks { return &looks{all: map[sample.ID]*looked{}} }
+func newLooks() *observations { return &observations{all: map[sample.ID]*looked{}} }
 
 // of returns what a process grew by, as far as it was looked at, and looks again if it is
 // time. low is the least that it held.
-func (l *looks) of(id sample.ID, h *sample.Host, low int64) *sample.Growth {
+func (l *observations) of(id sample.ID, h *sample.Host, low int64) *sample.Growth {
 	held := h.Anonymous + h.Shared
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *looks) of(id sample.ID, h *sample.Host, low int64) *sample.Growth {
 
 // room makes room for one more process: that which was to be looked at again longest ago,
 // and did not grow since, is forgotten.
-func (l *looks) room(now time.Time) bool {
+func (l *observations) room(now time.Time) bool {
 	if len(l.all) < maxLooked {
 		return true
 	}
@@ -92,7 +92,7 @@ func (l *looks) room(now time.Time) bool {
 }
 
 // look looks at a process; it may take seconds.
-func (l *looks) look(id sample.ID, own *looked) {
+func (l *observations) look(id sample.ID, own *looked) {
 	p := procfs.Process(id.PID)
 	began := time.Now()
 	seen, err := footprint.Observe(p)
@@ -129,7 +129,7 @@ func classes(before, after *footprint.Observation) *sample.Growth {
 		defer m.Close()
 		memory = m
 	}
-	g := footprint.Over([]*footprint.Observation{before, after}, memory)
+	g := footprint.Grown([]*footprint.Observation{before, after}, memory)
 	out := &sample.Growth{Seconds: (after.At - before.At).Seconds(), Classes: []sample.Class{}}
 	for _, p := range g.Parts {
 		if p.Process != 0 && p.Process != after.PID {
@@ -144,11 +144,11 @@ func classes(before, after *footprint.Observation) *sample.Growth {
 }
 
 // forget drops a process that has ended.
-func (l *looks) forget(id sample.ID) {
+func (l *observations) forget(id sample.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.all, id)
 }
 
 // close waits for a look that is being made.
-func (l *looks) close() { l.busy.Wait() }
+func (l *observations) close() { l.busy.Wait() }

@@ -48,7 +48,7 @@ type Sampler struct {
 	devices *poller
 	torch   *torches
 	pausing *pausables
-	looks   *looks
+	looks   *observations
 	inside  bool // a pid namespace, in which not all processes are visible
 	// outermost is whether the control groups are seen from the root of all.
 	outermost bool
@@ -154,13 +154,13 @@ func (s *Sampler) Sample(ctx context.Context) (*sample.Sample, error) {
 	return out, nil
 }
 
-// again is after how many samples what rarely changes is looked at once more.
-const again = 30
+// rareInterval is after how many samples what rarely changes is looked at once more.
+const rareInterval = 30
 
 // list brings the list of all processes up to date. Where those are watched that hold
 // memory of a device, which the driver names, it is rarely needed.
 func (s *Sampler) list() error {
-	if s.o.PID == 0 && s.gpus && s.looked%again != 0 {
+	if s.o.PID == 0 && s.gpus && s.looked%rareInterval != 0 {
 		return nil
 	}
 	if _, err := s.root.Seek(0, 0); err != nil {
@@ -178,7 +178,7 @@ func (s *Sampler) list() error {
 			continue
 		}
 		o, ok := old[pid]
-		if !ok || s.looked%again == 0 {
+		if !ok || s.looked%rareInterval == 0 {
 			if o, err = s.origin(pid); err != nil {
 				continue // has ended by now
 			}
@@ -221,7 +221,7 @@ func (s *Sampler) choose(devices []sample.Device) (out []int) {
 				s.meet(h.PID)
 			}
 		}
-		if s.looked%again == 0 && s.o.root == procRoot {
+		if s.looked%rareInterval == 0 && s.o.root == procRoot {
 			for _, pid := range record.Running() {
 				want[pid] = true
 			}
@@ -231,7 +231,7 @@ func (s *Sampler) choose(devices []sample.Device) (out []int) {
 			s.forgetLargest(want)
 		}
 		if !s.gpus {
-			if s.looked%again == 0 {
+			if s.looked%rareInterval == 0 {
 				s.largest = s.findLargest()
 			}
 			for _, pid := range s.largest {

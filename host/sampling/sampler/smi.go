@@ -15,10 +15,10 @@ func readSMI(ctx context.Context) ([]sample.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fromSMI(r), nil
+	return devicesFromSMI(r), nil
 }
 
-func fromSMI(r *nvsmi.Reading) []sample.Device {
+func devicesFromSMI(r *nvsmi.Reading) []sample.Device {
 	out := []sample.Device{}
 	for i, d := range r.Devices {
 		index, err := strconv.Atoi(d.Index)

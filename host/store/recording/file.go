@@ -36,7 +36,7 @@ type Writer struct {
 	rarer  rarer
 	begun  bool
 	known  map[int]bool
-	held   map[int]Held
+	held   map[int]StackBytes
 	owners map[[2]string]GPUOwner
 }
 
@@ -73,7 +73,7 @@ func Create(path string, most int64) (*Writer, error) {
 		f.Close()
 		return nil, err
 	}
-	return &Writer{f: f, out: out, disk: newFlusher(f.Sync), rarer: rarer{most: most, full: most / 2, stride: 1}, known: map[int]bool{}, held: map[int]Held{}, owners: map[[2]string]GPUOwner{}}, nil
+	return &Writer{f: f, out: out, disk: newFlusher(f.Sync), rarer: rarer{most: most, full: most / 2, stride: 1}, known: map[int]bool{}, held: map[int]StackBytes{}, owners: map[[2]string]GPUOwner{}}, nil
 }
 
 // Begin writes what is recorded.
@@ -91,7 +91,7 @@ func (w *Writer) Sample(m Sample, held []Stack) error {
 	if !w.rarer.due(w.out.Size()) {
 		return nil // the next one states what changed since the last that was written
 	}
-	sums := map[int]Held{}
+	sums := map[int]StackBytes{}
 	for i := range held {
 		s := &held[i]
 		if s.ID > 0 && !w.known[s.ID] {
@@ -99,9 +99,9 @@ func (w *Writer) Sample(m Sample, held []Stack) error {
 			w.out.Line(line{Stack: &Stack{ID: s.ID, Call: s.Call, Complete: s.Complete, Frames: s.Frames}})
 		}
 		sum := sums[s.ID]
-		sums[s.ID] = Held{s.ID, sum.Bytes + s.LiveBytes, sum.Count + s.LiveCount}
+		sums[s.ID] = StackBytes{s.ID, sum.Bytes + s.LiveBytes, sum.Count + s.LiveCount}
 	}
-	m.Stacks = []Held{}
+	m.Stacks = []StackBytes{}
 	for i := range held {
 		id := held[i].ID
 		if h, ok := sums[id]; ok && h != w.held[id] {
@@ -234,7 +234,7 @@ func Read(r io.Reader) (*Run, error) {
 		run.Partial = cmp.Or(run.Partial, err)
 	}
 	if run.Document == nil {
-		run.Document = run.fromSamples()
+		run.Document = run.documentFromSamples()
 	}
 	run.nameProcess()
 	return run, nil
@@ -363,8 +363,8 @@ func (run *Run) take(l *line) {
 	}
 }
 
-// fromSamples returns what the samples show if no judgment was written.
-func (run *Run) fromSamples() *Document {
+// documentFromSamples returns what the samples show if no judgment was written.
+func (run *Run) documentFromSamples() *Document {
 	d := &Document{Schema: DocumentSchema, PID: run.PID, Backend: run.Backend, Stacks: []Stack{}}
 	if len(run.Samples) == 0 {
 		return d
@@ -372,7 +372,7 @@ func (run *Run) fromSamples() *Document {
 	last := run.Samples[len(run.Samples)-1]
 	d.Duration, d.RSS, d.RSSGrowth, d.Drops = last.Seconds, last.RSS, last.RSS-run.Samples[0].RSS, last.Drops
 	d.Growth = Growth{Anonymous: last.Anonymous, File: last.File, Shared: last.Shared}
-	held := map[int]Held{}
+	held := map[int]StackBytes{}
 	for _, m := range run.Samples {
 		for _, h := range m.Stacks {
 			held[h.ID] = h

@@ -38,12 +38,12 @@ type Sample struct {
 	Drops     uint64  `json:"drops"`
 	// Stacks are those that hold something other than at the sample before; the same
 	// goes for the next field.
-	Stacks []Held     `json:"stacks"`
-	GPU    []GPUOwner `json:"gpu,omitempty"`
+	Stacks []StackBytes `json:"stacks"`
+	GPU    []GPUOwner   `json:"gpu,omitempty"`
 }
 
-// Held is what the calls with one stack hold at a sample.
-type Held struct {
+// StackBytes is what the calls with one stack hold at a sample.
+type StackBytes struct {
 	ID    int   `json:"id"`
 	Bytes int64 `json:"live_bytes"`
 	Count int64 `json:"live_count"`

@@ -71,9 +71,9 @@ func TestRecording(t *testing.T) {
 		t.Fatal(err, run.Partial)
 	}
 	want := []Sample{
-		{Seconds: 1, RSS: 100, Stacks: []Held{{1, 4096, 1}, {2, 8192, 1}}, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}},
+		{Seconds: 1, RSS: 100, Stacks: []StackBytes{{1, 4096, 1}, {2, 8192, 1}}, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}},
 		// The others hold what they held, except for one that returned it.
-		{Seconds: 2, RSS: 9000, Stacks: []Held{{1, 12288, 3}}, GPU: []GPUOwner{{"NCCL", "device", 0, 0}}},
+		{Seconds: 2, RSS: 9000, Stacks: []StackBytes{{1, 12288, 3}}, GPU: []GPUOwner{{"NCCL", "device", 0, 0}}},
 	}
 	if !reflect.DeepEqual(run.Samples, want) {
 		t.Errorf("got %+v, want %+v", run.Samples, want)
