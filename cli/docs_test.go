@@ -234,7 +234,7 @@ func documented(t *testing.T, page string) map[string]bool {
 
 // TestJSONIsDocumented looks up every field that commands print in docs/json.md.
 //
-// It is long because it is one list of commands and their documents.
+// long: one row a command with a document
 func TestJSONIsDocumented(t *testing.T) {
 	live.Sequential(t)
 	t.Chdir("..")

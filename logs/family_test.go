@@ -35,6 +35,8 @@ func stated(t *testing.T, text string) (out []string) {
 // TestFamilies reads a message of each, with figures of our own.
 //
 // It is long because it is one table of messages, a few for each family.
+//
+// long: one row a family
 func TestFamilies(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"ValueError: Free memory on device (10.5/20.0 GiB) on startup is less than desired GPU memory utilization (0.8, 16.0 GiB).",

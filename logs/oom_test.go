@@ -70,6 +70,8 @@ const (
 )
 
 // TestScanMessages is long because it is one table of messages and their figures.
+//
+// long: one row a message
 func TestScanMessages(t *testing.T) {
 	for _, c := range []struct {
 		name, text string

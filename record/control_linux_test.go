@@ -16,6 +16,8 @@ import (
 )
 
 // TestControlHostile asks a process that answers as no recorder does.
+//
+// long: one row an answer
 func TestControlHostile(t *testing.T) {
 	const folder = `{"pid":1,"folder":"/data/run"}`
 	stats := func(devices ...string) string {

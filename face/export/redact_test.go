@@ -67,6 +67,8 @@ func figures(devices []timeline.DeviceFacts) string {
 }
 
 // TestRedactFrames is long because it is one table of frames and what becomes of them.
+//
+// long: one row a frame
 func TestRedactFrames(t *testing.T) {
 	frames := []struct{ before, paths, names stack.Frame }{
 		{stack.Frame{File: "/home/ada/secret/train.py", Line: 5, Function: "pretrain"}, stack.Frame{File: "file-1.py", Line: 5, Function: "pretrain"},

@@ -197,12 +197,11 @@ func (h host) kinds() []string {
 
 // class is the finding of a class that grew.
 func (h host) class(p footprint.Part) finding.Finding {
-	const looked = "the process was observed from outside, for the whole trace; "
 	e := &finding.SampledGrowthEvidence{GrownBytes: p.Bytes, RSSGrowthBytes: h.looks.RSS, OutsideRSS: p.Outside}
 	f := finding.Finding{
 		Kind: p.Class, Severity: finding.Warning, Confidence: p.Confidence,
 		Bytes: finding.Int(p.Bytes), Title: h.classTitle(p),
-		Basis:    looked + "the class grew from sample to sample",
+		Basis:    seenOutside + "the class grew from sample to sample",
 		Evidence: e, Process: h.looked(p),
 		Remedies: hostRemedies(p.Class, &ledger.Use{}, nil),
 	}
@@ -251,18 +250,28 @@ func (h host) class(p footprint.Part) finding.Finding {
 		madeBy(&f, requests[0])
 		e.HeapEnlarged = enlarges(requests[0])
 	}
-	loading := cmp.Or(h.loading(p.Class, nil, p.Bytes), h.touches(p))
+	h.weigh(&f, p, cmp.Or(h.loading(p.Class, nil, p.Bytes), h.touches(p)))
+	f.Remedies = append(f.Remedies, primitiveCache(requests)...)
+	return f
+}
+
+// seenOutside begins the basis of findings of classes.
+const seenOutside = "the process was observed from outside, for the whole trace; "
+
+// weigh judges how likely the growth of a class is a leak. Loading is a sentence that says
+// why it may be work that begins, or empty.
+func (h host) weigh(f *finding.Finding, p footprint.Part, loading string) {
 	switch {
 	case p.Class == finding.ArenaRetention && p.Settled && h.retained(p.Bytes):
 		f.Title += "; it came in the first " + units.Duration(p.Until) + " of the trace, and is kept"
-		f.Basis = looked + "the class grew at first, and a third or more of the arenas is free"
+		f.Basis = seenOutside + "the class grew at first, and a third or more of the arenas is free"
 	case p.Earlier:
 		f.Title += "; it came before the trace"
 		f.Basis = "what the process has for itself of the memory that its parent has, too"
 	case p.Settled:
 		f.Severity, f.Remedies = finding.Info, nil
 		f.Title += fmt.Sprintf("; all of it came in the first %s of the trace, and none since", units.Duration(p.Until))
-		f.Basis = looked + "the class grew at first, and then stopped"
+		f.Basis = seenOutside + "the class grew at first, and then stopped"
 	case p.Class == finding.PageCache || p.Class == finding.FileMapping:
 		f.Severity = finding.Info
 	case p.Class == finding.ArenaRetention && 2*h.looks.After.Free() < h.looks.After.System():
@@ -270,7 +279,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 	case p.Class == finding.MmapLeak && h.filled(), h.touched(p): // a leak would show calls
 	case !p.Outside && p.Confidence < problemDespiteRelease && h.fell(p.Bytes):
 		f.Confidence /= 2
-		f.Basis = looked + "the processes gave back as much in between"
+		f.Basis = seenOutside + "the processes gave back as much in between"
 		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 	case p.Steady && p.Confidence >= 0.7 && loading == "":
 		f.Severity = finding.Problem
@@ -279,11 +288,9 @@ func (h host) class(p footprint.Part) finding.Finding {
 		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 	case !p.Steady:
 		f.Confidence /= 2
-		f.Basis = looked + "the class did not grow each time"
+		f.Basis = seenOutside + "the class did not grow each time"
 		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 	}
-	f.Remedies = append(f.Remedies, primitiveCache(requests)...)
-	return f
 }
 
 // From how much a child has copied of what it shared with its parent on, in bytes and as a

@@ -51,6 +51,8 @@ func everyFigure() map[logs.Figure]float64 {
 }
 
 // TestFirstRemedy judges whole texts: cause, whose memory, and what helps first.
+//
+// long: one row a text
 func TestFirstRemedy(t *testing.T) {
 	const native = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate "
 	for _, c := range []struct{ name, text, of, source, cause, first, never string }{

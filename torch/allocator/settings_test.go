@@ -230,6 +230,8 @@ func TestParseSettingsAsTorch26(t *testing.T) {
 // The rules of other releases are from their sources.
 //
 // It is long because it is one table of settings by release.
+//
+// long: one row a setting
 func TestParseSettingsByVersion(t *testing.T) {
 	const outside = "Index out of bounds in ConfigTokenizer"
 	for _, c := range []struct {

@@ -203,6 +203,8 @@ func (d *decoder) target(items []Value, kind Kind) (uint64, error) {
 // copies of the window and the stack that stay in registers; the others in
 // rare, on the decoder itself. It is one long function because a call for each
 // opcode would cost more than most opcodes do.
+//
+// long: one case an opcode
 func (d *decoder) run() (Value, error) {
 	buf, pos, stack := d.buf, d.pos, d.stack
 	for {

@@ -26,6 +26,8 @@ func decode(in string) (string, error) {
 }
 
 // TestDecode is long because it is one table of pickles and their values.
+//
+// long: one row a pickle
 func TestDecode(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"none", "N.", "None"},

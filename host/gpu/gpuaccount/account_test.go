@@ -78,6 +78,8 @@ func textOf(d *recording.GPUDevice) string {
 }
 
 // TestOf is long because it is one table of states and their accounts.
+//
+// long: one row an account
 func TestOf(t *testing.T) {
 	torch := "PyTorch's allocator"
 	for _, c := range []struct {
