@@ -23,7 +23,7 @@ const module = "strandline"
 // analyses of each wing, judgment, faces. Those of one column do not import each
 // other.
 var columns = [][]string{
-	{"internal/lazyregexp", "internal/safefile", "internal/secret"},
+	{"internal/lazyregexp", "internal/safefile", "internal/secret", "internal/shell"},
 	{"torch", "host", "judge", "face"}, // documentation alone
 	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
 	{"stack", "run/soak/load"}, // every model interns frames
@@ -89,7 +89,7 @@ var across = map[string][]string{
 }
 
 // everywhere lists what is imported like a package of the standard library.
-var everywhere = []string{"internal/lazyregexp", "internal/safefile", "internal/secret"}
+var everywhere = []string{"internal/lazyregexp", "internal/safefile", "internal/secret", "internal/shell"}
 
 // only lists packages that may import less than what is to their left.
 var only = map[string][]string{

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/shell"
 )
 
 type checkOptions struct {
@@ -126,7 +127,7 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 	case o.update && o.baseline == "":
 		return errors.New("--update-baseline needs --baseline FILE")
 	case len(o.command) > 0 && c.ArgsLenAtDash() != 0:
-		return fmt.Errorf("the command to run must follow --: strandline check -- %s", strings.Join(o.command, " "))
+		return fmt.Errorf("the command to run must follow --: strandline check -- %s", shell.Line(o.command...))
 	case c.Flags().Changed("at-most") && o.most <= 0:
 		return fmt.Errorf("--at-most %s: want a time above 0", o.most)
 	}

@@ -309,8 +309,8 @@ func TestExportRedactedIsDiagnosedAlike(t *testing.T) {
 	}
 }
 
-// shell is a query that docs/export.md shows, and its answer.
-var shell = regexp.MustCompile("(?m)^\\$ sqlite3 step-4.db \"([^\"]*)\"\n((?:[^`$].*\n)*)")
+// shownQuery is a query that docs/export.md shows, and its answer.
+var shownQuery = regexp.MustCompile("(?m)^\\$ sqlite3 step-4.db \"([^\"]*)\"\n((?:[^`$].*\n)*)")
 
 // TestExportQueries asks the database what the documentation asks.
 func TestExportQueries(t *testing.T) {
@@ -329,7 +329,7 @@ func TestExportQueries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	queries := shell.FindAllStringSubmatch(string(page), -1)
+	queries := shownQuery.FindAllStringSubmatch(string(page), -1)
 	if len(queries) < 2 {
 		t.Errorf("the page shows %d queries", len(queries))
 	}

@@ -18,6 +18,7 @@ import (
 	"strandline/face/report"
 	"strandline/internal/lazyregexp"
 	"strandline/internal/packed"
+	"strandline/internal/shell"
 	"strandline/judge/tables"
 	"strandline/logs"
 	"strandline/profiles"
@@ -165,7 +166,7 @@ func (g *globals) notSnapshot(f *profiles.File) error {
 		more = "; it holds levels of memory, not allocations with stacks"
 	}
 	return fmt.Errorf("%s: %w: it is a file of kind %s; `strandline diagnose %s` judges it, several of them as a series, and `strandline inspect --json` gives its figures%s",
-		f.Name, snapshot.ErrNotSnapshot, f.Format, f.Name, more)
+		f.Name, snapshot.ErrNotSnapshot, f.Format, shell.File(f.Name), more)
 }
 
 // diagnoseProfiles judges the files of other programs, if the arguments are such. It

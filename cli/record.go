@@ -18,6 +18,7 @@ import (
 	"strandline/internal/lazyregexp"
 	"strandline/internal/safefile"
 	"strandline/internal/secret"
+	"strandline/internal/shell"
 	"strandline/pausable"
 	"strandline/record"
 	"strandline/units"
@@ -153,7 +154,7 @@ func (o *recordOptions) check(c *cobra.Command) (err error) {
 	case len(o.command) == 0:
 		return errors.New("give a command: strandline record -- CMD…, or a process: strandline record --pid N")
 	case c.ArgsLenAtDash() != 0:
-		return fmt.Errorf("the command to run must follow --: strandline record -- %s", strings.Join(secret.Args(o.command), " "))
+		return fmt.Errorf("the command to run must follow --: strandline record -- %s", shell.Line(secret.Args(o.command)...))
 	case o.record.Stacks != "" && o.record.Stacks != "python" && o.record.Stacks != "all":
 		return fmt.Errorf("--stacks %s: want python or all", o.record.Stacks)
 	case o.record.Steps != "" && !strings.Contains(o.record.Steps, ":"):

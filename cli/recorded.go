@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"strandline/face/report"
+	"strandline/internal/shell"
 	"strandline/record"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
@@ -188,7 +188,7 @@ func recordAgain(m *record.Manifest, p *record.Process, c *compare.Process) stri
 	if entries > 0 {
 		more = fmt.Sprintf(" --entries %d", entries)
 	}
-	return fmt.Sprintf("strandline record --every %s%s -- %s\n%s", every, more, report.ShellLine(m.Command), longer)
+	return fmt.Sprintf("strandline record --every %s%s -- %s\n%s", every, more, shell.Line(m.Command...), longer)
 }
 
 // rankOf is a process's rank; those without come last.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"strandline/internal/packed"
+	"strandline/internal/shell"
 	"strandline/logs"
 	"strandline/torch/digest"
 	"strandline/torch/snapshot"
@@ -82,11 +83,11 @@ func (g *globals) forDiagnose(ctx context.Context, path string, cause error) err
 	case d.Text.Failed():
 		holds = "a statement that memory ran out"
 	}
-	name := path
+	name, typed := path, shell.File(path)
 	if path == "-" {
-		name = "standard input"
+		name, typed = "standard input", "-"
 	}
-	return fmt.Errorf("%s: %w: it is a text with %s; `strandline diagnose %s` explains it", name, snapshot.ErrNotSnapshot, holds, path)
+	return fmt.Errorf("%s: %w: it is a text with %s; `strandline diagnose %s` explains it", name, snapshot.ErrNotSnapshot, holds, typed)
 }
 
 // noFailureIn describes a text that is not a snapshot, for some cause, and contains

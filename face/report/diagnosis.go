@@ -9,6 +9,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
+	"strandline/internal/shell"
 	"strandline/judge/snapshots"
 	"strandline/stack"
 	"strandline/units"
@@ -439,7 +440,7 @@ func (d *Diagnosis) footer(w io.Writer, s Style) {
 	if newest == "" || newest == "-" {
 		return // there is nothing to look into, or it cannot be read twice
 	}
-	fmt.Fprintln(w, s.dim("look further:"), "strandline compare FILE…  ·  strandline inspect "+Line(newest)+" --at EVENT")
+	fmt.Fprintln(w, s.dim("look further:"), "strandline compare FILE…  ·  strandline inspect "+shell.File(Line(newest))+" --at EVENT")
 }
 
 // newest returns the file to look into: the newest of the process of the most severe

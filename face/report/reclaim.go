@@ -3,10 +3,10 @@ package report
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"strandline/face/api"
+	"strandline/internal/shell"
 	"strandline/torch/replay"
 	"strandline/units"
 )
@@ -92,7 +92,7 @@ func (d *Simulation) writeReclaim(w io.Writer, s Style) {
 		fmt.Fprintln(w, s.bold(line))
 	}
 	if r.Policy != nil {
-		fmt.Fprintln(w, "  strandline record --reclaim "+quoted(Line(*r.Policy))+" -- CMD…")
+		fmt.Fprintln(w, "  strandline record --reclaim "+shell.Word(Line(*r.Policy))+" -- CMD…")
 	}
 	if len(r.Tried) == 0 {
 		return
@@ -127,21 +127,4 @@ func (d *Simulation) writeReclaim(w io.Writer, s Style) {
 	for _, note := range r.Notes {
 		printWrapped(w, s, "", "note: "+note)
 	}
-}
-
-// ShellLine returns a command as it is typed in a shell.
-func ShellLine(command []string) string {
-	words := make([]string, len(command))
-	for i, word := range command {
-		words[i] = quoted(word)
-	}
-	return strings.Join(words, " ")
-}
-
-// quoted returns a word quoted for a shell.
-func quoted(word string) string {
-	if word == "" || strings.ContainsAny(word, " \t\n'\"$&|;<>()*?`\\#[]{}~!") {
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
-	return word
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"strandline/face/api"
+	"strandline/internal/shell"
 	"strandline/torch/allocator"
 	"strandline/torch/replay"
 	"strandline/units"
@@ -292,7 +293,7 @@ func printWrapped(w io.Writer, s Style, indent, text string) {
 
 // hint returns the command that shows more.
 func (d *Simulation) hint() string {
-	file := Line(d.File)
+	file := shell.File(Line(d.File))
 	for i := range d.Devices {
 		on := &d.Devices[i]
 		switch had := on.Assumed.Room; {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/internal/shell"
 	"strandline/judge/shortage"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
@@ -63,7 +64,7 @@ func outOfMemory(on *subject) []finding.Finding {
 	f.Remedies = append(f.Remedies, s.remediesAgainstOthers()...)
 	if file.Name != "-" {
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Text: "list everything that was in memory then",
-			Setting: fmt.Sprintf("strandline inspect %s --at %d --device %d", file.Name, o.Event, device)})
+			Setting: fmt.Sprintf("strandline inspect %s --at %d --device %d", shell.File(file.Name), o.Event, device)})
 	}
 	return []finding.Finding{f}
 }
