@@ -14,7 +14,7 @@ func Line(command ...string) string {
 
 // Word is a word as it is typed: quoted, where the shell would change it.
 func Word(word string) string {
-	if word == "" || strings.ContainsAny(word, " \t\r\n'\"$&|;<>()*?`\\#[]{}~!^=%") {
+	if word == "" || strings.ContainsAny(word, " \t\r\n'\"$&|;<>()*?`\\#[]{}~!") {
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	return word
