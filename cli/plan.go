@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/plan/observed"
 	"strandline/run/planner"
@@ -103,6 +104,9 @@ where nothing fits.`,
 	f.StringVar(&o.against, "against", "", "check plans against a `TABLE` (CSV) of observed figures")
 	f.StringVar(&o.check, "check", "", "check the `LOG` of an engine against the plan of its set-up")
 	f.StringVar(&o.models, "models", "", "a JSON `FILE` of configs by the name of their model, for --against")
+	for _, name := range []string{"against", "models"} { // for those who calibrate plans
+		f.Lookup(name).Hidden = true
+	}
 	c.MarkFlagsMutuallyExclusive("against", "check", "solve", "method", "formats")
 	for _, sub := range []*cobra.Command{newPlanTrain(g), newPlanRL(g), newPlanGPUs(g), newPlanModels(g)} {
 		sub.Long += "\n\n" + exitStatus
@@ -157,6 +161,6 @@ func (g *globals) planAgainst(o *servingPlan) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("%s: no row of it can be planned: want the columns id, kind and model_id, or those of a training set-up", o.against)
 	}
-	doc := report.NewAgainst(strings.TrimSpace(o.against), rows)
+	doc := report.Against{Against: api.NewAgainst(strings.TrimSpace(o.against), rows)}
 	return g.printPlan(o.markdown, doc)
 }

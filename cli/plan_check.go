@@ -84,7 +84,7 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 	if s.Parallel.TP*s.Parallel.PP > 1 {
 		setup += fmt.Sprintf(", TP %d, PP %d", s.Parallel.TP, max(s.Parallel.PP, 1))
 	}
-	doc := report.NewChecked(o.check, m, setup, rows)
+	doc := report.Checked{Checked: api.NewChecked(o.check, m, setup, rows)}
 	if f := log.Failure; f != nil {
 		doc.Failure = &api.CheckedFailure{Line: f.Line, Text: f.Quote}
 	}
@@ -215,7 +215,7 @@ func (g *globals) planCheckStep(ctx context.Context, o *planFlags, t training.Se
 	if err != nil {
 		return err
 	}
-	doc := report.NewChecked(path, t.Model, setup, rows)
+	doc := report.Checked{Checked: api.NewChecked(path, t.Model, setup, rows)}
 	return o.strictly(rows, g.printPlan(o.markdown, doc))
 }
 

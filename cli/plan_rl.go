@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/host/store/recording"
 	"strandline/judge/handovers"
@@ -176,7 +177,7 @@ func (g *globals) printChecks(o *rlPlan, checks []*handovers.Check) error {
 	for _, c := range checks {
 		good = good && !c.Failed(o.strict)
 	}
-	return fitting(good, g.printPlan(o.markdown, report.NewHandOvers(o.check, checks)))
+	return fitting(good, g.printPlan(o.markdown, report.HandOvers{HandOvers: api.NewHandOvers(o.check, checks)}))
 }
 
 // checkTrace lays a recording of trace --gpu beside the phases.

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"strandline/face/api"
 	"strandline/face/report"
 )
 
@@ -14,10 +15,7 @@ func newPlanGPUs(g *globals) *cobra.Command {
 		Example: "  strandline plan gpus",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			doc, err := report.NewGPUTable()
-			if err != nil {
-				return err
-			}
+			doc := report.GPUTable{GPUTable: api.NewGPUTable()}
 			return g.print(doc, doc.Text)
 		},
 	}
@@ -31,10 +29,11 @@ func newPlanModels(g *globals) *cobra.Command {
 		Example: "  strandline plan models",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			doc, err := report.NewModelTable()
+			models, err := api.NewModelTable()
 			if err != nil {
 				return err
 			}
+			doc := report.ModelTable{ModelTable: models}
 			return g.print(doc, doc.Text)
 		},
 	}

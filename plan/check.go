@@ -77,3 +77,21 @@ func Order(rows []Checked) {
 
 // Near reports whether sizes differ by a tenth of b at most.
 func Near(a, b int64) bool { return math.Abs(float64(a-b)) <= 0.1*float64(b) }
+
+// Headline returns the row that an answer begins with, -1 where all is as planned: the
+// row that differs most and does not merely follow from the others. The KV cache does, unless
+// the others explain less than a tenth of it.
+func Headline(rows []Checked) int {
+	const part = 10
+	pool := slices.IndexFunc(rows, func(c Checked) bool { return c.Differs() && c.Component == KVCache })
+	other := slices.IndexFunc(rows, func(c Checked) bool { return c.Differs() && !c.Tokens && c.Component != KVCache })
+	switch {
+	case other >= 0 && (pool < 0 || part*magnitude(rows[other].Off) >= magnitude(rows[pool].Off)):
+		return other
+	case pool >= 0:
+		return pool
+	}
+	return slices.IndexFunc(rows, func(c Checked) bool { return c.Differs() })
+}
+
+func magnitude(n int64) int64 { return max(n, -n) }

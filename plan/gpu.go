@@ -89,6 +89,9 @@ func (g *GPU) Node() int64 {
 // given: a port of 400 Gb/s, bytes a second in one direction.
 const NodeLink = 50e9
 
+// KnownGPUs are the devices that are known.
+func KnownGPUs() []GPU { return slices.Clone(gpus) }
+
 // GPUs returns the names of the known devices.
 func GPUs() (names []string) {
 	for i := range gpus {

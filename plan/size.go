@@ -12,6 +12,9 @@ type Range struct{ Low, High int64 }
 // Middle is halfway between the bounds.
 func (r Range) Middle() int64 { return r.Low + (r.High-r.Low)/2 }
 
+// Ends are the bounds, the lower one first.
+func (r Range) Ends() [2]int64 { return [2]int64{r.Low, r.High} }
+
 func Exactly(n int64) Range { return Range{n, n} }
 
 // Plus stays at what [whole] takes for the largest.

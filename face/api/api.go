@@ -1,8 +1,8 @@
 // Package api holds the structs of the JSON that strandline prints, each schema once:
 // the document of a command is in the file of its name, and package page has the
-// answers that the page reads. It is plain data, without rendering: package report
-// fills and prints documents, package engine answers the page. docs/json.md explains
-// the fields to users.
+// answers that the page reads. It does not render: package report prints documents,
+// package engine answers the page. docs/json.md explains the fields to users. Plans are
+// made into documents in planned.go and handovers.go.
 //
 // Formats of files stay with their writers, and so do the documents that files hold:
 // `strandline trace --json` prints a recording.Document, and `strandline watch --json`

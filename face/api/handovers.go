@@ -1,6 +1,12 @@
 package api
 
-import "strandline/finding"
+import (
+	"maps"
+	"slices"
+
+	"strandline/finding"
+	"strandline/judge/handovers"
+)
 
 // HandOvers is the document of `strandline plan rl --check`.
 type HandOvers struct {
@@ -93,4 +99,66 @@ type HandOverBehind struct {
 	Split  HandOverSplit `json:"split"`
 	Low    int64         `json:"planned_low_bytes"` // of contexts and NCCL
 	High   int64         `json:"planned_high_bytes"`
+}
+
+// NewHandOvers is logs of pausable memory beside a plan.
+func NewHandOvers(path string, checks []*handovers.Check) *HandOvers {
+	d := &HandOvers{Schema: PlanSchema, Path: path, Processes: []HandOverProcess{}}
+	for _, c := range checks {
+		d.Processes = append(d.Processes, handOverProcess(c))
+	}
+	return d
+}
+
+func handOverProcess(c *handovers.Check) HandOverProcess {
+	p := HandOverProcess{PID: c.PID, Device: c.Device, Total: c.Total, ByCalls: c.ByCalls, Way: c.Way, Speed: given(max(c.Speed, 0)), Findings: c.Findings, Notes: list(c.Notes),
+		Tags: []HandOverTag{}, Phases: []HandOverPhase{}, Unplanned: []HandOverTime{}, HandOvers: []HandOver{}}
+	for _, t := range c.Tags {
+		p.Tags = append(p.Tags, HandOverTag{Tag: t.Name, Components: list(t.Components)})
+	}
+	for i := range c.Phases {
+		ph := &c.Phases[i]
+		one := HandOverPhase{Name: ph.Name, Low: ph.Planned.Low, High: ph.Planned.High, Beyond: ph.Excess(), Tags: []PlannedPart{}}
+		for _, name := range slices.Sorted(maps.Keys(ph.Tags)) {
+			one.Tags = append(one.Tags, partOf(name, ph.Tags[name], ""))
+		}
+		if ph.Measured != nil {
+			m := handOverTime(ph.Measured)
+			one.Measured = &m
+		}
+		p.Phases = append(p.Phases, one)
+	}
+	for i := range c.Unplanned {
+		p.Unplanned = append(p.Unplanned, handOverTime(&c.Unplanned[i]))
+	}
+	for i := range c.HandOvers {
+		h := &c.HandOvers[i]
+		one := HandOver{Do: h.Do, Tag: given(h.Tag), Times: h.Times, Refused: h.Refused, Moved: h.Moved, Seconds: h.Seconds, Longest: h.Longest}
+		if !c.ByCalls {
+			one.Bytes = &h.Bytes
+		}
+		p.HandOvers = append(p.HandOvers, one)
+	}
+	if b := c.Behind; b != nil {
+		p.Behind = &HandOverBehind{Active: list(b.Active), Split: handOverSplit(&b.Least), Low: b.Planned.Low, High: b.Planned.High}
+	}
+	return p
+}
+
+func handOverTime(m *handovers.Measured) HandOverTime {
+	return HandOverTime{Active: list(m.Active), Times: m.Times, Seconds: m.Seconds, Used: m.Used, Most: handOverSplit(&m.Most)}
+}
+
+func handOverSplit(s *handovers.Split) HandOverSplit {
+	out := HandOverSplit{Used: s.Used, Tags: []HandOverHeld{}, Tensors: s.Tensors, Cache: s.Cache, Pools: s.Pools, Rest: s.Rest}
+	for _, name := range slices.Sorted(maps.Keys(s.Tags)) {
+		out.Tags = append(out.Tags, HandOverHeld{Tag: name, Held: s.Tags[name]})
+	}
+	if s.Libraries != nil {
+		out.Libraries = []HandOverLibrary{}
+	}
+	for _, l := range s.Libraries {
+		out.Libraries = append(out.Libraries, HandOverLibrary{Library: l.Name, Bytes: l.Bytes})
+	}
+	return out
 }

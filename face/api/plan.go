@@ -148,9 +148,11 @@ type TrainPlan struct {
 	Moments []PlannedMoment `json:"moments"`
 	Largest int             `json:"largest"`
 	Notes   []string        `json:"notes"`
+
+	Setup string `json:"-"` // the rest of the set-up
 }
 
-// PlannedMoment is a moment of a step at which memory may peak.
+// PlannedMoment is a moment of a step at which memory may peak, or a phase of it.
 type PlannedMoment struct {
 	Name  string        `json:"name"`
 	Low   int64         `json:"low_bytes"`
@@ -170,6 +172,9 @@ type RLPlan struct {
 	Speeds *PlannedSpeeds `json:"speeds"`
 	// Rollouts is null where no prompts are given.
 	Rollouts *PlannedRollouts `json:"rollouts"`
+
+	Title string `json:"-"`
+	Share string `json:"-"` // the engine's name for its share of the GPU
 }
 
 // PlannedSpeeds are what hand-overs are timed with, in bytes per second.
@@ -201,26 +206,18 @@ type PlannedHandOver struct {
 
 // PlannedWay is a way of sharing the GPU.
 type PlannedWay struct {
-	Name     string         `json:"name"`
-	Verdict  plan.Verdict   `json:"verdict"`
-	Fraction *float64       `json:"largest_memory_fraction"`
-	KV       *int64         `json:"kv_bytes"`
-	Binding  string         `json:"binding"`
-	Phases   []PlannedPhase `json:"phases"`
-	Highest  int            `json:"highest"`
+	Name     string          `json:"name"`
+	Verdict  plan.Verdict    `json:"verdict"`
+	Fraction *float64        `json:"largest_memory_fraction"`
+	KV       *int64          `json:"kv_bytes"`
+	Binding  string          `json:"binding"`
+	Phases   []PlannedMoment `json:"phases"`
+	Highest  int             `json:"highest"`
 	// HandOvers are the times between its phases, and Seconds their sum.
 	HandOvers []PlannedHandOver `json:"hand_overs"`
 	Seconds   *[2]float64       `json:"hand_over_seconds"`
 	// AtOnce is how many rollouts of an engine the largest pool holds at once.
 	AtOnce *int64 `json:"rollouts_at_once"`
-}
-
-// PlannedPhase is a phase of the step.
-type PlannedPhase struct {
-	Name  string        `json:"name"`
-	Low   int64         `json:"low_bytes"`
-	High  int64         `json:"high_bytes"`
-	Parts []PlannedPart `json:"components"`
 }
 
 // PlanForm is what the page has fields for.

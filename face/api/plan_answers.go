@@ -8,6 +8,8 @@ type Solved struct {
 	Model    PlannedModel   `json:"model"`
 	Question string         `json:"question"`
 	Answers  []SolvedAnswer `json:"answers"`
+
+	Setup string `json:"-"` // what was given
 }
 
 // SolvedAnswer is the best value under one set-up; null where nothing fits.
@@ -28,6 +30,8 @@ type Checked struct {
 	// Failure is the log's own statement that memory ran out.
 	Failure *CheckedFailure `json:"failure"`
 	Notes   []string        `json:"notes"`
+
+	First int `json:"-"` // the row of Off
 }
 
 // CheckedFailure is a line of the log.
@@ -78,6 +82,8 @@ type AgainstSum struct {
 	Ranges    int      `json:"ranges"`
 	Inside    int      `json:"ranges_inside"`
 	Unplanned int      `json:"not_planned"`
+
+	judged int // errors that Mean is of
 }
 
 // Textbook is the document of `strandline plan --method textbook`.

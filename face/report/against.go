@@ -4,98 +4,17 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 
 	"strandline/face/api"
-	"strandline/plan/observed"
 )
 
 // Against is the document of `strandline plan --against`.
-type Against struct {
-	api.Against
-}
-
-// NewAgainst renders a table compared with its plans.
-func NewAgainst(table string, rows []observed.Compared) *Against {
-	a := &Against{Against: api.Against{Schema: api.PlanSchema, Table: table, Rows: []api.AgainstRow{}, Summary: []api.AgainstSum{}}}
-	for i := range rows {
-		c := &rows[i]
-		r := api.AgainstRow{ID: c.ID, Component: c.Component, Observed: c.Observed, Error: c.Error}
-		switch {
-		case c.Unplanned != "":
-			r.Unplanned = &c.Unplanned
-		case c.Point:
-			r.Planned = c.Low
-		default:
-			r.Planned = [2]float64{c.Low, c.High}
-			if c.Observed != nil {
-				in := c.Inside()
-				r.Inside = &in
-			}
-		}
-		if c.Reason != "" {
-			r.Reason = &c.Reason
-		}
-		a.Rows = append(a.Rows, r)
-	}
-	for _, name := range components(rows) {
-		a.Summary = append(a.Summary, summed(name, rows))
-	}
-	return a
-}
-
-func components(rows []observed.Compared) (names []string) {
-	for i := range rows {
-		if !slices.Contains(names, rows[i].Component) {
-			names = append(names, rows[i].Component)
-		}
-	}
-	return names
-}
-
-func summed(name string, rows []observed.Compared) api.AgainstSum {
-	s := api.AgainstSum{Component: name}
-	sum, n := 0.0, 0
-	for i := range rows {
-		c := &rows[i]
-		if c.Component != name || c.Observed == nil {
-			continue
-		}
-		s.Rows++
-		switch {
-		case c.Unplanned != "":
-			s.Unplanned++
-			continue
-		case !c.Point:
-			s.Ranges++
-			if c.Inside() {
-				s.Inside++
-			}
-		}
-		switch {
-		case c.Error == nil:
-		case c.Reason != "":
-			s.Excused++
-		default:
-			e := math.Abs(*c.Error)
-			sum += e
-			n++
-			if s.Worst == nil || e > *s.Worst {
-				s.Worst = &e
-			}
-		}
-	}
-	if n > 0 {
-		mean := sum / float64(n)
-		s.Mean = &mean
-	}
-	return s
-}
+type Against struct{ *api.Against }
 
 // figures returns the rows that have an observed figure or no plan, and the reasons of
 // those that have one.
-func (a *Against) figures() (t *table, why []string) {
+func (a Against) figures() (t *table, why []string) {
 	t = &table{right: map[int]bool{2: true, 3: true, 4: true}}
 	t.row("row", "component", "observed", "planned", "error", "")
 	for _, r := range a.Rows {
@@ -122,7 +41,7 @@ func (a *Against) figures() (t *table, why []string) {
 }
 
 // sums returns the figures summed up by component.
-func (a *Against) sums() *table {
+func (a Against) sums() *table {
 	t := &table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
 	t.row("component", "figures", "mean |error|", "worst", "with reason", "in range")
 	for _, c := range a.Summary {
@@ -136,7 +55,7 @@ func (a *Against) sums() *table {
 }
 
 // Text writes the rows and the sums.
-func (a *Against) Text(w io.Writer, s Style) {
+func (a Against) Text(w io.Writer, s Style) {
 	rows, why := a.figures()
 	rows.write(w, "  ")
 	fmt.Fprintln(w)
@@ -150,7 +69,7 @@ func (a *Against) Text(w io.Writer, s Style) {
 }
 
 // Markdown writes them for a ticket.
-func (a *Against) Markdown(w io.Writer) {
+func (a Against) Markdown(w io.Writer) {
 	rows, why := a.figures()
 	rows.markdown(w)
 	fmt.Fprintln(w)

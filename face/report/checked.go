@@ -3,65 +3,14 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"strandline/face/api"
-	"strandline/plan"
-	"strandline/plan/model"
 	"strandline/units"
 )
 
 // Checked is the document of `strandline plan --check`.
-type Checked struct {
-	api.Checked
-
-	first int // the row of Off
-}
-
-// NewChecked renders a check; setup states what was planned.
-func NewChecked(file string, m *model.Model, setup string, rows []plan.Checked) *Checked {
-	d := &Checked{Checked: api.Checked{Schema: api.PlanSchema, File: file, Model: plannedModel(m), Setup: setup, Notes: list(m.Notes)}}
-	for i := range rows {
-		c := &rows[i]
-		r := api.CheckedRow{Component: c.Component, Unit: "bytes", Observed: c.Observed, Off: c.Off}
-		if !c.Unplanned {
-			r.Planned = &[2]int64{c.Planned.Low, c.Planned.High}
-		}
-		if c.Tokens {
-			r.Unit = "tokens"
-		}
-		if c.Line > 0 {
-			r.Line = &c.Line
-		}
-		if c.Cause != "" {
-			r.Cause = &c.Cause
-		}
-		d.Rows = append(d.Rows, r)
-	}
-	if i := headline(rows); i >= 0 {
-		d.Off, d.first = &rows[i].Component, i
-	}
-	return d
-}
-
-// headline returns the row that an answer begins with, -1 where all is as planned: the
-// row that differs most and does not merely follow from the others. The KV cache does, unless
-// the others explain less than a tenth of it.
-func headline(rows []plan.Checked) int {
-	const part = 10
-	pool := slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() && c.Component == plan.KVCache })
-	other := slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() && !c.Tokens && c.Component != plan.KVCache })
-	switch {
-	case other >= 0 && (pool < 0 || part*magnitude(rows[other].Off) >= magnitude(rows[pool].Off)):
-		return other
-	case pool >= 0:
-		return pool
-	}
-	return slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() })
-}
-
-func magnitude(n int64) int64 { return max(n, -n) }
+type Checked struct{ *api.Checked }
 
 func checkedCells(r *api.CheckedRow) (planned, observed, off string) {
 	show, signed, both := units.Bytes, units.SignedBytes, sizeRange
@@ -78,7 +27,7 @@ func checkedCells(r *api.CheckedRow) (planned, observed, off string) {
 	return both(r.Planned[0], r.Planned[1]), show(r.Observed), off
 }
 
-func (d *Checked) sentence() string {
+func (d Checked) sentence() string {
 	if d.Off == nil && d.Failure != nil {
 		return "what can be checked is as planned"
 	}
@@ -89,14 +38,14 @@ func (d *Checked) sentence() string {
 	if several, _, _ := strings.Cut(*d.Off, " of "); strings.HasSuffix(several, "s") { // weights, tokens of it
 		text = *d.Off + " are off"
 	}
-	if c := d.Rows[d.first].Cause; c != nil {
+	if c := d.Rows[d.First].Cause; c != nil {
 		text += ": " + *c
 	}
 	return text
 }
 
 // Text writes planned beside observed, what differs most first.
-func (d *Checked) Text(w io.Writer, s Style) {
+func (d Checked) Text(w io.Writer, s Style) {
 	fmt.Fprintf(w, "%s  against %s, %s\n%s\n\n", inputName(d.File), s.bold(Line(d.Model.Name)), modelWords(&d.Model), Line(d.Setup))
 	if f := d.Failure; f != nil {
 		for _, line := range wrap(fmt.Sprintf("line %s: %s", units.Count(f.Line), Line(f.Text)), s.columns()) {
@@ -125,7 +74,7 @@ func (d *Checked) Text(w io.Writer, s Style) {
 	t.write(w, "  ")
 	var rest []string
 	for i, r := range d.Rows {
-		if r.Cause != nil && i != d.first {
+		if r.Cause != nil && i != d.First {
 			rest = append(rest, r.Component+": "+*r.Cause)
 		}
 	}
@@ -139,7 +88,7 @@ func (d *Checked) Text(w io.Writer, s Style) {
 }
 
 // Markdown writes the check for a ticket.
-func (d *Checked) Markdown(w io.Writer) {
+func (d Checked) Markdown(w io.Writer) {
 	if f := d.Failure; f != nil {
 		fmt.Fprintf(w, "line %d: %s\n\n", f.Line, cell(f.Text))
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"testing"
 
+	"strandline/face/api"
 	"strandline/plan"
 	"strandline/plan/model"
 )
@@ -26,7 +27,7 @@ func TestCheckedBegins(t *testing.T) {
 		{"non-torch is off", []plan.Checked{row("non-torch", 50)}},
 		{"everything that can be checked is as planned", []plan.Checked{row("weights", 0)}},
 	} {
-		if got := NewChecked("x.log", &model.Model{}, "vllm", c.rows).sentence(); got != c.want {
+		if got := (Checked{api.NewChecked("x.log", &model.Model{}, "vllm", c.rows)}).sentence(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

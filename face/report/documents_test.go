@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/host/store/recording"
 	"strandline/plan/model"
@@ -124,18 +125,14 @@ func TestPlans(t *testing.T) {
 
 // TestTables renders the lists of what can be planned.
 func TestTables(t *testing.T) {
-	gpus, err := report.NewGPUTable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	models, err := report.NewModelTable()
+	models, err := api.NewModelTable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		doc  document
 		want string // a name that is not the first
-	}{{gpus, "H200"}, {models, "DeepSeek-R1"}} {
+	}{{report.GPUTable{GPUTable: api.NewGPUTable()}, "H200"}, {report.ModelTable{ModelTable: models}, "DeepSeek-R1"}} {
 		var out bytes.Buffer
 		c.doc.Text(&out, report.Style{})
 		header, rest, _ := strings.Cut(out.String(), "\n")

@@ -3,85 +3,18 @@ package report
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
 	"strandline/face/api"
-	"strandline/judge/handovers"
 	"strandline/units"
 )
 
 // HandOvers is the document of `strandline plan rl --check`.
-type HandOvers struct{ api.HandOvers }
-
-// NewHandOvers renders logs of pausable memory beside a plan.
-func NewHandOvers(path string, checks []*handovers.Check) *HandOvers {
-	d := &HandOvers{api.HandOvers{Schema: api.PlanSchema, Path: path, Processes: []api.HandOverProcess{}}}
-	for _, c := range checks {
-		p := api.HandOverProcess{PID: c.PID, Device: c.Device, Total: c.Total, ByCalls: c.ByCalls, Way: c.Way, Findings: c.Findings, Notes: list(c.Notes),
-			Tags: []api.HandOverTag{}, Phases: []api.HandOverPhase{}, Unplanned: []api.HandOverTime{}, HandOvers: []api.HandOver{}}
-		if c.Speed > 0 {
-			p.Speed = &c.Speed
-		}
-		for _, t := range c.Tags {
-			p.Tags = append(p.Tags, api.HandOverTag{Tag: t.Name, Components: list(t.Components)})
-		}
-		for i := range c.Phases {
-			ph := &c.Phases[i]
-			one := api.HandOverPhase{Name: ph.Name, Low: ph.Planned.Low, High: ph.Planned.High, Beyond: ph.Excess(), Tags: []api.PlannedPart{}}
-			for _, name := range slices.Sorted(maps.Keys(ph.Tags)) {
-				one.Tags = append(one.Tags, api.PlannedPart{Name: name, Low: ph.Tags[name].Low, High: ph.Tags[name].High})
-			}
-			if ph.Measured != nil {
-				m := handOverTime(ph.Measured)
-				one.Measured = &m
-			}
-			p.Phases = append(p.Phases, one)
-		}
-		for i := range c.Unplanned {
-			p.Unplanned = append(p.Unplanned, handOverTime(&c.Unplanned[i]))
-		}
-		for i := range c.HandOvers {
-			h := &c.HandOvers[i]
-			one := api.HandOver{Do: h.Do, Times: h.Times, Refused: h.Refused, Moved: h.Moved, Seconds: h.Seconds, Longest: h.Longest}
-			if h.Tag != "" {
-				one.Tag = &h.Tag
-			}
-			if !c.ByCalls {
-				one.Bytes = &h.Bytes
-			}
-			p.HandOvers = append(p.HandOvers, one)
-		}
-		if b := c.Behind; b != nil {
-			p.Behind = &api.HandOverBehind{Active: list(b.Active), Split: handOverSplit(&b.Least), Low: b.Planned.Low, High: b.Planned.High}
-		}
-		d.Processes = append(d.Processes, p)
-	}
-	return d
-}
-
-func handOverTime(m *handovers.Measured) api.HandOverTime {
-	return api.HandOverTime{Active: list(m.Active), Times: m.Times, Seconds: m.Seconds, Used: m.Used, Most: handOverSplit(&m.Most)}
-}
-
-func handOverSplit(s *handovers.Split) api.HandOverSplit {
-	tags := []api.HandOverHeld{}
-	for _, name := range slices.Sorted(maps.Keys(s.Tags)) {
-		tags = append(tags, api.HandOverHeld{Tag: name, Held: s.Tags[name]})
-	}
-	out := api.HandOverSplit{Used: s.Used, Tags: tags, Tensors: s.Tensors, Cache: s.Cache, Pools: s.Pools, Rest: s.Rest}
-	if s.Libraries != nil {
-		out.Libraries = []api.HandOverLibrary{}
-	}
-	for _, l := range s.Libraries {
-		out.Libraries = append(out.Libraries, api.HandOverLibrary{Library: l.Name, Bytes: l.Bytes})
-	}
-	return out
-}
+type HandOvers struct{ *api.HandOvers }
 
 // Text prints phases, hand-overs, what stays behind, and what was found.
-func (d *HandOvers) Text(w io.Writer, s Style) {
+func (d HandOvers) Text(w io.Writer, s Style) {
 	for i := range d.Processes {
 		if i > 0 {
 			fmt.Fprintln(w)
@@ -109,7 +42,7 @@ func (d *HandOvers) Text(w io.Writer, s Style) {
 }
 
 // Markdown writes the same for a ticket.
-func (d *HandOvers) Markdown(w io.Writer) {
+func (d HandOvers) Markdown(w io.Writer) {
 	for i := range d.Processes {
 		p := handOverProcess{&d.Processes[i]}
 		fmt.Fprintf(w, "**%s**\n", cell(p.title()))

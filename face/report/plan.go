@@ -9,79 +9,11 @@ import (
 	"strandline/face/api"
 	"strandline/plan"
 	"strandline/plan/engine"
-	"strandline/plan/model"
-	"strandline/plan/serving"
 	"strandline/units"
 )
 
-func plannedModel(m *model.Model) api.PlannedModel {
-	p := api.PlannedModel{Name: m.Name, Parameters: m.Params(), Active: m.ActiveParams(), Layers: len(m.Layers), Format: formatOf(m), Checkpoint: m.CheckpointBytes(), Notes: list(m.Notes)}
-	for i := range m.Layers {
-		p.Mixture = p.Mixture || m.Layers[i].Experts > 0
-	}
-	if m.Context > 0 {
-		p.Context = &m.Context
-	}
-	return p
-}
-
-func formatOf(m *model.Model) string {
-	switch {
-	case m.Quant != "":
-		return m.Quant
-	case m.Width == 4:
-		return "fp32"
-	}
-	return "bf16"
-}
-
-// list returns a list that is [] in JSON where it is empty.
-func list[T any](l []T) []T {
-	if l == nil {
-		return []T{}
-	}
-	return l
-}
-
 // Plan is the document of `strandline plan` for an inference engine.
-type Plan struct {
-	api.Plan
-
-	fit *serving.Fit
-}
-
-// NewPlan renders a plan; formats are the same plan with the weights in other formats.
-func NewPlan(f *serving.Fit, formats []*serving.Fit) *Plan {
-	s := f.Serving
-	p := &Plan{Plan: api.Plan{Schema: api.PlanSchema, Model: plannedModel(s.Model), Engine: s.Engine.String(), GPU: s.GPU,
-		Parallel: api.PlannedParallel{GPUs: s.Parallel.TP * s.Parallel.PP, TP: s.Parallel.TP, PP: s.Parallel.PP, EP: s.Parallel.EP, DP: s.Parallel.DP},
-		Fraction: f.Fraction, Verdict: f.Verdict, Binding: f.Binding, Flags: f.Flags, Notes: list(f.Notes)}, fit: f}
-	for _, c := range f.Components {
-		p.Components = append(p.Components, api.PlannedPart{Name: c.Name, Low: c.Size.Low, High: c.Size.High, Source: c.Source})
-	}
-	for _, st := range f.Stages {
-		p.Stages = append(p.Stages, api.PlannedStage{Layers: st.Layers, Weights: st.Weights.Allocated})
-	}
-	p.KV = api.PlannedKV{PerToken: f.PerToken, InWindow: f.InWindow, Window: f.Window, State: f.State, Block: s.Block, BlockBytes: int64(math.Round((f.PerToken + f.InWindow) * float64(s.Block))),
-		Tokens: [2]int64{f.Tokens.Low, f.Tokens.High}, Length: s.Length, Need: f.Need, Requests: f.Requests, Longest: [2]int64{f.Longest.Low, f.Longest.High}}
-	if l := f.Latency; l != nil {
-		const us = 1e6
-		p.Latency = &api.PlannedLatency{Prompt: l.Prompt, Batch: l.Batch, First: [2]float64{math.Round(l.First[0] * us), math.Round(l.First[1] * us)},
-			Token: [2]float64{math.Round(l.Token[0] * us), math.Round(l.Token[1] * us)}, Bound: l.Bound, Assumed: l.Assumed}
-	}
-	if s.Parallel.Node > 0 {
-		nodes := s.Parallel.Nodes()
-		p.Parallel.Nodes, p.Parallel.Node = &nodes, &s.Parallel.Node
-	}
-	p.addRest(f)
-	for _, o := range formats {
-		p.Formats = append(p.Formats, api.PlannedFormat{Format: formatOf(o.Serving.Model), Weights: o.Components[0].Size.High, Tokens: [2]int64{o.Tokens.Low, o.Tokens.High}, Verdict: o.Verdict})
-		if l := o.Offload; l != nil {
-			p.Formats[len(p.Formats)-1].GPULayers = &l.Layers
-		}
-	}
-	return p
-}
+type Plan struct{ *api.Plan }
 
 // sizeRange prints a range of sizes, or one size where both ends read the same.
 func sizeRange(low, high int64) string {
@@ -123,7 +55,7 @@ func modelWords(m *api.PlannedModel) string {
 }
 
 // divided states how the model is divided. llama.cpp leaves no choice.
-func (p *Plan) divided() string {
+func (p Plan) divided() string {
 	if p.Offload != nil {
 		return fmt.Sprintf("%d × %s", p.Parallel.GPUs, p.GPU.Name)
 	}
@@ -188,7 +120,7 @@ func parts(w io.Writer, s Style, list []api.PlannedPart, total int64, rest strin
 }
 
 // Text writes the plan for a person.
-func (p *Plan) Text(w io.Writer, s Style) {
+func (p Plan) Text(w io.Writer, s Style) {
 	fmt.Fprintf(w, "%s  %s\n%s on %s\n\n", s.bold(Line(p.Model.Name)), modelWords(&p.Model), p.Engine, p.divided())
 	fmt.Fprintf(w, "%s: %s\n\n", s.verdict(p.Verdict), p.sentence())
 	parts(w, s, p.Components, p.GPU.Total, plan.Slack)
@@ -243,7 +175,7 @@ func notes(w io.Writer, s Style, list []string) {
 	}
 }
 
-func (p *Plan) sentence() string {
+func (p Plan) sentence() string {
 	used := p.GPU.Total
 	if p.Offload != nil {
 		text := units.Bytes(used) + " on each GPU"
@@ -264,11 +196,11 @@ func (p *Plan) sentence() string {
 
 // keepsNoTokens reports whether what a request keeps does not depend on its length, and
 // keepsNothing whether it keeps nothing.
-func (p *Plan) keepsNoTokens() bool { return p.KV.PerToken == 0 && p.KV.InWindow == 0 }
-func (p *Plan) keepsNothing() bool  { return p.keepsNoTokens() && p.KV.State == 0 }
+func (p Plan) keepsNoTokens() bool { return p.KV.PerToken == 0 && p.KV.InWindow == 0 }
+func (p Plan) keepsNothing() bool  { return p.keepsNoTokens() && p.KV.State == 0 }
 
 // cache states what tokens and requests take of the KV cache, and how many it holds.
-func (p *Plan) cache() string {
+func (p Plan) cache() string {
 	switch {
 	case p.keepsNothing():
 		return "none: an encoder keeps nothing of a request"
@@ -279,7 +211,7 @@ func (p *Plan) cache() string {
 }
 
 // token states what a token and a request take of the KV cache.
-func (p *Plan) token() string {
+func (p Plan) token() string {
 	text := units.Bytes(int64(p.KV.PerToken)) + " a token"
 	if p.KV.InWindow > 0 {
 		text += fmt.Sprintf(", %s more inside a window of %s", units.Bytes(int64(p.KV.InWindow)), units.Count(p.KV.Window))
@@ -292,7 +224,7 @@ func (p *Plan) token() string {
 
 // longest states how long one request can be. A pool may hold more than the model can
 // use.
-func (p *Plan) longest() string {
+func (p Plan) longest() string {
 	text := countRange(p.KV.Longest[0], p.KV.Longest[1]) + " tokens for one request"
 	if c := p.Model.Context; c != nil && p.KV.Longest[0] >= *c {
 		return fmt.Sprintf("the model's own limit, %s tokens; there is room for %s", units.Count(*c), countRange(p.KV.Longest[0], p.KV.Longest[1]))
@@ -316,7 +248,7 @@ func micros(r [2]float64) string {
 	return fmt.Sprintf("%.3g–%.3g", r[0]/size, r[1]/size) + unit
 }
 
-func (p *Plan) formats() *table {
+func (p Plan) formats() *table {
 	t := &table{right: map[int]bool{1: true, 2: true}}
 	t.row("format", "weights", "tokens", "")
 	for _, f := range p.Formats {
@@ -330,7 +262,7 @@ func (p *Plan) formats() *table {
 }
 
 // Markdown writes the plan for a ticket.
-func (p *Plan) Markdown(w io.Writer) {
+func (p Plan) Markdown(w io.Writer) {
 	fmt.Fprintf(w, "**%s** (%s), %s on %s: **%s**, %s.\n\n", cell(p.Model.Name), modelWords(&p.Model), p.Engine, p.divided(), p.Verdict, p.sentence())
 	fmt.Fprint(w, "| each GPU | size | source |\n| --- | --: | --- |\n")
 	for _, c := range p.Components {
@@ -364,4 +296,41 @@ func (p *Plan) Markdown(w io.Writer) {
 	for _, n := range p.Notes {
 		fmt.Fprintf(w, "- %s\n", cell(n))
 	}
+}
+
+func offloadWords(o *api.PlannedOffload) string {
+	text := fmt.Sprintf("%d of %d, the output one of them", o.Layers, o.Of)
+	if o.ExpertLayers > 0 {
+		text += fmt.Sprintf(", without the experts of %d", o.ExpertLayers)
+	}
+	return text
+}
+
+// host states what is in the host's memory, leaving out what takes nothing.
+func (p Plan) host() string {
+	var low, high int64
+	var of []string
+	for _, c := range p.Host {
+		if low, high = low+c.Low, high+c.High; c.High > 0 {
+			of = append(of, c.Name+" "+sizeRange(c.Low, c.High))
+		}
+	}
+	return sizeRange(low, high) + ": " + strings.Join(of, ", ")
+}
+
+// load states what the requests that were asked for need.
+func (p Plan) load() string {
+	n := p.Load
+	text := fmt.Sprintf("%s of %s and %s tokens: %s of KV cache, and there is room for %s", units.Plural(n.Requests, "request"), units.Count(n.Prompt), units.Count(n.Output), units.Bytes(n.KV), requests(n.AtOnce))
+	if n.Answer != nil {
+		text += fmt.Sprintf("; an answer takes %s", micros(*n.Answer))
+	}
+	return text
+}
+
+// images states what the images of a request take.
+func (p Plan) images() string {
+	i := p.Images
+	return fmt.Sprintf("%s of %s × %s: %s tokens each (%s), %s in all, %s of KV cache; the encoder takes %s for %s at once", units.Plural(i.Count, "image"), units.Count(i.Width), units.Count(i.Height),
+		units.Count(i.Tokens), i.Source, units.Count(i.All), units.Bytes(i.KV), sizeRange(i.Low, i.High), units.Count(i.AtOnce))
 }

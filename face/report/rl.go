@@ -7,48 +7,19 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cmp"
+	"slices"
 	"strandline/face/api"
-	"strandline/plan/rl"
 	"strandline/units"
 )
 
 // RLPlan is the document of `strandline plan rl`.
-type RLPlan struct {
-	api.RLPlan
-
-	title, fraction string
-}
-
-// NewRLPlan renders the phases of a step. The title states what is planned, and fraction
-// is the engine's name for its share.
-func NewRLPlan(title, fraction string, p *rl.Phases, notes []string) *RLPlan {
-	d := &RLPlan{RLPlan: api.RLPlan{Schema: api.PlanSchema, Total: p.Total, Host: p.Host(), Notes: list(notes)}, title: title, fraction: fraction}
-	for _, c := range p.Components {
-		d.Components = append(d.Components, api.PlannedPart{Name: c.Name, Low: c.Size.Low, High: c.Size.High, Source: c.Source})
-	}
-	d.rollouts(p)
-	for _, o := range p.Outcomes() {
-		way := api.PlannedWay{Name: o.Way, Verdict: o.Verdict, Fraction: o.Fraction, Binding: o.Binding, Highest: o.Highest}
-		if o.Fraction != nil {
-			way.KV = &o.KV
-		}
-		d.timed(&way, &o)
-		for _, peak := range o.Peaks {
-			ph := api.PlannedPhase{Name: peak.Phase, Low: peak.Size.Low, High: peak.Size.High, Parts: []api.PlannedPart{}}
-			for _, c := range peak.Parts {
-				ph.Parts = append(ph.Parts, api.PlannedPart{Name: c.Name, Low: c.Size.Low, High: c.Size.High})
-			}
-			way.Phases = append(way.Phases, ph)
-		}
-		d.Ways = append(d.Ways, way)
-	}
-	return d
-}
+type RLPlan struct{ *api.RLPlan }
 
 // Text draws each way as a timeline: one line per phase, as long as its memory, and the
 // size of the GPU as a vertical bar.
-func (d *RLPlan) Text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "%s\n", s.bold(Line(d.title)))
+func (d RLPlan) Text(w io.Writer, s Style) {
+	fmt.Fprintf(w, "%s\n", s.bold(Line(d.Title)))
 	fmt.Fprintf(w, "%s on each GPU\n", units.Bytes(d.Total))
 	for _, way := range d.Ways {
 		d.way(w, s, &way)
@@ -66,13 +37,13 @@ func (d *RLPlan) Text(w io.Writer, s Style) {
 	notes(w, s, d.Notes)
 }
 
-func (d *RLPlan) way(w io.Writer, s Style, way *api.PlannedWay) {
+func (d RLPlan) way(w io.Writer, s Style, way *api.PlannedWay) {
 	fmt.Fprintf(w, "\n%s: %s", s.bold(Line(way.Name)), s.verdict(way.Verdict))
 	switch {
 	case way.Fraction != nil:
-		fmt.Fprintf(w, "; the largest %s that fits is %.3g, %s of KV cache (%s)\n", d.fraction, *way.Fraction, units.Bytes(*way.KV), Line(way.Binding))
-	case d.fraction != "":
-		fmt.Fprintf(w, "; no %s fits (%s)\n", d.fraction, Line(way.Binding))
+		fmt.Fprintf(w, "; the largest %s that fits is %.3g, %s of KV cache (%s)\n", d.Share, *way.Fraction, units.Bytes(*way.KV), Line(way.Binding))
+	case d.Share != "":
+		fmt.Fprintf(w, "; no %s fits (%s)\n", d.Share, Line(way.Binding))
 	default:
 		fmt.Fprintln(w)
 	}
@@ -108,7 +79,7 @@ func (d *RLPlan) way(w io.Writer, s Style, way *api.PlannedWay) {
 }
 
 // madeOf names the largest components of a phase.
-func madeOf(p *api.PlannedPhase) string {
+func madeOf(p *api.PlannedMoment) string {
 	const maxParts = 2
 	var names []string
 	for _, c := range p.Parts[:min(maxParts, len(p.Parts))] {
@@ -118,12 +89,12 @@ func madeOf(p *api.PlannedPhase) string {
 }
 
 // Markdown writes the ways as tables for a ticket.
-func (d *RLPlan) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "**%s**, %s on each GPU\n", cell(d.title), units.Bytes(d.Total))
+func (d RLPlan) Markdown(w io.Writer) {
+	fmt.Fprintf(w, "**%s**, %s on each GPU\n", cell(d.Title), units.Bytes(d.Total))
 	for _, way := range d.Ways {
 		fmt.Fprintf(w, "\n**%s**: %s", cell(way.Name), way.Verdict)
 		if way.Fraction != nil {
-			fmt.Fprintf(w, ", largest `%s` %.3g", d.fraction, *way.Fraction)
+			fmt.Fprintf(w, ", largest `%s` %.3g", d.Share, *way.Fraction)
 		}
 		fmt.Fprint(w, "\n\n| phase | size | most of it |\n| --- | --: | --- |\n")
 		for _, p := range way.Phases {
@@ -131,6 +102,48 @@ func (d *RLPlan) Markdown(w io.Writer) {
 		}
 		if text := wayTimes(&way); text != "" {
 			fmt.Fprintf(w, "\n%s\n", cell(text))
+		}
+	}
+}
+
+// seconds prints a range of times.
+func seconds(s [2]float64) string { return micros([2]float64{s[0] * 1e6, s[1] * 1e6}) }
+
+// wayTimes states how long the hand-overs of a way take, and how many rollouts it holds
+// at once; nothing where neither is known.
+func wayTimes(way *api.PlannedWay) string {
+	var out []string
+	if way.AtOnce != nil {
+		out = append(out, fmt.Sprintf("%s at once in the largest pool", units.Plural(*way.AtOnce, "rollout")))
+	}
+	if way.Seconds != nil && len(way.HandOvers) > 0 {
+		longest := slices.MaxFunc(way.HandOvers, func(a, b api.PlannedHandOver) int { return cmp.Compare(a.Seconds[1], b.Seconds[1]) })
+		text := fmt.Sprintf("hand-overs take %s a step", seconds(*way.Seconds))
+		if len(way.HandOvers) > 1 {
+			text += fmt.Sprintf(", the longest before %s: %s", Line(longest.Phase), seconds(longest.Seconds))
+		}
+		out = append(out, text+" ("+strings.Join(longest.Moves, "; ")+")")
+	}
+	return strings.Join(out, "; ")
+}
+
+// times states what the rollouts need, and with which speeds hand-overs are timed.
+func (d RLPlan) times(w io.Writer, s Style) {
+	if n := d.Rollouts; n != nil {
+		text := fmt.Sprintf("rollouts: %s with %s each are %s for each of %s; at their longest, %s and %s tokens, they need %s of KV cache on a GPU at once (%s each), less where a group shares its prompt",
+			units.Plural(n.Prompts, "prompt"), units.Plural(n.Group, "answer"), units.Plural(n.Sequences, "sequence"), units.Plural(n.Workers, "engine"),
+			units.Count(n.Prompt), units.Count(n.Response), sizeRange(n.Low, n.High), units.Bytes(n.One))
+		fmt.Fprintln(w)
+		for _, line := range wrap(text, s.columns()) {
+			fmt.Fprintln(w, line)
+		}
+	}
+	if v := d.Speeds; v != nil {
+		text := fmt.Sprintf("hand-overs: bytes by speed: %.3g GB/s to the host (--host-link; pageable memory a third of it), %.3g GB/s between GPUs (--sync-link), %.3g GB/s of disk (--disk); a new engine takes 15 to 60 s and its graphs. What frameworks do around it (process groups, pinning the host's memory, graphs that are captured again) comes on top: these are lower bounds",
+			v.Host/1e9, v.Link/1e9, v.Disk/1e9)
+		fmt.Fprintln(w)
+		for _, line := range wrap(text, s.columns()) {
+			fmt.Fprintln(w, line)
 		}
 	}
 }

@@ -6,30 +6,11 @@ import (
 	"strconv"
 
 	"strandline/face/api"
-	"strandline/plan"
-	"strandline/plan/model"
 	"strandline/units"
 )
 
 // Solved is the document of `strandline plan --solve`.
-type Solved struct {
-	api.Solved
-
-	setup string
-}
-
-// NewSolved renders the answers to a question; setup states what was given.
-func NewSolved(m *model.Model, question, setup string, answers []plan.Answer) *Solved {
-	d := &Solved{Solved: api.Solved{Schema: api.PlanSchema, Model: plannedModel(m), Question: question}, setup: setup}
-	for i := range answers {
-		a := api.SolvedAnswer{Setup: answers[i].Setup, Binding: answers[i].Binding}
-		if answers[i].Value > 0 {
-			a.Value = &answers[i].Value
-		}
-		d.Answers = append(d.Answers, a)
-	}
-	return d
-}
+type Solved struct{ *api.Solved }
 
 // questions is what is asked for, in words.
 var questions = map[string]string{
@@ -38,8 +19,8 @@ var questions = map[string]string{
 }
 
 // Text writes the answers, the best first.
-func (d *Solved) Text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "%s  %s\n%s\n\n", s.bold(Line(d.Model.Name)), modelWords(&d.Model), Line(d.setup))
+func (d Solved) Text(w io.Writer, s Style) {
+	fmt.Fprintf(w, "%s  %s\n%s\n\n", s.bold(Line(d.Model.Name)), modelWords(&d.Model), Line(d.Setup))
 	t := table{right: map[int]bool{1: true}}
 	t.row("set-up", questions[d.Question], "what binds")
 	for _, a := range d.Answers {
@@ -61,8 +42,8 @@ func answer(x float64) string {
 }
 
 // Markdown writes the answers for a ticket.
-func (d *Solved) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "**%s** (%s), %s\n\n| set-up | %s | what binds |\n| --- | --: | --- |\n", cell(d.Model.Name), modelWords(&d.Model), cell(d.setup), questions[d.Question])
+func (d Solved) Markdown(w io.Writer) {
+	fmt.Fprintf(w, "**%s** (%s), %s\n\n| set-up | %s | what binds |\n| --- | --: | --- |\n", cell(d.Model.Name), modelWords(&d.Model), cell(d.Setup), questions[d.Question])
 	for _, a := range d.Answers {
 		value := "none fits"
 		if a.Value != nil {

@@ -5,31 +5,14 @@ import (
 	"io"
 
 	"strandline/face/api"
-	"strandline/plan"
-	"strandline/plan/model"
 	"strandline/units"
 )
 
 // GPUTable is the document of `strandline plan gpus`.
-type GPUTable struct {
-	api.GPUTable
-}
-
-// NewGPUTable lists the GPUs that are known.
-func NewGPUTable() (*GPUTable, error) {
-	d := &GPUTable{GPUTable: api.GPUTable{Schema: api.PlanSchema}}
-	for _, name := range plan.GPUs() {
-		g, err := plan.FindGPU(name)
-		if err != nil {
-			return nil, err
-		}
-		d.GPUs = append(d.GPUs, *g)
-	}
-	return d, nil
-}
+type GPUTable struct{ *api.GPUTable }
 
 // Text writes the table.
-func (d *GPUTable) Text(w io.Writer, _ Style) {
+func (d GPUTable) Text(w io.Writer, _ Style) {
 	t := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true}}
 	t.row("GPU", "memory", "TB/s", "link GB/s", "BF16", "FP8", "INT8", "FP4")
 	for _, g := range d.GPUs {
@@ -49,25 +32,10 @@ func tera(x float64) string {
 }
 
 // ModelTable is the document of `strandline plan models`.
-type ModelTable struct {
-	api.ModelTable
-}
-
-// NewModelTable lists the models that are built in.
-func NewModelTable() (*ModelTable, error) {
-	d := &ModelTable{ModelTable: api.ModelTable{Schema: api.PlanSchema}}
-	for _, name := range model.Catalog() {
-		m, err := model.Find(name, "")
-		if err != nil {
-			return nil, err
-		}
-		d.Models = append(d.Models, plannedModel(m))
-	}
-	return d, nil
-}
+type ModelTable struct{ *api.ModelTable }
 
 // Text writes the table.
-func (d *ModelTable) Text(w io.Writer, _ Style) {
+func (d ModelTable) Text(w io.Writer, _ Style) {
 	t := table{right: map[int]bool{1: true, 2: true, 4: true, 5: true}}
 	t.row("model", "parameters", "active", "format", "on disk", "context")
 	for _, m := range d.Models {

@@ -5,27 +5,14 @@ import (
 	"io"
 
 	"strandline/face/api"
-	"strandline/plan/serving"
 	"strandline/units"
 )
 
 // Textbook is the document of `strandline plan --method textbook`.
-type Textbook struct {
-	api.Textbook
-}
-
-// NewTextbook renders the simple formulas.
-func NewTextbook(s serving.Setup, b *serving.Textbook) *Textbook {
-	return &Textbook{Textbook: api.Textbook{Schema: api.PlanSchema, Model: plannedModel(s.Model), Rows: []api.TextbookFigure{
-		{Component: "weights_bytes", Textbook: b.Weights, Planned: b.OwnWeights},
-		{Component: "bytes_per_token", Textbook: b.PerToken, Planned: b.OwnPerToken},
-		{Component: "activation_bytes", Textbook: b.Activations, Planned: b.OwnActivations},
-		{Component: "tokens", Textbook: b.Tokens, Planned: b.OwnTokens},
-	}, Why: list(b.Why)}}
-}
+type Textbook struct{ *api.Textbook }
 
 // figures are the formulas and the plan side by side.
-func (b *Textbook) figures() *table {
+func (b Textbook) figures() *table {
 	names := map[string]string{"weights_bytes": "weights, all GPUs", "bytes_per_token": "KV cache of a token, all GPUs", "activation_bytes": "activations, each GPU", "tokens": "tokens that fit"}
 	t := &table{right: map[int]bool{1: true, 2: true, 3: true}}
 	t.row("", "textbook", "this plan", "factor")
@@ -44,7 +31,7 @@ func (b *Textbook) figures() *table {
 }
 
 // Text writes the figures side by side.
-func (b *Textbook) Text(w io.Writer, s Style) {
+func (b Textbook) Text(w io.Writer, s Style) {
 	fmt.Fprintf(w, "%s  %s\n\n", s.bold(Line(b.Model.Name)), modelWords(&b.Model))
 	b.figures().write(w, "  ")
 	fmt.Fprintln(w)
@@ -52,7 +39,7 @@ func (b *Textbook) Text(w io.Writer, s Style) {
 }
 
 // Markdown writes them for a ticket.
-func (b *Textbook) Markdown(w io.Writer) {
+func (b Textbook) Markdown(w io.Writer) {
 	fmt.Fprintf(w, "**%s** (%s)\n\n", cell(b.Model.Name), modelWords(&b.Model))
 	b.figures().markdown(w)
 	fmt.Fprintln(w)

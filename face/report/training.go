@@ -5,46 +5,19 @@ import (
 	"io"
 
 	"strandline/face/api"
-	"strandline/plan"
-	"strandline/plan/training"
 	"strandline/units"
 )
 
 // TrainPlan is the document of `strandline plan train`.
-type TrainPlan struct {
-	api.TrainPlan
+type TrainPlan struct{ *api.TrainPlan }
 
-	setup string
-}
-
-// NewTrainPlan renders the plan of a training step; setup describes the rest of the
-// set-up.
-func NewTrainPlan(t training.Setup, trainer, setup string, g *plan.GPU, n int64) *TrainPlan {
-	step := t.Step()
-	outside := t.Outside()
-	d := &TrainPlan{TrainPlan: api.TrainPlan{Schema: api.PlanSchema, Model: plannedModel(t.Model), Trainer: trainer, GPU: g, GPUs: n,
-		Verdict: plan.Judge(step.Peak, outside, g.Total), Peak: api.PlannedPart{Name: "peak", Low: step.Peak.Low, High: step.Peak.High, Source: "allocator, from what is active to what is reserved"},
-		Outside: api.PlannedPart{Name: plan.NonTorch, Low: outside.Low, High: outside.High, Source: "CUDA context and NCCL"}, Host: step.Host, Stage: step.Stage,
-		Notes: list(t.Notes()), Largest: step.Largest}, setup: setup}
-	for i := range step.Moments {
-		m := &step.Moments[i]
-		size := m.Size()
-		one := api.PlannedMoment{Name: m.Name, Low: size.Low, High: size.High}
-		for _, p := range m.Parts {
-			one.Parts = append(one.Parts, api.PlannedPart{Name: p.Name, Low: p.Size.Low, High: p.Size.High})
-		}
-		d.Moments = append(d.Moments, one)
-	}
-	return d
-}
-
-func (d *TrainPlan) sentence() string {
+func (d TrainPlan) sentence() string {
 	return fmt.Sprintf("a peak of %s, and %s outside PyTorch, of %s", sizeRange(d.Peak.Low, d.Peak.High), sizeRange(d.Outside.Low, d.Outside.High), units.Bytes(d.GPU.Total))
 }
 
 // Text writes the plan for a person: the largest moment as bars, all as a table.
-func (d *TrainPlan) Text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "%s  %s\n%s on %d × %s%s\n\n", s.bold(Line(d.Model.Name)), modelWords(&d.Model), d.Trainer, d.GPUs, d.GPU.Name, d.setup)
+func (d TrainPlan) Text(w io.Writer, s Style) {
+	fmt.Fprintf(w, "%s  %s\n%s on %d × %s%s\n\n", s.bold(Line(d.Model.Name)), modelWords(&d.Model), d.Trainer, d.GPUs, d.GPU.Name, d.Setup)
 	fmt.Fprintf(w, "%s: %s\n\n", s.verdict(d.Verdict), d.sentence())
 	most := d.Moments[d.Largest]
 	fmt.Fprintf(w, "active at the largest moment, %s\n", most.Name)
@@ -69,8 +42,8 @@ func (d *TrainPlan) Text(w io.Writer, s Style) {
 }
 
 // Markdown writes the plan for a ticket.
-func (d *TrainPlan) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "**%s** (%s), %s on %d × %s%s: **%s**, %s.\n\n", cell(d.Model.Name), modelWords(&d.Model), d.Trainer, d.GPUs, d.GPU.Name, d.setup, d.Verdict, d.sentence())
+func (d TrainPlan) Markdown(w io.Writer) {
+	fmt.Fprintf(w, "**%s** (%s), %s on %d × %s%s: **%s**, %s.\n\n", cell(d.Model.Name), modelWords(&d.Model), d.Trainer, d.GPUs, d.GPU.Name, d.Setup, d.Verdict, d.sentence())
 	fmt.Fprintf(w, "| at the largest moment, %s | size |\n| --- | --: |\n", d.Moments[d.Largest].Name)
 	for _, p := range d.Moments[d.Largest].Parts {
 		fmt.Fprintf(w, "| %s | %s |\n", p.Name, sizeRange(p.Low, p.High))

@@ -81,8 +81,8 @@ func (t Setup) solve(question string, g *plan.GPU) plan.Answer {
 	return a
 }
 
-func heaviest(list []Part) string {
-	most := Part{}
+func heaviest(list []plan.Component) string {
+	most := plan.Component{}
 	for _, p := range list {
 		if p.Size.Middle() > most.Size.Middle() {
 			most = p

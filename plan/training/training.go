@@ -82,16 +82,10 @@ func (t Setup) Normal() Setup {
 	return t
 }
 
-// A Part is what one thing takes.
-type Part struct {
-	Name string
-	Size plan.Range
-}
-
 // A Moment is a time in a training step at which memory may peak.
 type Moment struct {
 	Name  string
-	Parts []Part
+	Parts []plan.Component
 }
 
 // Size is the sum of the parts.
@@ -104,7 +98,7 @@ func (m *Moment) Size() (sum plan.Range) {
 
 func (m *Moment) add(name string, s plan.Span) {
 	if s.High > 0 {
-		m.Parts = append(m.Parts, Part{name, s.Bytes()})
+		m.Parts = append(m.Parts, plan.Component{Name: name, Size: s.Bytes()})
 	}
 }
 

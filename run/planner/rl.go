@@ -104,7 +104,7 @@ func (o *RL) Plan(find Models) (Document, bool, error) {
 // Phases is the plan of phases that are known, and whether a way of sharing fits.
 // Fraction is what the engine calls its share of the GPU.
 func Phases(title, fraction string, p *rl.Phases, notes []string) (Document, bool) {
-	doc := report.NewRLPlan(title, fraction, p, notes)
+	doc := report.RLPlan{RLPlan: api.NewRLPlan(title, fraction, p, notes)}
 	return doc, slices.ContainsFunc(doc.Ways, func(w api.PlannedWay) bool { return w.Verdict != plan.TooMuch })
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/plan"
 	"strandline/plan/engine"
@@ -73,7 +74,7 @@ func (o *Serving) Plan(find Models) (doc Document, fits bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		return report.NewTextbook(s, book), true, nil
+		return report.Textbook{Textbook: api.NewTextbook(s, book)}, true, nil
 	case o.method != "":
 		return nil, false, fmt.Errorf("--method %q: the only method is textbook", o.method)
 	case o.solve != "":
@@ -89,7 +90,7 @@ func (o *Serving) Plan(find Models) (doc Document, fits bool, err error) {
 			return nil, false, err
 		}
 	}
-	return report.NewPlan(fit, formats), fit.Verdict != plan.TooMuch, nil
+	return report.Plan{Plan: api.NewPlan(fit, formats)}, fit.Verdict != plan.TooMuch, nil
 }
 
 // answered reports whether anything fits.
@@ -176,7 +177,7 @@ func (o *Serving) solved(find Models, s serving.Setup) (doc Document, fits bool,
 	if o.solve != "gpus" {
 		setup = fmt.Sprintf("%s on %d × %s", s.Engine, o.GPUs, s.GPU.Name)
 	}
-	return report.NewSolved(s.Model, o.solve, setup, answers), answered(answers), nil
+	return report.Solved{Solved: api.NewSolved(s.Model, o.solve, setup, answers)}, answered(answers), nil
 }
 
 // sideBySide returns the plans of the same set-up in the usual formats.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/plan"
 	"strandline/plan/training"
@@ -162,8 +163,8 @@ func (o *Training) Plan(find Models) (Document, bool, error) {
 	}
 	if o.solve != "" {
 		answers, err := training.Solve(o.solve, t, gpu)
-		return report.NewSolved(t.Model, o.solve, o.train.trainer+" on "+gpu.Name+o.train.words(), answers), answered(answers), err
+		return report.Solved{Solved: api.NewSolved(t.Model, o.solve, o.train.trainer+" on "+gpu.Name+o.train.words(), answers)}, answered(answers), err
 	}
-	doc := report.NewTrainPlan(t, o.train.trainer, o.train.words(), gpu, o.GPUs)
+	doc := report.TrainPlan{TrainPlan: api.NewTrainPlan(t, o.train.trainer, o.train.words(), gpu, o.GPUs)}
 	return doc, doc.Verdict != plan.TooMuch, nil
 }

@@ -193,7 +193,7 @@ export interface PlannedWay {
   largest_memory_fraction: number | null;
   kv_bytes: number | null;
   binding: string;
-  phases: PlannedPhase[];
+  phases: PlannedMoment[];
   highest: number;
   hand_overs: PlannedHandOver[];
   hand_over_seconds: [number, number] | null;
@@ -222,13 +222,6 @@ export interface SolvedAnswer {
   setup: string;
   value: number | null;
   binding: string;
-}
-
-export interface PlannedPhase {
-  name: string;
-  low_bytes: number;
-  high_bytes: number;
-  components: PlannedPart[];
 }
 
 export interface PlannedHandOver {
