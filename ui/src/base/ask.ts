@@ -1,4 +1,4 @@
-// The one door to the engine: a name, parameters, an answer.
+// The one transport to the engine: a name, parameters, an answer.
 
 export type Params = Record<string, string | number | undefined>;
 
@@ -29,11 +29,11 @@ async function enter(): Promise<string> {
 }
 
 /** Puts a question, as url() writes it. */
-export type Door = (question: string, signal?: AbortSignal) => Promise<Response>;
+export type Transport = (question: string, signal?: AbortSignal) => Promise<Response>;
 
 declare global {
   interface Window {
-    strandlineDoor?: Door; // of a page without a server: a script before the page's own makes it
+    strandlineTransport?: Transport; // of a page without a server: a script before the page's own makes it
   }
 }
 
@@ -44,7 +44,7 @@ const silent = "strandline does not answer: it may have been stopped.";
 
 /** The way to the engine. */
 export const link = {
-  door: globalThis.window?.strandlineDoor ?? (async (question, signal) => fetch(question, { headers: { "Strandline-Session": await (secret ??= enter()) }, signal: signal ?? null })) as Door,
+  transport: globalThis.window?.strandlineTransport ?? (async (question, signal) => fetch(question, { headers: { "Strandline-Session": await (secret ??= enter()) }, signal: signal ?? null })) as Transport,
   saved: engine === "saved", // the page holds its answers, but not all of them
   lost: false,
   why: "",
@@ -73,7 +73,7 @@ export const url = (name: string, params: Params = {}): string => {
 export async function ask(name: string, params: Params = {}, signal?: AbortSignal): Promise<Response> {
   let answer: Response;
   try {
-    answer = await link.door(url(name, params), signal);
+    answer = await link.transport(url(name, params), signal);
   } catch (e) {
     if (signal?.aborted) throw e;
     reach(silent);

@@ -27,7 +27,7 @@ export function tabs(): void {
 
 export function head(): void {
   document.title = `${base(doc.file)} – strandline`;
-  const other = window.strandlineDoor ? h("button", { type: "button", id: "other", title: "Start again with other files", onclick: () => location.assign(location.pathname) }, "other files") : null;
+  const other = window.strandlineTransport ? h("button", { type: "button", id: "other", title: "Start again with other files", onclick: () => location.assign(location.pathname) }, "other files") : null;
   fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${doc.name}, process ${doc.pid}`), other);
   const badge = byId("coverage");
   badge.hidden = false;

@@ -1,5 +1,5 @@
 // Answers that were saved in the page, for a file that needs no engine: a script before
-// the page's own, which finds its door to them. What is held of a device stands in its
+// the page's own, which finds its transport to them. What is held of a device stands in its
 // `held`; all else is refused with a sentence.
 
 import { decodeTile, type Device, type Held, type Hit } from "../base/wire.ts";
@@ -161,4 +161,4 @@ async function unpack(name: string): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Response(plain).arrayBuffer());
 }
 
-window.strandlineDoor = new Saved().ask;
+window.strandlineTransport = new Saved().ask;

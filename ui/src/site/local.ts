@@ -1,7 +1,7 @@
 // The engine in a worker of this page, for the static site: the same questions
 // and answers as over HTTP, as messages. Files go to the worker and nowhere else.
 
-import type { Door } from "../base/ask.ts";
+import type { Transport } from "../base/ask.ts";
 
 export interface Picked {
   path: string;
@@ -77,20 +77,20 @@ export class Local {
   async record(picked: Picked): Promise<void> {
     const page = await (await get("recording.html")).text();
     this.worker!.postMessage({ files: [picked.file], paths: [picked.path], named: [true], recording: true });
-    window.strandlineDoor = this.put;
+    window.strandlineTransport = this.put;
     document.open(); // takes the listeners of this page away, too
     document.write(page);
     document.close();
   }
 
   /** Puts a question to the worker, once it has files. */
-  readonly ask: Door = async (question, signal) => {
+  readonly ask: Transport = async (question, signal) => {
     await this.begun;
     signal?.throwIfAborted();
     return this.put(question, signal);
   };
 
-  private readonly put: Door = (question, signal) => {
+  private readonly put: Transport = (question, signal) => {
     const [path, query = ""] = question.split("?");
     const id = ++this.id;
     return new Promise((done, fail) => {

@@ -1,4 +1,4 @@
-// The static site: a script before the page's own, which finds its door to a worker. The
+// The static site: a script before the page's own, which finds its transport to a worker. The
 // page of snapshots begins by asking for files, which may be a recording; the page of
 // plans needs none, and takes a model's config.json.
 
@@ -8,9 +8,9 @@ import { Local, type Picked } from "./local.ts";
 import { configOf, dropped, planOf } from "./model.ts";
 
 const name = document.querySelector<HTMLScriptElement>("script[src='app.js'], script[src='plan.js']")?.getAttribute("src");
-if (!window.strandlineDoor) { // else this is the page of a recording, in place of the one that read it
+if (!window.strandlineTransport) { // else this is the page of a recording, in place of the one that read it
   const local = new Local();
-  window.strandlineDoor = local.ask;
+  window.strandlineTransport = local.ask;
   if (name === "app.js") drop(local);
   else if (name === "plan.js") plan(local);
   else location.replace("./"); // recordings are dropped there
