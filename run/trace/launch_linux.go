@@ -15,6 +15,7 @@ import (
 type launched struct {
 	pid   int
 	begin func()
+	drop  func()                  // ends it if it has not begun
 	ended <-chan struct{}         // closed when the command has ended
 	state func() *os.ProcessState // how it ended, once it has
 }
@@ -25,7 +26,7 @@ func launch(command []string, stdout *os.File) (*launched, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
-	started, begin, ended := make(chan error), make(chan struct{}), make(chan struct{})
+	started, begin, ended := make(chan error), make(chan bool, 1), make(chan struct{})
 	go func() {
 		runtime.LockOSThread() // ptrace belongs to one thread
 		defer runtime.UnlockOSThread()
@@ -39,7 +40,9 @@ func launch(command []string, stdout *os.File) (*launched, error) {
 			return
 		}
 		started <- nil
-		<-begin
+		if !<-begin {
+			cmd.Process.Kill()
+		}
 		syscall.PtraceDetach(cmd.Process.Pid)
 		cmd.Wait()
 		close(ended)
@@ -47,7 +50,7 @@ func launch(command []string, stdout *os.File) (*launched, error) {
 	if err := <-started; err != nil {
 		return nil, err
 	}
-	return &launched{cmd.Process.Pid, func() { close(begin) }, ended, func() *os.ProcessState { return cmd.ProcessState }}, nil
+	return &launched{cmd.Process.Pid, func() { begin <- true }, func() { close(begin) }, ended, func() *os.ProcessState { return cmd.ProcessState }}, nil
 }
 
 // spent is the processor time that this program has used, with the tools that it ran.

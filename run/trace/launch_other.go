@@ -12,6 +12,7 @@ import (
 type launched struct {
 	pid   int
 	begin func()
+	drop  func()
 	ended <-chan struct{}
 	state func() *os.ProcessState
 }

@@ -97,6 +97,10 @@ func withCommand(o *Options, s event.Source) (source, error) {
 		return source{}, err
 	}
 	o.PID, out.begin = c.pid, c.begin
+	out.end = func() {
+		c.drop()
+		s.Close()
+	}
 	out.failed = func() string {
 		select {
 		case <-c.ended: // its threads may end a little before it does

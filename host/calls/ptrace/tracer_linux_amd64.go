@@ -42,6 +42,7 @@ type Tracer struct {
 	over    chan struct{} // closed when nothing is traced any more
 	known   chan struct{} // closed when the status of the command is known
 	once    sync.Once     // closes it
+	begin   func()        // lets the command run, once
 	nested  string        // a program that tried to trace others itself
 	status  unix.WaitStatus
 	threads map[int]*thread // used by one goroutine only
@@ -106,7 +107,8 @@ func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Trace
 		release.Close()
 		return nil, nil, err
 	}
-	return t, func() { close(released) }, nil
+	t.begin = sync.OnceFunc(func() { close(released) })
+	return t, t.begin, nil
 }
 
 // seize attaches to all threads of the helper; threads that these create meanwhile are
@@ -518,6 +520,7 @@ func (t *Tracer) Close() {
 	default:
 		syscall.Kill(t.PID, syscall.SIGKILL)
 	}
+	t.begin() // what is killed is waited for like what has run
 	select {
 	case <-t.over:
 	case <-time.After(maxWait):

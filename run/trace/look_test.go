@@ -1,0 +1,97 @@
+package trace
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"strandline/host/calls/ledger"
+	"strandline/host/proc/footprint"
+	"strandline/host/proc/procfs"
+	"strandline/host/store/recording"
+)
+
+// Looks are spread over a short trace, and at most ten seconds apart in a long one.
+func TestClock(t *testing.T) {
+	began := time.Unix(100, 0)
+	for duration, apart := range map[time.Duration]time.Duration{5 * time.Second: time.Second, time.Hour: 10 * time.Second} {
+		c := newClock(began, duration)
+		if !c.look.Equal(began.Add(apart)) || c.betweenLooks != apart || !c.checkpoint.Equal(began) {
+			t.Errorf("%v: %+v", duration, c)
+		}
+	}
+}
+
+// Of many looks every second one is kept, the first among them.
+func TestThinLooks(t *testing.T) {
+	looks := func(n int) (out []*footprint.Observation) {
+		for i := range n {
+			out = append(out, &footprint.Observation{At: time.Duration(i)})
+		}
+		return out
+	}
+	w := &Session{trace: &ledger.Trace{Root: 1}, looks: map[procfs.Process][]*footprint.Observation{1: looks(maxLooks - 1), 2: looks(maxLooks)}}
+	if w.thinLooks() || len(w.looks[1]) != maxLooks-1 {
+		t.Errorf("the first process has %d looks", len(w.looks[1]))
+	}
+	var at []time.Duration
+	for _, o := range w.looks[2] {
+		at = append(at, o.At)
+	}
+	if !slices.Equal(at, []time.Duration{0, 2, 4}) {
+		t.Errorf("those of a child are of %v", at)
+	}
+	w.looks[1] = looks(maxLooks)
+	if !w.thinLooks() {
+		t.Error("it does not say that looks of the first process are dropped")
+	}
+}
+
+// A child is judged in place of the first process if it made most of the growth and was
+// looked at often enough.
+func TestSubject(t *testing.T) {
+	for _, c := range []struct {
+		first, child, all int64 // MiB
+		looks             int
+		want              procfs.Process
+	}{
+		{0, 10, 10, 3, 2},
+		{0, 10, 10, 2, 1},  // too few looks
+		{0, 1, 1, 3, 1},    // too little
+		{20, 10, 30, 3, 1}, // the first grew more
+		{4, 10, 20, 3, 1},  // others grew, too
+	} {
+		const mib = 1 << 20
+		w := &Session{
+			trace: &ledger.Trace{Root: 1}, looks: map[procfs.Process][]*footprint.Observation{2: make([]*footprint.Observation, c.looks)},
+			sums: &ledger.Sums{Growth: c.all * mib, Processes: []ledger.Process{{PID: 1, Growth: c.first * mib}, {PID: 2, Growth: c.child * mib}}},
+		}
+		if got := w.subject(); got != c.want {
+			t.Errorf("%+v: process %d", c, got)
+		}
+	}
+	if _, ok := (&Session{}).growing(); ok {
+		t.Error("a child grows before there are sums")
+	}
+}
+
+// What was taken while the driver was asked is told apart from what it counted.
+func TestCountOfDevice(t *testing.T) {
+	held := recording.GPUState{Pieces: []recording.GPUPiece{{Bytes: 100}}}
+	w := &gpuWatch{used: 5000, held: &held}
+	if s := w.state(); s.NotCounted == "" || s.Held() != 100 {
+		t.Errorf("before it is asked: %+v", s)
+	}
+	a := w.count(t.Context(), held)
+	if a.why != nil || *a.state.Count.Devices[0].Used != 5000 || !a.state.Count.Given {
+		t.Fatalf("%+v", a)
+	}
+	w.learn(a, 130)
+	if s := w.state(); s.Meanwhile != 30 || s.NotCounted != "" {
+		t.Errorf("%+v", s)
+	}
+	w.learn(a, 90)
+	if s := w.state(); s.Meanwhile != 0 {
+		t.Errorf("%d bytes were taken, where some were freed", s.Meanwhile)
+	}
+}
