@@ -254,7 +254,7 @@ path lies in the folder of its recording.`,
 			defer control.Close()
 			path, err := control.Snapshot("call", within)
 			if err != nil {
-				return err
+				return fmt.Errorf("process %d: %w", pid, err)
 			}
 			doc := api.Snapshot{Schema: api.SnapshotSchema, Path: path}
 			return g.print(doc, func(w io.Writer, _ report.Style) { fmt.Fprintln(w, path) })

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"path"
@@ -190,7 +191,11 @@ func (c *Control) ask(request map[string]any, reply any) error {
 	if err := c.conn.Send(string(line)); err != nil {
 		return err
 	}
-	return c.reply(reply)
+	err = c.reply(reply)
+	if errors.Is(err, io.EOF) {
+		err = errors.New("it ended the connection; it may be of another user, or have ended")
+	}
+	return err
 }
 
 func (c *Control) reply(into any) error {
