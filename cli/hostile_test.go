@@ -245,8 +245,8 @@ func polledChildren(t *testing.T, exe string) {
 
 // killAll ends a process and its descendants.
 func killAll(pid int) {
-	all := append(procfs.Process(pid).Descendants(), procfs.Process(pid))
-	for _, p := range all {
+	children, _ := procfs.Process(pid).Descendants()
+	for _, p := range append(children, procfs.Process(pid)) {
 		syscall.Kill(int(p), syscall.SIGKILL)
 	}
 }

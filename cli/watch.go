@@ -149,7 +149,8 @@ func runWatch(ctx context.Context, g *globals, o watchOptions) error {
 		return err
 	}
 	defer exports.close()
-	s, err := sampler.New(sampler.Options{PID: o.pid, Interval: o.interval, Devices: sampler.NewNVIDIA()})
+	short := func(why error) { g.warn("some processes cannot be read for now: %v", why) }
+	s, err := sampler.New(sampler.Options{PID: o.pid, Interval: o.interval, Devices: sampler.NewNVIDIA(), Short: short})
 	if err != nil {
 		return err
 	}

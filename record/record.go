@@ -206,7 +206,7 @@ func (s *Session) unwritable() error {
 
 func alive(pid int) bool {
 	_, err := procfs.Process(pid).Started()
-	return err == nil
+	return !procfs.Gone(err)
 }
 
 // Belongs reports whether a process with that environment is of a session.

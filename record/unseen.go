@@ -41,7 +41,8 @@ var driverLibrary = lazyregexp.New(`^lib(cuda|amdhip64)\.so`)
 // look looks at the processes that a command has started, and at itself.
 func (o *observer) look(pid int) {
 	root := procfs.Process(pid)
-	for _, p := range append(root.Descendants(), root) {
+	children, _ := root.Descendants() // looked for again
+	for _, p := range append(children, root) {
 		if o.done[p] {
 			continue
 		}

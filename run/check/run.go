@@ -184,7 +184,8 @@ func (w *watch) interrupted(n, pid int) {
 	w.run.Killed = true
 	root := procfs.Process(pid)
 	others, _ := belonging(w.session.Options.Session, time.Since(w.run.began))
-	for _, p := range slices.Concat([]procfs.Process{root}, root.Descendants(), others) {
+	children, _ := root.Descendants()
+	for _, p := range slices.Concat([]procfs.Process{root}, children, others) {
 		if p, err := os.FindProcess(int(p)); err == nil {
 			p.Kill()
 		}

@@ -87,7 +87,7 @@ func Record(ctx context.Context, o Options) (*snapshot.Snapshot, *Result, error)
 	}
 	s, err := open(o)
 	if err != nil {
-		if _, gone := procfs.Process(o.PID).Started(); gone != nil {
+		if _, gone := procfs.Process(o.PID).Started(); procfs.Gone(gone) {
 			err = fmt.Errorf("there is no process %d", o.PID)
 		}
 		return nil, nil, err
@@ -128,7 +128,7 @@ func open(o Options) (_ *session, err error) {
 		}
 	}()
 	if s.started, err = s.process.Started(); err != nil {
-		return nil, fmt.Errorf("there is no process %d", o.PID)
+		return nil, readError(o.PID, err)
 	}
 	if s.image, err = image.Open(s.process, s.files); err != nil {
 		return nil, readError(o.PID, err)
@@ -281,12 +281,11 @@ func (s *session) sum() {
 
 // alive reports whether the process still runs.
 func (s *session) alive() bool {
-	started, err := s.process.Started()
-	if err != nil || started != s.started {
+	if s.process.Ended(s.started) {
 		return false
 	}
 	st, err := s.process.Status()
-	return err == nil && !strings.HasPrefix(st.State, "Z") && !strings.HasPrefix(st.State, "X")
+	return !procfs.Gone(err) && !strings.HasPrefix(st.State, "Z") && !strings.HasPrefix(st.State, "X")
 }
 
 // poll takes what was delivered, and names its stacks while they are there.

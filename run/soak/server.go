@@ -48,10 +48,16 @@ func findServer(ctx context.Context, o *Options) (*server, error) {
 
 func watchServer(o *Options, pid int) (*server, error) {
 	started, err := procfs.Process(pid).Started()
-	if err != nil {
+	if procfs.Gone(err) {
 		return nil, fmt.Errorf("there is no process %d", pid)
 	}
-	if _, ok := levels.Held(procfs.Process(pid)); !ok {
+	if err == nil {
+		_, err = levels.Held(procfs.Process(pid))
+	}
+	switch {
+	case procfs.Lacks(err):
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	case err != nil:
 		return nil, fmt.Errorf("the memory of process %d cannot be read; run strandline as the same user, or as root", pid)
 	}
 	s := &server{root: sample.ID{PID: pid, Started: started}, held: map[sample.ID]int64{}}
@@ -72,7 +78,7 @@ func (s *server) close() { s.sampler.Close() }
 
 // again finds the server after a process of it ended.
 func (s *server) again(ctx context.Context, o *Options) (*server, error) {
-	if started, err := procfs.Process(s.root.PID).Started(); err == nil && started == s.root.Started {
+	if !procfs.Process(s.root.PID).Ended(s.root.Started) {
 		if st, err := procfs.Process(s.root.PID).Status(); err == nil && !strings.HasPrefix(st.State, "Z") {
 			return watchServer(o, s.root.PID) // it was a child
 		}
@@ -127,7 +133,8 @@ func listener(ctx context.Context, base string) (p procfs.Process, note string, 
 
 // descends reports whether a process is a child of another one, or of its children.
 func descends(p, of procfs.Process) bool {
-	return p != of && slices.Contains(of.Descendants(), p)
+	children, _ := of.Descendants()
+	return p != of && slices.Contains(children, p)
 }
 
 // here returns an error unless a name is that of this machine.
@@ -216,6 +223,9 @@ func (e *experiment) read(ctx context.Context) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := e.server.sampler.Short(); err != nil {
+		return nil, err
+	}
 	e.o.Keep(s)
 	if e.server.ended(s) == whole {
 		return nil, errEnded
@@ -226,8 +236,11 @@ func (e *experiment) read(ctx context.Context) (*reading, error) {
 		if p.State == sample.Zombie {
 			continue
 		}
-		bytes, ok := levels.Held(procfs.Process(p.PID))
-		if !ok {
+		bytes, err := levels.Held(procfs.Process(p.PID))
+		if procfs.Lacks(err) {
+			return nil, fmt.Errorf("pid %d: %w", p.PID, err) // a level without it would be too low
+		}
+		if err != nil {
 			continue
 		}
 		own := api.SoakProcess{PID: p.PID, Command: p.Command, HostBytes: bytes, Devices: []api.SoakDevice{}}
@@ -305,6 +318,11 @@ func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 	for {
 		asked := time.Now()
 		r, err := e.read(ctx)
+		if procfs.Lacks(err) && asked.Sub(began) < e.o.Gap && ctx.Err() == nil {
+			e.add(fmt.Sprintf("memory could not be read for a while: %v", err))
+			pause(ctx, e.o.Quiet/5)
+			continue
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil

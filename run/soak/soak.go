@@ -262,8 +262,8 @@ func (e *experiment) after(ctx context.Context, w *api.SoakWave, end ending) err
 // look takes a sample, and states what has ended of the server.
 func (e *experiment) look(ctx context.Context) ending {
 	s, err := e.server.sampler.Sample(ctx)
-	if err != nil {
-		return nothing
+	if err != nil || e.server.sampler.Short() != nil {
+		return nothing // known
 	}
 	e.o.Keep(s)
 	return e.server.ended(s)

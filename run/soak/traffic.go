@@ -108,7 +108,8 @@ func (l *lookout) next(wave int) <-chan time.Time {
 // forwards looks once, and notes what it finds.
 func (e *experiment) forwards() (found bool) {
 	root := procfs.Process(e.server.root.PID)
-	peers := procfs.Peers(append(root.Descendants(), root))
+	children, _ := root.Descendants()
+	peers := procfs.Peers(append(children, root))
 	if len(peers) == 0 {
 		return false
 	}

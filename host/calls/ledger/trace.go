@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -100,7 +99,7 @@ func (f *Followed) now() (procfs.Status, error) {
 // absent turns an error that means that a process is gone into [os.ErrProcessDone]; so
 // does a nil error, as its number then belongs to another process.
 func absent(err error) error {
-	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+	if err == nil || procfs.Gone(err) {
 		return os.ErrProcessDone
 	}
 	return err
@@ -131,7 +130,8 @@ func (t *Trace) followDescendants() {
 	seen := map[procfs.Process]bool{}
 	for more := true; more; {
 		more = false
-		for _, p := range t.Root.Descendants() {
+		children, _ := t.Root.Descendants() // read again at the next check
+		for _, p := range children {
 			if seen[p] || t.Processes[uint32(p)] != nil {
 				continue
 			}

@@ -91,7 +91,10 @@ func Observe(p procfs.Process) (*Observation, error) {
 		o.missing("the arenas of malloc", err)
 	}
 	o.children = map[procfs.Process]procfs.Usage{}
-	children := p.Descendants()
+	children, err := p.Descendants()
+	if err != nil {
+		o.missing("its children", err)
+	}
 	for _, child := range children[:min(len(children), maxChildren)] {
 		if u, err := child.Rollup(); err == nil {
 			o.children[child] = u

@@ -235,13 +235,20 @@ func (p Process) commandLine(size int64) string {
 	return string(text)
 }
 
-// Descendants returns the live children, and their descendants.
-func (p Process) Descendants() (out []Process) {
+// Descendants returns the live children, and their descendants. The error states that
+// there can be more, as they could not be read.
+func (p Process) Descendants() (out []Process, err error) {
 	for work := []Process{p}; len(work) > 0; work = work[1:] {
-		lists, _ := filepath.Glob(work[0].file("task/*/children"))
-		for _, list := range lists {
-			text, err := os.ReadFile(list)
-			if err != nil {
+		threads, bad := os.ReadDir(work[0].file("task"))
+		if bad != nil && !Gone(bad) {
+			err = bad
+		}
+		for _, thread := range threads {
+			text, bad := os.ReadFile(filepath.Join(work[0].file("task"), thread.Name(), "children"))
+			if bad != nil {
+				if !Gone(bad) {
+					err = bad
+				}
 				continue // the thread has ended
 			}
 			for _, field := range strings.Fields(string(text)) {
@@ -251,7 +258,7 @@ func (p Process) Descendants() (out []Process) {
 			}
 		}
 	}
-	return out
+	return out, err
 }
 
 // Memory is the memory of a process, read without stopping it.

@@ -5,6 +5,7 @@ package levels
 
 import (
 	"cmp"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -128,9 +129,16 @@ func (s *Sampler) take(step int) {
 	var together int64
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range append(s.root.Descendants(), s.root) {
-		bytes, share, ok := held(p)
-		if !ok {
+	children, err := s.root.Descendants()
+	if procfs.Lacks(err) {
+		return // a sample without some of them would be too low
+	}
+	for _, p := range append(children, s.root) {
+		bytes, share, err := held(p)
+		if procfs.Lacks(err) {
+			return
+		}
+		if err != nil {
 			continue
 		}
 		if i, ok := s.index(p); ok {
@@ -186,24 +194,29 @@ func (s *Sampler) Samples() Samples {
 }
 
 // Held returns the memory of a process that is not of a file: anonymous, shared or swapped
-// out, in bytes. It is false if the process has ended.
-func Held(p procfs.Process) (bytes int64, ok bool) {
-	bytes, _, ok = held(p)
-	return bytes, ok
+// out, in bytes. The error is [os.ErrProcessDone] if the process has ended.
+func Held(p procfs.Process) (bytes int64, err error) {
+	bytes, _, err = held(p)
+	return bytes, err
 }
 
 // held is the memory of a process that is not of a file: anonymous, shared or swapped out.
 // Memory that processes have in common since a fork counts in each of them, so that one
 // which ends does not add to the others; of share each has its part.
-func held(p procfs.Process) (bytes, share int64, ok bool) {
+func held(p procfs.Process) (bytes, share int64, err error) {
 	if u, err := p.Rollup(); err == nil && u.End > 0 {
 		rest := u.PSSShared + u.Swap
-		return int64(u.Anonymous + rest), int64(cmp.Or(u.PSSAnonymous, u.Anonymous) + rest), true
+		return int64(u.Anonymous + rest), int64(cmp.Or(u.PSSAnonymous, u.Anonymous) + rest), nil
+	} else if procfs.Lacks(err) {
+		return 0, 0, err // the other figure is a different one
 	}
 	st, err := p.Status()
-	if err != nil || st.VMSize == 0 || strings.HasPrefix(st.State, "Z") {
-		return 0, 0, false // it has ended
+	switch {
+	case err != nil && !procfs.Gone(err):
+		return 0, 0, err
+	case err != nil || st.VMSize == 0 || strings.HasPrefix(st.State, "Z"):
+		return 0, 0, os.ErrProcessDone
 	}
 	bytes = int64(st.Anon + st.Shared + st.Swapped)
-	return bytes, bytes, true
+	return bytes, bytes, nil
 }

@@ -97,7 +97,7 @@ func (l *observations) look(id sample.ID, own *looked) {
 	began := time.Now()
 	seen, err := footprint.Observe(p)
 	var grown *sample.Growth
-	if started, gone := p.Started(); gone != nil || started != id.Started {
+	if p.Ended(id.Started) {
 		err = os.ErrProcessDone // the number may be another one's
 	}
 	if err == nil && own.first != nil {

@@ -22,6 +22,7 @@ type process struct {
 	visible []string // the devices that it sees, by CUDA_VISIBLE_DEVICES; nil if that is not set
 	group   *group
 	looked  int
+	retry   bool      // its files are to be opened again
 	mapped  int64     // of statm, when status was read
 	young   time.Time // until when its reads are looked at
 	low     *int64    // the least that it held on the host, bytes; nil before the first sample
@@ -43,12 +44,7 @@ const (
 
 func (s *Sampler) open(pid int, o origin) *process {
 	p := &process{now: sample.Process{PID: pid, Started: o.started, Parent: o.parent, Devices: []sample.DeviceShare{}}}
-	f, err := os.Open(s.path(pid, "status"))
-	if err != nil {
-		p.now.Note = reason(err)
-	}
-	p.files.status = f
-	p.files.statm, _ = os.Open(s.path(pid, "statm"))
+	p.openFiles(s)
 	if age, err := procfs.Process(pid).Age(); err == nil && s.o.root == procRoot {
 		seconds := age.Seconds()
 		p.now.Age = &seconds
@@ -58,6 +54,18 @@ func (s *Sampler) open(pid int, o origin) *process {
 		}
 	}
 	return p
+}
+
+// openFiles opens what is read in each sample.
+func (p *process) openFiles(s *Sampler) {
+	status, err := os.Open(s.path(p.now.PID, "status"))
+	p.retry = s.lacks(err)
+	if err != nil {
+		p.now.Note = reason(err)
+		return
+	}
+	p.files.status = status
+	p.files.statm, _ = os.Open(s.path(p.now.PID, "statm"))
 }
 
 // reads is what a young process has read; nil where that is not known.
@@ -90,8 +98,12 @@ func reason(err error) string {
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return "its figures may not be read; run strandline as root"
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ESRCH):
+	case procfs.Gone(err):
 		return "it has ended"
+	case errors.Is(err, syscall.ENOMEM):
+		return "its figures cannot be read now: the machine has no memory left"
+	case procfs.Lacks(err):
+		return "its figures cannot be read now: too many files are open (ulimit -n)"
 	}
 	return err.Error()
 }
@@ -103,6 +115,9 @@ func (p *process) look(s *Sampler) bool {
 		return false
 	}
 	p.now.Devices = []sample.DeviceShare{}
+	if p.retry {
+		p.openFiles(s)
+	}
 	if p.files.status == nil {
 		p.now.Host, p.now.State = nil, "not readable"
 		p.describe(s)
@@ -155,7 +170,8 @@ func (p *process) lookClosely(s *Sampler) (there, read bool) {
 	n, err := p.files.status.ReadAt(s.buffer, 0)
 	if err != nil && err != io.EOF {
 		p.now.Note = reason(err)
-		return !errors.Is(err, syscall.ESRCH), false
+		s.lacks(err)
+		return !procfs.Gone(err), false
 	}
 	var v procfs.Vitals
 	if err := procfs.ParseVitals(s.buffer[:n], &v); err != nil {
@@ -288,6 +304,9 @@ func (s *Sampler) groupOf(pid int, text string) *group {
 	}
 	g := &group{name: name}
 	found, ok := procfs.FindCgroup(s.o.root, pid, text)
+	if !ok && !s.canOpen() {
+		return nil // looked for again
+	}
 	switch {
 	case ok && found.Counts():
 		g.folder = found
@@ -298,6 +317,15 @@ func (s *Sampler) groupOf(pid int, text string) *group {
 	}
 	s.groups[text] = g
 	return g
+}
+
+// canOpen reports whether files can be opened at all.
+func (s *Sampler) canOpen() bool {
+	f, err := os.Open(s.o.root)
+	if err == nil {
+		f.Close()
+	}
+	return !s.lacks(err)
 }
 
 // unseenGroup is why the limit of a group is not known.

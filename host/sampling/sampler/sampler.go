@@ -27,6 +27,9 @@ type Options struct {
 	Interval time.Duration
 	// Devices reads the memory of devices; nil if nothing does. The sampler closes it.
 	Devices sample.DeviceSource
+	// Short is called with the reason when samples begin not to show all that there is;
+	// nil for nothing. See [Sampler.Short].
+	Short func(why error)
 	// dialTorch connects to the recorder of a process; [record.Dial] if it is nil.
 	dialTorch func(ctx context.Context, pid int) (*record.Control, error)
 	// openGauge looks into a process without a recorder that holds memory of a device.
@@ -59,6 +62,7 @@ type Sampler struct {
 	largest []int // watched as long as no device was seen
 	gpus    bool  // a device was seen
 	looked  int   // samples taken
+	short   error // see [Sampler.Short]
 	buffer  []byte
 }
 
@@ -128,7 +132,9 @@ func (s *Sampler) Sample(ctx context.Context) (*sample.Sample, error) {
 		devices, note := s.devices.now(max(3*s.o.Interval, 3*time.Second))
 		out.Devices, out.DevicesNote = append(out.Devices, devices...), note
 	}
-	if err := s.list(); err != nil {
+	before := s.short
+	s.short = nil
+	if err := s.list(); err != nil && !s.lacks(err) {
 		return nil, err
 	}
 	out.Time = time.Now()
@@ -151,6 +157,9 @@ func (s *Sampler) Sample(ctx context.Context) (*sample.Sample, error) {
 	s.share(out)
 	s.limits(out)
 	s.looked++
+	if s.short != nil && before == nil && s.o.Short != nil {
+		s.o.Short(s.short)
+	}
 	return out, nil
 }
 
@@ -179,8 +188,11 @@ func (s *Sampler) list() error {
 		}
 		o, ok := old[pid]
 		if !ok || s.looked%rareInterval == 0 {
-			if o, err = s.origin(pid); err != nil {
-				continue // has ended by now
+			was := o
+			if o, err = s.origin(pid); s.lacks(err) && ok {
+				o = was
+			} else if err != nil {
+				continue // has ended by now, or is looked at in the next sample
 			}
 		}
 		s.known[pid] = o
@@ -252,9 +264,32 @@ func (s *Sampler) meet(pid int) {
 	if _, ok := s.known[pid]; ok || pid <= 0 {
 		return
 	}
-	if o, err := s.origin(pid); err == nil {
+	o, err := s.origin(pid)
+	if err == nil {
 		s.known[pid] = o
 	}
+	s.lacks(err)
+}
+
+// lacks reports whether an error is that this program or the machine has nothing left to
+// read with, which tells nothing of a process, and takes note of that.
+func (s *Sampler) lacks(err error) bool {
+	if !procfs.Lacks(err) {
+		return false
+	}
+	s.short = err
+	return true
+}
+
+// Short is why the last sample does not show all that there is: this program may open no
+// more files, or there is no memory. It is nil if the sample is whole.
+func (s *Sampler) Short() error { return s.short }
+
+// over reports whether the process that was asked for has ended. Looking for its folder
+// takes no descriptor.
+func (s *Sampler) over() bool {
+	_, err := os.Lstat(s.path(s.o.PID, ""))
+	return procfs.Gone(err)
 }
 
 // descends reports whether a process is a child of the one that is asked for, or of a
@@ -344,7 +379,7 @@ func (s *Sampler) Run(ctx context.Context, duration time.Duration, take func(*sa
 		if err != nil {
 			return err
 		}
-		if s.o.PID > 0 && len(now.Processes) == 0 {
+		if s.o.PID > 0 && len(now.Processes) == 0 && (s.short == nil || s.over()) {
 			return &Ended{now.Groups}
 		}
 		if err := take(now); err != nil {
