@@ -31,8 +31,11 @@ var columns = [][]string{
 	{"host/calls/event", "host/sampling/sample"}, // what a process did or holds, whoever saw it
 	{"host/code/pyframes"},                       // a walk of memory, for sources and analysis alike
 	{"host/store/journal"},                       // the form of files, for models
-	{"torch/pickle", "logs", "host/proc/procfs", "host/code/elffile", "host/calls/bpf", "host/calls/ptrace", "host/calls/polling", "host/gpu/nvsmi", "host/gpu/nvml", "host/sampling/engine"}, // sources
-	{"torch/snapshot", "host/proc/vmmap", "host/store/recording", "host/store/series", "plan/model"},                                                                                          // models
+	{"torch/pickle", "logs/text", "host/proc/procfs", "host/code/elffile", "host/calls/bpf", "host/calls/ptrace", "host/calls/polling", "host/gpu/nvsmi", "host/gpu/nvml", "host/sampling/engine"}, // sources
+	{"logs/failure", "logs/table"}, // what the lines of a text state
+	{"logs/engine"},                // also that memory ran out
+	{"logs"},
+	{"torch/snapshot", "host/proc/vmmap", "host/store/recording", "host/store/series", "plan/model"}, // models
 	{"record"},
 	{"profiles"},
 	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/levels", "profiles/printed", "profiles/promql"}, // sources that state it in that form
@@ -96,7 +99,11 @@ var only = map[string][]string{
 	"torch/ranges":          {},
 	"torch/pickle":          {"finding", "units"}, // sources do not depend on analysis
 	"plan/engine":           {},
-	"logs":                  {"finding", "units", "internal/packed", "plan/engine"},
+	"logs/text":             {},
+	"logs/failure":          {"internal/secret", "logs/text", "plan/engine"},
+	"logs/table":            {"logs/text", "times"},
+	"logs/engine":           {"logs/text", "logs/failure", "plan/engine"},
+	"logs":                  {"logs/text", "logs/failure", "logs/table"},
 	"host/store/recording":  {"finding", "host/store/journal", "host/gpu/nvsmi", "internal/packed"},
 	"host/gpu/nvsmi":        {},
 	"host/sampling/engine":  {"host/sampling/sample", "internal/httpbounds", "plan/engine"},
@@ -133,7 +140,7 @@ var only = map[string][]string{
 	"host/sampling/levels":  {"host/proc/procfs"},
 	"judge/samples":         {"finding", "units", "trend", "host/sampling/sample"},
 	"judge/pauses":          {"finding", "units", "trend", "pausable/state"},
-	"judge/texts":           {"finding", "units", "logs", "judge/shortage", "plan/engine"},
+	"judge/texts":           {"finding", "units", "logs", "logs/failure", "logs/engine", "judge/shortage", "plan/engine"},
 	"judge/shortage":        {"finding", "units"},
 }
 

@@ -235,7 +235,7 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 	if o.dir == "" {
 		gone(out.Findings, dir)
 	}
-	out.Failed, out.Unstarted = failure(r), r.Error != nil
+	out.Failed, out.Unstarted = failureOf(r), r.Error != nil
 	out.Interrupted = r.Interrupted
 	out.OutOfMemory = r.Status == 128+int(syscall.SIGKILL) && !r.Killed || r.Manifest.Failures() > 0 || r.Manifest.MemoryErrors > 0
 	if out.Verdict == finding.OK && failedAlone(out) {
@@ -276,8 +276,8 @@ func (o *checkOptions) folder(name string) (string, func(), error) {
 	return dir, func() {}, err
 }
 
-// failure states how a command failed, or nothing if it did not.
-func failure(r *check.Run) string {
+// failureOf states how a command failed, or nothing if it did not.
+func failureOf(r *check.Run) string {
 	switch {
 	case r.Error != nil:
 		why := r.Error

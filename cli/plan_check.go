@@ -14,7 +14,8 @@ import (
 	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/internal/packed"
-	"strandline/logs"
+	enginelog "strandline/logs/engine"
+	"strandline/logs/text"
 	"strandline/plan"
 	"strandline/plan/engine"
 	"strandline/plan/model"
@@ -49,7 +50,7 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 	if err != nil {
 		return err
 	}
-	other := log.Engine == logs.EngineTensorRT || log.Engine == logs.EngineLlama
+	other := log.Engine == engine.TensorRT || log.Engine == engine.LlamaCPP
 	e, ok := engine.ParseRelease(o.Engine, o.Version)
 	if other {
 		s.Engine.Name = log.Engine
@@ -93,7 +94,7 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 
 // fileType is the format of a GGUF file that llama.cpp names, "" where it names none
 // or the file itself is given.
-func fileType(name string, log *logs.EngineLog) (string, error) {
+func fileType(name string, log *enginelog.Log) (string, error) {
 	text := strings.ToLower(log.Setup["file_type"])
 	quant := strings.NewReplacer(" - medium", "_m", " - small", "_s", " - large", "_l", " ", "").Replace(text)
 	switch {
@@ -134,7 +135,7 @@ func loggedModel(name, quant, engine string) (*model.Model, error) {
 }
 
 // observed returns what a snapshot of an engine or its log states.
-func (g *globals) observed(ctx context.Context, path string) (*logs.EngineLog, error) {
+func (g *globals) observed(ctx context.Context, path string) (*enginelog.Log, error) {
 	if path == "-" {
 		return g.engineLog(ctx, path)
 	}
@@ -144,22 +145,22 @@ func (g *globals) observed(ctx context.Context, path string) (*logs.EngineLog, e
 	}
 	g.partial(s)
 	peak := highest(s)
-	figures := map[string]logs.Stated{}
+	figures := map[string]enginelog.Stated{}
 	for name, of := range map[string][]purpose.Purpose{
-		logs.LogWeights: {purpose.Parameters}, logs.LogKV: {purpose.KVCache}, logs.LogActivation: {purpose.Activations, purpose.Temporaries},
+		enginelog.Weights: {purpose.Parameters}, enginelog.KV: {purpose.KVCache}, enginelog.Activation: {purpose.Activations, purpose.Temporaries},
 	} {
 		for _, p := range of {
 			if n := peak.By[p]; n > 0 {
-				figures[name] = logs.Stated{Size: figures[name].Size + n}
+				figures[name] = enginelog.Stated{Size: figures[name].Size + n}
 			}
 		}
 	}
-	return &logs.EngineLog{Setup: map[string]string{}, Ranks: []logs.Rank{{Figures: figures}}}, nil
+	return &enginelog.Log{Setup: map[string]string{}, Ranks: []enginelog.Rank{{Figures: figures}}}, nil
 }
 
 // noSnapshot is the log in a file that could not be read as a snapshot for some
 // cause. A line of a log may begin as a list of JSON or as a pickle does.
-func (g *globals) noSnapshot(ctx context.Context, path string, cause error) (*logs.EngineLog, error) {
+func (g *globals) noSnapshot(ctx context.Context, path string, cause error) (*enginelog.Log, error) {
 	log, err := g.engineLog(ctx, path)
 	if !errors.Is(cause, snapshot.ErrNotSnapshot) && (err != nil || len(log.Ranks) == 0) {
 		if err == nil && !likeSnapshot(path) { // "[TensorRT-LLM][INFO] …" begins as a list does
@@ -181,7 +182,7 @@ func highest(s *snapshot.Snapshot) (most purpose.Moment) {
 }
 
 // engineLog reads a log, which may be compressed.
-func (g *globals) engineLog(ctx context.Context, path string) (*logs.EngineLog, error) {
+func (g *globals) engineLog(ctx context.Context, path string) (*enginelog.Log, error) {
 	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
 	defer bar.clear()
 	r, err := g.source(path)
@@ -195,10 +196,10 @@ func (g *globals) engineLog(ctx context.Context, path string) (*logs.EngineLog, 
 	}
 	defer unpacked.Close()
 	in := bufio.NewReader(unpacked)
-	if head, _ := in.Peek(1024); !logs.IsText(head) {
+	if head, _ := in.Peek(1024); !text.IsText(head) {
 		return nil, fmt.Errorf("%s: is neither a snapshot nor text", path)
 	}
-	log, err := logs.ScanEngine(in)
+	log, err := enginelog.Scan(in)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

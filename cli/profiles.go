@@ -20,7 +20,7 @@ import (
 	"strandline/internal/packed"
 	"strandline/internal/shell"
 	"strandline/judge/tables"
-	"strandline/logs"
+	"strandline/logs/text"
 	"strandline/profiles"
 	"strandline/profiles/jax"
 	"strandline/profiles/kineto"
@@ -81,7 +81,7 @@ func (g *globals) profile(ctx context.Context, path string) (*profiles.File, err
 	in := bufio.NewReaderSize(unpacked, 64<<10)
 	head, _ := in.Peek(64 << 10)
 	if !jax.Is(head) {
-		if plain := logs.Plain(in, head); plain != io.Reader(in) {
+		if plain := text.Plain(in, head); plain != io.Reader(in) {
 			in = bufio.NewReaderSize(plain, 64<<10)
 			head, _ = in.Peek(64 << 10)
 		}

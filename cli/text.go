@@ -12,6 +12,8 @@ import (
 	"strandline/internal/packed"
 	"strandline/internal/shell"
 	"strandline/logs"
+	"strandline/logs/failure"
+	"strandline/logs/text"
 	"strandline/torch/digest"
 	"strandline/torch/snapshot"
 	"strandline/units"
@@ -40,10 +42,10 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*dige
 	counted := &watched{ctx: ctx, r: unpacked, bar: &progress{g: g}}
 	in := bufio.NewReader(counted)
 	head, _ := in.Peek(1024)
-	if !logs.IsText(head) {
+	if !text.IsText(head) {
 		return nil, cause
 	}
-	records := logs.IsRecords(head)
+	records := text.IsRecords(head)
 	if (head[0] == '[' || records) && errors.Is(cause, snapshot.ErrNotSnapshot) {
 		cause = snapshot.ErrUnknown // "[0] loading" is not a list
 	}
@@ -107,7 +109,7 @@ func noFailureIn(path string, text *logs.Text, named bool, cause error) error {
 	case named, errors.Is(cause, snapshot.ErrNotSnapshot) && !errors.Is(cause, snapshot.ErrUnknown):
 		return cause
 	}
-	if at := text.Hints[logs.HintPinned]; at > 0 {
+	if at := text.Hints[failure.HintPinned]; at > 0 {
 		return fmt.Errorf("%s: line %s of this text states that pinned host memory was refused: this is no failure, as ggml goes on with memory that is not pinned, from which copies to the GPU are slower; "+
 			"nothing else in its %s states that memory ran out", path, units.Count(at), lines)
 	}

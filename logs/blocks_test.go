@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"strandline/logs/text"
 )
 
 // mixed is a log of lines that are quiet and of messages, statements and tables.
@@ -34,7 +36,7 @@ func mixed(t testing.TB, r *rand.Rand) []byte {
 			}
 			b.Write(table)
 		case 3:
-			b.WriteString(strings.Repeat("x", r.IntN(3)*longestLine+r.IntN(9)) + "\n")
+			b.WriteString(strings.Repeat("x", r.IntN(3)*text.LongestLine+r.IntN(9)) + "\n")
 		case 4: // the same at several times, and of several ranks
 			m := []string{message26, messageAsync, "CUDA error: out of memory", "[rank1]: " + message26, "CUDA out of memory. Tried to allocate"}[r.IntN(5)]
 			for i := range r.IntN(5) {
@@ -60,7 +62,7 @@ func TestQuickReadingChangesNothing(t *testing.T) {
 	}
 	for seed := range seeds {
 		text := mixed(t, rand.New(rand.NewPCG(seed, 1)))
-		want, err := scan(bytes.NewReader(text), false)
+		want, err := scan(bytes.NewReader(text), vocabulary().Thorough())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +105,7 @@ func TestRepeatedLinesChangeNothing(t *testing.T) {
 				b.WriteString(message26[r.IntN(len(message26)):] + "\n")
 			}
 		}
-		want, err := scan(bytes.NewReader(b.Bytes()), false)
+		want, err := scan(bytes.NewReader(b.Bytes()), vocabulary().Thorough())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"strandline/logs/failure"
+	"strandline/logs/text"
 )
 
 // stated are the failures of a text, as kinds with their figures in MiB.
@@ -17,12 +20,12 @@ func stated(t *testing.T, text string) (out []string) {
 	}
 	for _, f := range found.Failures {
 		s := string(f.Kind)
-		for _, name := range []Figure{Request, Capacity, Free, Reserved, Active, Limit, RSS, Needed, Available} {
+		for _, name := range []failure.Figure{failure.Request, failure.Capacity, failure.Free, failure.Reserved, failure.Active, failure.Limit, failure.RSS, failure.Needed, failure.Available} {
 			if n, ok := f.Figure(name); ok {
 				s += fmt.Sprintf(" %s=%.6g", strings.TrimSuffix(string(name), "_bytes"), float64(n)/(1<<20))
 			}
 		}
-		for _, name := range []Figure{MaxLength, Length, Fraction, Least} {
+		for _, name := range []failure.Figure{failure.MaxLength, failure.Length, failure.Fraction, failure.Least} {
 			if x, ok := f.Figures[name]; ok {
 				s += fmt.Sprintf(" %s=%g", name, x)
 			}
@@ -306,8 +309,8 @@ func TestStatementsAreFoundAnywhere(t *testing.T) {
 	const message = "max seq len (4096), (2.50 GiB KV cache is needed, which is larger than the available KV cache memory (1.25 GiB). Based on the available memory, the estimated maximum model length is 2032."
 	const want = "vllm-length needed=2560 available=1280 max_length_tokens=2032 length_tokens=4096"
 	for at := 1; at < len(message); at++ {
-		text := "loading\n" + message[:at] + "\n" + message[at:] + "\n"
-		if got := stated(t, text); !slices.Equal(got, []string{want}) {
+		line := "loading\n" + message[:at] + "\n" + message[at:] + "\n"
+		if got := stated(t, line); !slices.Equal(got, []string{want}) {
 			t.Fatalf("broken at %d: %s", at, got)
 		}
 		if at > 20 {
@@ -317,12 +320,12 @@ func TestStatementsAreFoundAnywhere(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{
+	for _, line := range []string{
 		"\x1b[1;31m" + message + "\x1b[0m", `{"log":"ValueError: ` + message + `\n","stream":"stderr"}`, "> " + message, "| " + message + " |",
-		strings.Repeat("x", 3*longestLine) + message,
+		strings.Repeat("x", 3*text.LongestLine) + message,
 	} {
-		if got := stated(t, text); !slices.Equal(got, []string{want}) {
-			t.Errorf("%.80s: %s", text, got)
+		if got := stated(t, line); !slices.Equal(got, []string{want}) {
+			t.Errorf("%.80s: %s", line, got)
 		}
 	}
 }
@@ -337,7 +340,7 @@ func TestLastStatementCounts(t *testing.T) {
 	if err != nil || len(found.Failures) != 1 {
 		t.Fatal(err, found.Failures)
 	}
-	if f := found.Failures[0]; f.Figures[Request] != 1000<<20 || f.Count != 1000 || f.Line != 9991 {
+	if f := found.Failures[0]; f.Figures[failure.Request] != 1000<<20 || f.Count != 1000 || f.Line != 9991 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -350,7 +353,7 @@ func TestChunksOfADump(t *testing.T) {
 	if err != nil || len(found.Failures) != 1 {
 		t.Fatal(err, found.Failures)
 	}
-	if f := found.Failures[0]; f.Figures["pool_free_bytes"] != 3670016 || f.Figures[Largest] != 2097152 || f.Figures[Request] != 3145728 {
+	if f := found.Failures[0]; f.Figures["pool_free_bytes"] != 3670016 || f.Figures[failure.Largest] != 2097152 || f.Figures[failure.Request] != 3145728 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -444,7 +447,7 @@ func TestKillsInLogs(t *testing.T) {
 func TestNamesOfMachines(t *testing.T) {
 	for _, prefix := range []string{"", "Jan  2 03:04:05 gpu-01 cuda-job[42]: "} {
 		got, err := Scan(strings.NewReader(prefix + "start\n" + prefix + "mkl_malloc: failed to allocate memory\n"))
-		if err != nil || len(got.Failures) != 1 || !got.Failures[0].Host || got.Failures[0].Source != SourceCPU {
+		if err != nil || len(got.Failures) != 1 || !got.Failures[0].Host || got.Failures[0].Source != failure.SourceCPU {
 			t.Errorf("%q: %+v, %v", prefix, got.Failures, err)
 		}
 	}

@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
+	"strandline/logs/failure"
+	"strandline/logs/table"
+	"strandline/logs/text"
 	"strandline/units"
 )
 
@@ -29,7 +33,7 @@ const (
 )
 
 // figuresOf returns what a message states, in MiB.
-func figuresOf(o *OOM) string {
+func figuresOf(o *failure.OOM) string {
 	if o == nil {
 		return "none"
 	}
@@ -152,12 +156,12 @@ func TestScanMessages(t *testing.T) {
 		{"behind a very long line", strings.Repeat("memory ", 50000) + message21, 1, 1, figures21},
 		{"Windows", utf16le(strings.ReplaceAll("x\n"+message21+"\n", "\n", "\r\n")), 1, 2, figures21},
 	} {
-		text, err := Scan(strings.NewReader(c.text))
+		scanned, err := Scan(strings.NewReader(c.text))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		found := text.OOM
+		found := scanned.OOM
 		if got := figuresOf(found.Last()); got != c.figures || found.Count != c.count {
 			t.Errorf("%s: %d messages, the last\n%s, want %d,\n%s", c.name, found.Count, got, c.count, c.figures)
 		}
@@ -312,20 +316,19 @@ func FuzzScan(f *testing.F) {
 }
 
 // wellFormed holds what is true of all series.
-func wellFormed(t *testing.T, text Text) {
-	for _, s := range text.Series {
-		if len(s.Tables) == 0 || len(s.Tables) > s.Count || len(s.Tables) > mostKept+1 || s.Count < 1 || s.Earlier < 0 {
+func wellFormed(t *testing.T, found Text) {
+	for _, s := range found.Series {
+		if len(s.Tables) == 0 || len(s.Tables) > s.Count || len(s.Tables) > table.MaxTables+1 || s.Count < 1 || s.Earlier < 0 {
 			t.Errorf("%d tables, %d kept, %d before", s.Count, len(s.Tables), s.Earlier)
 		}
 		for j, m := range s.Tables {
-			if m.Line < 1 || m.figures() == 0 || j > 0 && !s.Tables[j-1].Before(m) {
+			if m.Line < 1 || !slices.ContainsFunc(usagesOf(m), func(u table.Usage) bool { return u.Current != nil }) || j > 0 && !s.Tables[j-1].Before(m) {
 				t.Errorf("table %d, on line %d: %+v", j, m.Line, m)
 			}
-			for _, r := range rows[firstFigures:] {
-				u := r.field(m)
+			for row, u := range usagesOf(m) {
 				for _, n := range []*int64{u.Current, u.Peak, u.Gained, u.Freed} {
 					if n != nil && *n < 0 {
-						t.Errorf("%s %d", r.name, *n)
+						t.Errorf("row %d: %d", row, *n)
 					}
 				}
 			}
@@ -356,19 +359,19 @@ func BenchmarkScan(b *testing.B) {
 }
 
 func ExampleScan() {
-	text, _ := Scan(strings.NewReader(message21))
-	fmt.Fprintln(os.Stdout, text.OOM.Count, *text.OOM.Last().Request>>20, "MiB on device", *text.OOM.Last().Device)
+	found, _ := Scan(strings.NewReader(message21))
+	fmt.Fprintln(os.Stdout, found.OOM.Count, *found.OOM.Last().Request>>20, "MiB on device", *found.OOM.Last().Device)
 	// Output: 1 472 MiB on device 3
 }
 
 // TestFailures distinguishes the messages of ranks and devices.
 func TestFailures(t *testing.T) {
-	var text strings.Builder
+	var log strings.Builder
 	for i := range 200 {
-		fmt.Fprintf(&text, "INFO step %d\n[rank%d]: %s\n", i, i%2, strings.Replace(message21, "GPU 3", fmt.Sprint("GPU ", i%2), 1))
+		fmt.Fprintf(&log, "INFO step %d\n[rank%d]: %s\n", i, i%2, strings.Replace(message21, "GPU 3", fmt.Sprint("GPU ", i%2), 1))
 	}
-	text.WriteString(messageNCCL)
-	found, err := Scan(strings.NewReader(text.String()))
+	log.WriteString(messageNCCL)
+	found, err := Scan(strings.NewReader(log.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +380,7 @@ func TestFailures(t *testing.T) {
 	}
 	var got []string
 	for _, f := range found.OOM.Failures {
-		got = append(got, fmt.Sprintf("%s:%d %d× until line %d, %v", f.Rank, *f.Device, f.Count, f.Last().Line, len(f.Messages) <= mostMessages))
+		got = append(got, fmt.Sprintf("%s:%d %d× until line %d, %v", f.Rank, *f.Device, f.Count, f.Last().Line, len(f.Messages) <= failure.MaxMessages))
 	}
 	want := "rank0:0 100× until line 398, true; rank1:1 100× until line 400, true; :3 1× until line 401, true"
 	if strings.Join(got, "; ") != want {
@@ -386,35 +389,6 @@ func TestFailures(t *testing.T) {
 	for _, o := range found.OOM.Failures[0].Messages {
 		if o.Line%4 != 2 {
 			t.Errorf("a message of rank 0 on line %d", o.Line)
-		}
-	}
-}
-
-// TestLinesOfOthersCostLittle reads messages that no leaving out of lines makes
-// whole: after some of them it is no longer tried.
-func TestLinesOfOthersCostLittle(t *testing.T) {
-	torn := "CUDA out of memory. Tried to allocate 2.00 GiB\n" + strings.Repeat("INFO 12 GiB 13 GiB\n", 30)
-	s := newScanner()
-	for i, line := range strings.Split(strings.Repeat(torn, 1000), "\n") {
-		s.number = int64(i + 1)
-		s.line([]byte(line), true)
-	}
-	s.closeAll()
-	if s.found.Count != 1000 || s.mended < mostMending || s.mended > 2*mostMending {
-		t.Errorf("%d messages, %d bytes read again", s.found.Count, s.mended)
-	}
-}
-
-func TestSourceOf(t *testing.T) {
-	for line, want := range map[string]string{
-		"[rank0]: x": "[rank0]:", "  [rank12] x": "  [rank12]", "[3]: x": "[3]:", "[default0]:x": "[default0]:", "[worker 7] x": "[worker 7]",
-		"[2026-11-21] x": "", "[INFO] x": "", "[rank]: x": "", "[": "", "[7": "", "": "", " ": "",
-		"(Worker pid=77) x": "(Worker pid=77)", "(W pid=7, ip=10.0.0.1) x": "(W pid=7, ip=10.0.0.1)", "(a, ip=1) x": "(a, ip=1)",
-		"(stupid=1) x": "", "(x) y": "", "(pid=1": "", "(most of it) pid=1": "",
-		"rank 3: x": "rank 3:", "Rank_3 x": "Rank_3", "RANK:3: x": "RANK:3:", "rank3x": "", "rank x": "", "ranking": "", "running": "",
-	} {
-		if got := string(sourceOf([]byte(line))); got != want {
-			t.Errorf("%q: %q, want %q", line, got, want)
 		}
 	}
 }
@@ -428,8 +402,8 @@ func TestVeryLongLines(t *testing.T) {
 		step = 7
 	}
 	for cut := 0; cut < len(message); cut += step {
-		text := strings.Repeat("x", longestLine-len(message)-cut) + strings.Repeat(message, 3)
-		found, err := Scan(strings.NewReader(text))
+		line := strings.Repeat("x", text.LongestLine-len(message)-cut) + strings.Repeat(message, 3)
+		found, err := Scan(strings.NewReader(line))
 		if err != nil || found.OOM.Count != 3 || found.OOM.Last().Line != 1 {
 			t.Errorf("broken behind %d bytes: %d messages, %v", cut, found.OOM.Count, err)
 		}
@@ -446,4 +420,9 @@ func TestListOfLines(t *testing.T) {
 	if o := found.OOM.Last(); o.Missing() != 0 || o.Reserved == nil || units.Bytes(*o.Reserved) != "22.3 GiB" {
 		t.Errorf("%+v", o)
 	}
+}
+
+// usagesOf are the rows of a table.
+func usagesOf(m *table.Summary) []table.Usage {
+	return []table.Usage{m.Allocated, m.Active, m.Requested, m.Reserved, m.NonReleasable, m.Allocations, m.Segments}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"strandline/logs/failure"
 )
 
 // kernelKill is what a kernel logs of a kill at the limit of a cgroup, with a long list of
@@ -97,7 +99,7 @@ func TestObjectsAreNoRecords(t *testing.T) {
 }
 `
 	got, err := Scan(strings.NewReader(pod))
-	if err != nil || len(got.Failures) != 2 || got.Failures[0].Line != 12 || got.Failures[1].Line != 13 || got.Failures[1].Kind != PodKilled {
+	if err != nil || len(got.Failures) != 2 || got.Failures[0].Line != 12 || got.Failures[1].Line != 13 || got.Failures[1].Kind != failure.PodKilled {
 		t.Errorf("%+v, %v", got.Failures, err)
 	}
 }

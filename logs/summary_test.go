@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"strandline/logs/table"
+	"strandline/logs/text"
 )
 
 // table is a file of testdata: tables that PyTorch 2.6 printed.
@@ -139,7 +141,7 @@ func TestGrain(t *testing.T) {
 	for _, c := range []struct{ bytes, want int64 }{
 		{0, 1}, {786431, 1}, {786432, 1 << 10}, {786432<<10 - 1024, 1 << 10}, {786432 << 10, 1 << 20}, {12 << 40, 1 << 30},
 	} {
-		if got := Grain(c.bytes); got != c.want {
+		if got := table.Grain(c.bytes); got != c.want {
 			t.Errorf("%d bytes are printed in units of %d, want %d", c.bytes, got, c.want)
 		}
 	}
@@ -149,54 +151,10 @@ func TestGrain(t *testing.T) {
 	}
 	for _, s := range found.Series[0].Tables {
 		for _, n := range []*int64{s.Allocated.Current, s.Allocated.Peak, s.Reserved.Current, s.Reserved.Gained, s.NonReleasable.Freed} {
-			if *n%Grain(*n) != 0 {
-				t.Errorf("line %d: %d bytes are not a multiple of %d", s.Line, *n, Grain(*n))
+			if *n%table.Grain(*n) != 0 {
+				t.Errorf("line %d: %d bytes are not a multiple of %d", s.Line, *n, table.Grain(*n))
 			}
 		}
-	}
-}
-
-func TestStamps(t *testing.T) {
-	from := func(text string) *Stamp { return stampIn(text) }
-	for _, c := range []struct {
-		first, second string
-		want          time.Duration // -1: they cannot be compared
-		text          string        // of the first
-	}{
-		{"2026-05-01 10:00:00,250 INFO |", "2026-05-01 11:30:00,250 INFO |", 90 * time.Minute, "2026-05-01 10:00:00"},
-		{"[2026-05-01T10:00:00.5Z]", "[2026-05-01T12:00:01+02:00]", 500 * time.Millisecond, "2026-05-01T10:00:00"},
-		{"2026/05/01 23:59:59 x", "2026/05/02 00:00:00 x", time.Second, "2026/05/01 23:59:59"},
-		{"05/01/2026 10:00:00 - INFO", "05/02/2026 10:00:00 - INFO", 24 * time.Hour, "05/01/2026 10:00:00"},
-		{"INFO 05-19 00:53:24 [core.py:1138]", "INFO 05-19 00:54:24 [core.py:1138]", time.Minute, "05-19 00:53:24"},
-		{"I0519 00:53:24.000001 12", "I0519 00:53:25.000001 12", time.Second, "0519 00:53:24"},
-		{"May  9 07:00:00 host", "May 10 07:00:00 host", 24 * time.Hour, "May  9 07:00:00"},
-		{"10:00:00", "10:00:01", time.Second, "10:00:00"},
-		{"23:00:00", "01:00:00", 2 * time.Hour, "23:00:00"},
-		{"1777629600.5 x", "1777629601 x", 500 * time.Millisecond, "2026-05-01 10:00:00"},
-		{`{"ts":1777629600500}`, `{"ts":1777629600750}`, 250 * time.Millisecond, "2026-05-01 10:00:00"},
-		{"2026-05-01 10:00:00", "10:00:01", -1, "2026-05-01 10:00:00"},
-		{"2026-05-02 10:00:00", "2026-05-01 10:00:00", -1, "2026-05-02 10:00:00"},
-		{"Foo  9 07:00:00 host", "07:00:01", time.Second, "07:00:00"},
-	} {
-		a, b := from(c.first), from(c.second)
-		d, ok := a.To(b)
-		if ok != (c.want >= 0) || ok && d != c.want {
-			t.Errorf("from %q to %q: %v, %v, want %v", c.first, c.second, d, ok, c.want)
-		}
-		if a == nil || a.Text != c.text {
-			t.Errorf("%q: %+v, want %q", c.first, a, c.text)
-		}
-		if !timed([]byte(c.first)) {
-			t.Errorf("%q is passed over", c.first)
-		}
-	}
-	for _, text := range []string{"", "step 12", "12:61:00 x", "2026-13-41 10:00", "train.py:12", "12345"} {
-		if s := stampIn(text); s != nil {
-			t.Errorf("%q: %+v", text, s)
-		}
-	}
-	if _, ok := (*Stamp)(nil).To(nil); ok {
-		t.Error("no time is a time")
 	}
 }
 
@@ -209,7 +167,7 @@ func TestStampOfTable(t *testing.T) {
 		{"on each line", prefixed("2026-05-01 10:00:00 ", table), "2026-05-01 10:00:00"},
 		{"on the line before", "2026-05-01 10:00:00 INFO step 12\n" + table, "2026-05-01 10:00:00"},
 		{"some lines before", "2026-05-01 10:00:00 INFO step 12\n\nmemory:\n" + table, "2026-05-01 10:00:00"},
-		{"far before", "2026-05-01 10:00:00 INFO step 12\n" + strings.Repeat("x\n", mostBefore) + table, ""},
+		{"far before", "2026-05-01 10:00:00 INFO step 12\n" + strings.Repeat("x\n", text.Before-1) + table, ""},
 		{"inside JSON", jsonLine(table), ""}, // behind the table
 	} {
 		found, err := Scan(strings.NewReader(c.text))
@@ -257,7 +215,7 @@ func TestManyTables(t *testing.T) {
 	}
 	s := found.Series[0]
 	first, last := *s.Tables[0].Allocated.Current, *s.Tables[len(s.Tables)-1].Allocated.Current
-	if s.Count != many || len(s.Tables) > mostKept+1 || len(s.Tables) < mostKept/2 || first != 0 || last != many-1 {
+	if s.Count != many || len(s.Tables) > table.MaxTables+1 || len(s.Tables) < table.MaxTables/2 || first != 0 || last != many-1 {
 		t.Errorf("%d tables, %d kept, from %d to %d", s.Count, len(s.Tables), first, last)
 	}
 	gap := *s.Tables[1].Allocated.Current
@@ -271,11 +229,11 @@ func TestManyTables(t *testing.T) {
 // TestManySources is hostile: each line is of another process, and begins a table.
 func TestManySources(t *testing.T) {
 	var log strings.Builder
-	for i := range 20 * mostSeries {
+	for i := range 20 * table.MaxSeries {
 		fmt.Fprintf(&log, "[rank%d]: | PyTorch CUDA memory summary, device ID %d |\n[rank%d]: | Allocated memory | 12 B |\n", i, i, i)
 	}
 	found, err := Scan(strings.NewReader(log.String()))
-	if err != nil || len(found.Series) != mostSeries {
+	if err != nil || len(found.Series) != table.MaxSeries {
 		t.Errorf("%v, %d series", err, len(found.Series))
 	}
 }

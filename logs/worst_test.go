@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+
+	"strandline/logs/failure"
 )
 
 // worst are kinds of logs that are expensive to read: a line of each, by its number.
@@ -101,11 +103,4 @@ func wideText(text string) string {
 	return b.String()
 }
 
-var keysOfAll = everyKey()
-
-func everyKey() (keys []string) {
-	for _, f := range families {
-		keys = append(append(keys, f.keys...), f.around...)
-	}
-	return keys
-}
+var keysOfAll = failure.Words()

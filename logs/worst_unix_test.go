@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"strandline/logs/engine"
 )
 
 // BenchmarkWorst reads logs that contain only what is expensive to read. It reports the speed by
@@ -15,14 +17,14 @@ import (
 func BenchmarkWorst(b *testing.B) {
 	const size, times = 16 << 20, 16
 	for _, c := range worst {
-		var text bytes.Buffer
+		var log bytes.Buffer
 		run := func(name string, read func() error) {
 			b.Run(name, func(b *testing.B) {
-				for n := 0; text.Len() < size; n++ {
-					text.WriteString(c.line(n))
+				for n := 0; log.Len() < size; n++ {
+					log.WriteString(c.line(n))
 				}
 				b.ResetTimer()
-				b.SetBytes(int64(text.Len()) * times)
+				b.SetBytes(int64(log.Len()) * times)
 				b.ReportAllocs()
 				before := cpuTime()
 				for b.Loop() {
@@ -30,11 +32,11 @@ func BenchmarkWorst(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				b.ReportMetric(float64(text.Len())*times*float64(b.N)/1e6/(cpuTime()-before).Seconds(), "MB/cpu-s")
+				b.ReportMetric(float64(log.Len())*times*float64(b.N)/1e6/(cpuTime()-before).Seconds(), "MB/cpu-s")
 			})
 		}
-		run(c.name, func() error { _, err := Scan(again(text.Bytes(), times)); return err })
-		run("engine "+c.name, func() error { _, err := ScanEngine(again(text.Bytes(), times)); return err })
+		run(c.name, func() error { _, err := Scan(again(log.Bytes(), times)); return err })
+		run("engine "+c.name, func() error { _, err := engine.Scan(again(log.Bytes(), times)); return err })
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"strandline/units"
 )
 
-// A failure is the arithmetic of a request that failed. A nil figure is unknown.
-type failure struct {
+// A failedRequest is the arithmetic of a request that failed. A nil figure is unknown.
+type failedRequest struct {
 	request  *int64 // rounded
 	driver   *int64 // what the driver was asked for
 	free     *int64 // of the driver
@@ -22,12 +22,12 @@ type failure struct {
 }
 
 // room is everything the request could have used, had it been in one piece.
-func (s *failure) room() *int64 {
+func (s *failedRequest) room() *int64 {
 	return shortage.Room(s.free, s.reserved, s.active)
 }
 
 // outside is the memory held on the device outside PyTorch's allocator.
-func (s *failure) outside() *int64 {
+func (s *failedRequest) outside() *int64 {
 	if s.capacity == nil || s.free == nil || s.reserved == nil {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (s *failure) outside() *int64 {
 }
 
 // otherProcesses is the part of outside that exceeds the context of this process.
-func (s *failure) otherProcesses() int64 {
+func (s *failedRequest) otherProcesses() int64 {
 	if n := s.outside(); n != nil {
 		return max(0, *n-shortage.ContextAllowance)
 	}
@@ -43,7 +43,7 @@ func (s *failure) otherProcesses() int64 {
 }
 
 // own is the part of outside that this process itself holds, nil if unknown.
-func (s *failure) own() *int64 {
+func (s *failedRequest) own() *int64 {
 	n := s.outside()
 	if n == nil || s.process == nil {
 		return nil
@@ -52,18 +52,18 @@ func (s *failure) own() *int64 {
 }
 
 // mostlyOwn reports whether most of outside is known to belong to this process.
-func (s *failure) mostlyOwn() bool {
+func (s *failedRequest) mostlyOwn() bool {
 	own := s.own()
 	return own != nil && 2**own > *s.outside()
 }
 
 // holders states who holds the memory outside PyTorch's allocator, as far as is known.
-func (s *failure) holders() string {
+func (s *failedRequest) holders() string {
 	return shortage.Holders(s.own(), s.outside())
 }
 
 // shareOfDevice is a part of the device's memory, with the device's size if that is known.
-func (s *failure) shareOfDevice(n int64) string {
+func (s *failedRequest) shareOfDevice(n int64) string {
 	if s.capacity == nil {
 		return units.Bytes(n)
 	}
@@ -71,7 +71,7 @@ func (s *failure) shareOfDevice(n int64) string {
 }
 
 // inUse is the memory known to be in use.
-func (s *failure) inUse() int64 {
+func (s *failedRequest) inUse() int64 {
 	if s.active == nil {
 		return 0
 	}
@@ -79,7 +79,7 @@ func (s *failure) inUse() int64 {
 }
 
 // cause is why the request failed, "" if the figures do not show why.
-func (s *failure) cause() string {
+func (s *failedRequest) cause() string {
 	room := s.room()
 	switch {
 	case s.request == nil:
@@ -99,12 +99,12 @@ func (s *failure) cause() string {
 }
 
 // title states in one sentence that memory ran out, and why.
-func (s *failure) title() string {
+func (s *failedRequest) title() string {
 	return fmt.Sprintf("memory ran out: a request of %s %s", shortage.Amount(s.request), s.explain())
 }
 
 // explain states what became of the request, and the reason.
-func (s *failure) explain() string {
+func (s *failedRequest) explain() string {
 	switch s.cause() {
 	case shortage.Limit:
 		return fmt.Sprintf("failed although the driver had %s free: a limit stopped it", shortage.Amount(s.free))
@@ -123,13 +123,13 @@ func (s *failure) explain() string {
 }
 
 // evidence adds what is known.
-func (s *failure) evidence(to *finding.OOMEvidence) {
+func (s *failedRequest) evidence(to *finding.OOMEvidence) {
 	to.RequestBytes, to.DeviceFreeBytes, to.ReservedBytes, to.ActiveBytes = s.request, s.free, s.reserved, s.active
 	to.CapacityBytes, to.OutsideBytes, to.Cause = s.capacity, s.outside(), s.cause()
 }
 
 // checkCapacity leaves out an impossible device size.
-func (s *failure) checkCapacity(f *finding.Finding) {
+func (s *failedRequest) checkCapacity(f *finding.Finding) {
 	if n := s.outside(); n != nil && *n < 0 {
 		f.Detail = append(f.Detail, shortage.WrongCapacity(*s.capacity, *s.reserved, *s.free))
 		s.capacity = nil
@@ -137,8 +137,8 @@ func (s *failure) checkCapacity(f *finding.Finding) {
 }
 
 // failureOf is the arithmetic of a failure, from what the file holds about it.
-func failureOf(o *digest.OOM, known Options) *failure {
-	s := &failure{capacity: known.Capacity}
+func failureOf(o *digest.OOM, known Options) *failedRequest {
+	s := &failedRequest{capacity: known.Capacity}
 	if o.Known.Request {
 		s.request, s.driver = &o.Request, finding.Int(timeline.DriverSize(o.Request, o.Expandable))
 	}

@@ -96,7 +96,7 @@ func addOthers(f *finding.Finding, e *finding.OOMEvidence, others []compare.Hold
 }
 
 // takeSize takes the size of the device from a text that describes the same failure.
-func (s *failure) takeSize(f *finding.Finding, e *finding.OOMEvidence, o *digest.OOM, device int, texts []*statement) {
+func (s *failedRequest) takeSize(f *finding.Finding, e *finding.OOMEvidence, o *digest.OOM, device int, texts []*statement) {
 	for _, t := range texts {
 		m, count := t.messagesOf(o, f.Process, device)
 		if m == nil {
@@ -121,7 +121,7 @@ func (s *failure) takeSize(f *finding.Finding, e *finding.OOMEvidence, o *digest
 }
 
 // addState states what was free, where it was, and how sure that is.
-func addState(f *finding.Finding, e *finding.OOMEvidence, s *failure, o *digest.OOM, times int) {
+func addState(f *finding.Finding, e *finding.OOMEvidence, s *failedRequest, o *digest.OOM, times int) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	least := ""
 	if !o.Exact {
@@ -167,7 +167,7 @@ func addUses(f *finding.Finding, e *finding.OOMEvidence, m *purpose.Moment, leak
 // reason names the leak that made memory run out: without what it held, the request would
 // have been met. It returns "" if there is none. The parameter each is the interval over
 // which the leak's growth was measured, such as a step.
-func reason(f *finding.Finding, e *finding.OOMEvidence, s *failure, m *purpose.Moment, growth []finding.Finding, each string) string {
+func reason(f *finding.Finding, e *finding.OOMEvidence, s *failedRequest, m *purpose.Moment, growth []finding.Finding, each string) string {
 	var held, count, perStep int64
 	var places []finding.Place
 	for i := range growth {
@@ -209,7 +209,7 @@ func reason(f *finding.Finding, e *finding.OOMEvidence, s *failure, m *purpose.M
 }
 
 // missing is how much more would have had to be free for the request.
-func (s *failure) missing() int64 {
+func (s *failedRequest) missing() int64 {
 	if room := s.room(); *room < *s.request {
 		return *s.request - *room
 	}
@@ -235,7 +235,7 @@ func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
 
 // oomRemedies are what to do about a cause. A setting that meets the request, simulated
 // on this history, comes first.
-func oomRemedies(s *failure, o *digest.OOM, trial *replay.Trial) []finding.Remedy {
+func oomRemedies(s *failedRequest, o *digest.OOM, trial *replay.Trial) []finding.Remedy {
 	general, cause := s.general(o), s.cause()
 	met := trial != nil && trial.RanOut && !trial.RunsOut
 	if o.Expandable || !met && cause != shortage.Fragmented {
@@ -254,7 +254,7 @@ func oomRemedies(s *failure, o *digest.OOM, trial *replay.Trial) []finding.Remed
 }
 
 // general are the remedies that no simulation has tried.
-func (s *failure) general(o *digest.OOM) []finding.Remedy {
+func (s *failedRequest) general(o *digest.OOM) []finding.Remedy {
 	switch cause := s.cause(); {
 	case cause == shortage.Limit:
 		return shortage.RaiseLimit()
@@ -302,7 +302,7 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 }
 
 // findOthers are the remedies against memory held outside.
-func (s *failure) findOthers() []finding.Remedy {
+func (s *failedRequest) findOthers() []finding.Remedy {
 	leave := "leave room for the others: end stale processes, use a separate device, or make the library's workspace smaller"
 	if s.mostlyOwn() {
 		leave = "leave room for the library: make its workspace smaller, such as NCCL's buffers by fewer channels (NCCL_MAX_NCHANNELS) or a smaller NCCL_BUFFSIZE"
@@ -310,11 +310,11 @@ func (s *failure) findOthers() []finding.Remedy {
 	return append([]finding.Remedy{s.lookForOthers(), finding.CodeChange(leave)}, shortage.NeedLess()...)
 }
 
-func (s *failure) lookForOthers() finding.Remedy { return shortage.FindHolder(s.mostlyOwn()) }
+func (s *failedRequest) lookForOthers() finding.Remedy { return shortage.FindHolder(s.mostlyOwn()) }
 
 // remediesAgainstOthers are what to do whatever the cause: others may hold as much as was
 // requested, or most of a device of unknown size.
-func (s *failure) remediesAgainstOthers() (out []finding.Remedy) {
+func (s *failedRequest) remediesAgainstOthers() (out []finding.Remedy) {
 	switch cause := s.cause(); {
 	case cause == shortage.Outside || s.request == nil:
 	case s.otherProcesses() >= *s.request:

@@ -14,7 +14,7 @@ import (
 )
 
 // addFree states where in the segments there was free memory.
-func addFree(f *finding.Finding, e *finding.OOMEvidence, s *failure, o *digest.OOM) {
+func addFree(f *finding.Finding, e *finding.OOMEvidence, s *failedRequest, o *digest.OOM) {
 	pools, kinds, free := []finding.OOMPool{}, kindsOf(o), int64(0)
 	for _, p := range o.Pools {
 		pool := finding.OOMPool{

@@ -5,7 +5,7 @@ import (
 
 	"strandline/internal/lazyregexp"
 	"strandline/judge/texts"
-	"strandline/logs"
+	"strandline/logs/failure"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/timeline"
@@ -19,7 +19,7 @@ func statements(processes []*compare.Process) (out []*statement) {
 	for _, p := range processes {
 		for _, f := range p.Files {
 			if f.Text != nil && f.Text.Failed() {
-				out = append(out, &statement{texts.Statement{Text: f.Text, File: f.Name, Process: p.Name, Explained: map[*logs.OOM]bool{}}})
+				out = append(out, &statement{texts.Statement{Text: f.Text, File: f.Name, Process: p.Name, Explained: map[*failure.OOM]bool{}}})
 			}
 		}
 	}
@@ -28,7 +28,7 @@ func statements(processes []*compare.Process) (out []*statement) {
 
 // messagesOf finds the messages about a failure that a snapshot of a process records: the
 // last of them, and how many there are.
-func (t *statement) messagesOf(o *digest.OOM, process string, device int) (last *logs.OOM, count int) {
+func (t *statement) messagesOf(o *digest.OOM, process string, device int) (last *failure.OOM, count int) {
 	for _, f := range t.OOM.Failures {
 		if own, stated := rank.FindString(process), rank.FindString(f.Rank); own != "" && stated != "" && own != stated {
 			continue
@@ -51,7 +51,7 @@ var rank = lazyregexp.New(`rank\d+`)
 
 // sameFailure reports whether a message is about a failure in a snapshot: on that device,
 // with the same request and the same free memory, as far as the message states them.
-func sameFailure(m *logs.OOM, o *digest.OOM, device int) bool {
+func sameFailure(m *failure.OOM, o *digest.OOM, device int) bool {
 	if m.Bare() || m.Request == nil || !o.Known.Request || m.Device != nil && *m.Device != device || texts.Contradictory(m) {
 		return false
 	}

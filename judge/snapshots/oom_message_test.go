@@ -6,7 +6,7 @@ import (
 
 	"strandline/finding"
 	"strandline/judge/shortage"
-	"strandline/logs"
+	"strandline/logs/failure"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 )
@@ -65,7 +65,7 @@ func TestMessagesBesideASnapshot(t *testing.T) {
 	}
 	// Of a text of several ranks it is those of the snapshot's own.
 	var text statement
-	text.Text, text.Explained = textFile(t, "job.log", "[rank0]: "+messageOfW20+"\n[rank1]: "+messageOfW20).Text, map[*logs.OOM]bool{}
+	text.Text, text.Explained = textFile(t, "job.log", "[rank0]: "+messageOfW20+"\n[rank1]: "+messageOfW20).Text, map[*failure.OOM]bool{}
 	failure := &digest.OOM{Request: 1 << 30, DeviceFree: 782 << 20}
 	failure.Known.Request, failure.Known.DeviceFree = true, true
 	for _, c := range []struct {

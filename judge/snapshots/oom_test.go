@@ -25,22 +25,22 @@ func TestCause(t *testing.T) {
 	const GiB = 1 << 30
 	for _, c := range []struct {
 		name             string
-		s                failure
+		s                failedRequest
 		cause            string
 		outside, missing int64
 	}{
-		{"a limit", failure{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(3 * GiB)}, shortage.Limit, 0, GiB},
-		{"room for the request, but not for its segment", failure{request: size(2 << 20), driver: size(20 << 20), free: size(10 << 20), reserved: size(GiB), active: size(GiB)}, shortage.Fragmented, 0, 2 << 20},
-		{"in pieces", failure{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.Fragmented, 0, 3 * GiB},
-		{"exactly enough", failure{request: size(4 * GiB), driver: size(4 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.Fragmented, 0, 4 * GiB},
-		{"a byte more", failure{request: size(4*GiB + 1), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.TooBig, 0, 1},
-		{"too big for the device", failure{request: size(6 * GiB), driver: size(6 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(10 * GiB)}, shortage.TooBig, GiB, 2 * GiB},
-		{"held by others", failure{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, shortage.Outside, 11 * GiB, GiB},
-		{"no more than a context is outside", failure{request: size(4*GiB + 300<<20), driver: size(4*GiB + 300<<20), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(9*GiB + 520<<20)}, shortage.TooBig, 520 << 20, 300 << 20},
-		{"cut off", failure{request: size(GiB), driver: size(GiB), free: size(1)}, "", 0, 0},
-		{"cut off, larger than the device", failure{request: size(9 * GiB), active: size(0), capacity: size(8 * GiB)}, shortage.TooBig, 0, 0},
-		{"cut off, larger than the device, use unknown", failure{request: size(9 * GiB), capacity: size(8 * GiB)}, shortage.TooBig, 0, 0},
-		{"the request is unknown", failure{free: size(GiB), reserved: size(GiB), active: size(GiB)}, "", 0, 0},
+		{"a limit", failedRequest{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(3 * GiB)}, shortage.Limit, 0, GiB},
+		{"room for the request, but not for its segment", failedRequest{request: size(2 << 20), driver: size(20 << 20), free: size(10 << 20), reserved: size(GiB), active: size(GiB)}, shortage.Fragmented, 0, 2 << 20},
+		{"in pieces", failedRequest{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.Fragmented, 0, 3 * GiB},
+		{"exactly enough", failedRequest{request: size(4 * GiB), driver: size(4 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.Fragmented, 0, 4 * GiB},
+		{"a byte more", failedRequest{request: size(4*GiB + 1), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.TooBig, 0, 1},
+		{"too big for the device", failedRequest{request: size(6 * GiB), driver: size(6 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(10 * GiB)}, shortage.TooBig, GiB, 2 * GiB},
+		{"held by others", failedRequest{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, shortage.Outside, 11 * GiB, GiB},
+		{"no more than a context is outside", failedRequest{request: size(4*GiB + 300<<20), driver: size(4*GiB + 300<<20), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(9*GiB + 520<<20)}, shortage.TooBig, 520 << 20, 300 << 20},
+		{"cut off", failedRequest{request: size(GiB), driver: size(GiB), free: size(1)}, "", 0, 0},
+		{"cut off, larger than the device", failedRequest{request: size(9 * GiB), active: size(0), capacity: size(8 * GiB)}, shortage.TooBig, 0, 0},
+		{"cut off, larger than the device, use unknown", failedRequest{request: size(9 * GiB), capacity: size(8 * GiB)}, shortage.TooBig, 0, 0},
+		{"the request is unknown", failedRequest{free: size(GiB), reserved: size(GiB), active: size(GiB)}, "", 0, 0},
 	} {
 		if got := c.s.cause(); got != c.cause {
 			t.Errorf("%s: %q, want %q", c.name, got, c.cause)
@@ -62,15 +62,15 @@ func TestRemediesAgainstOthers(t *testing.T) {
 	const GiB = 1 << 30
 	for _, c := range []struct {
 		name string
-		s    failure
+		s    failedRequest
 		want string // a word of it
 	}{
-		{"in pieces, and others hold more", failure{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, "nvidia-smi"},
-		{"others hold less than was asked for", failure{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(11 * GiB)}, ""},
-		{"the cause already", failure{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, ""},
-		{"little active, and no size", failure{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(GiB), active: size(GiB / 2)}, "--capacity"},
-		{"much active, and no size", failure{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(7 * GiB)}, ""},
-		{"a limit", failure{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(GiB)}, ""},
+		{"in pieces, and others hold more", failedRequest{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, "nvidia-smi"},
+		{"others hold less than was asked for", failedRequest{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(11 * GiB)}, ""},
+		{"the cause already", failedRequest{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, ""},
+		{"little active, and no size", failedRequest{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(GiB), active: size(GiB / 2)}, "--capacity"},
+		{"much active, and no size", failedRequest{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(7 * GiB)}, ""},
+		{"a limit", failedRequest{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(GiB)}, ""},
 	} {
 		var settings []string
 		for _, r := range c.s.remediesAgainstOthers() {
@@ -184,7 +184,7 @@ func TestReason(t *testing.T) {
 			{Purpose: purpose.Temporaries, Site: leaky, Bytes: 9 << 30, Count: 1},
 			{Purpose: purpose.Other, Site: other, Bytes: 9 << 30, Count: 1, Kept: true},
 		}}
-		s := &failure{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
+		s := &failedRequest{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
 		var f finding.Finding
 		var e finding.OOMEvidence
 		if got := reason(&f, &e, s, m, growth, "each step"); got != c.reason {
@@ -316,11 +316,11 @@ func TestTrialDecidesOnTheSetting(t *testing.T) {
 // is not room for another request of that size.
 func TestSettingThatPutsTheEndOff(t *testing.T) {
 	const gib = 1 << 30
-	fragmented := &failure{request: size(3 * gib), driver: size(3 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
-	tooBig := &failure{request: size(5 * gib), driver: size(5 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
-	limited := &failure{request: size(2 * gib), driver: size(2 * gib), free: size(4 * gib), reserved: size(8 * gib), active: size(5 * gib)}
+	fragmented := &failedRequest{request: size(3 * gib), driver: size(3 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
+	tooBig := &failedRequest{request: size(5 * gib), driver: size(5 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
+	limited := &failedRequest{request: size(2 * gib), driver: size(2 * gib), free: size(4 * gib), reserved: size(8 * gib), active: size(5 * gib)}
 	for _, c := range []struct {
-		s     *failure
+		s     *failedRequest
 		left  int64
 		at    int // place of the setting
 		count int
@@ -368,7 +368,7 @@ func TestHoles(t *testing.T) {
 	} {
 		var f finding.Finding
 		var e finding.OOMEvidence
-		addFree(&f, &e, &failure{}, &c.o)
+		addFree(&f, &e, &failedRequest{}, &c.o)
 		if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, c.text) || c.text == "" && text != "" {
 			t.Errorf("%s: %s", c.name, text)
 		}
@@ -379,7 +379,7 @@ func TestHoles(t *testing.T) {
 		}
 	}
 	var f finding.Finding
-	addFree(&f, &finding.OOMEvidence{}, &failure{}, &digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
+	addFree(&f, &finding.OOMEvidence{}, &failedRequest{}, &digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
 	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the request's pool is not recorded") {
 		t.Error(text)
 	}

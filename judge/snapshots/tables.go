@@ -9,7 +9,7 @@ import (
 
 	"strandline/finding"
 	"strandline/judge/shortage"
-	"strandline/logs"
+	"strandline/logs/table"
 	"strandline/torch/compare"
 	"strandline/trend"
 	"strandline/units"
@@ -130,7 +130,7 @@ func (s *tableSeries) leaks() bool {
 }
 
 // growthOf is the growth of a row from the first table to the last.
-func (s *tableSeries) growthOf(row func(*logs.Summary) *int64) *int64 {
+func (s *tableSeries) growthOf(row func(*table.Summary) *int64) *int64 {
 	a, b := row(s.First().Summary), row(s.Last().Summary)
 	if a == nil || b == nil {
 		return nil
@@ -138,11 +138,11 @@ func (s *tableSeries) growthOf(row func(*logs.Summary) *int64) *int64 {
 	return finding.Int(*b - *a)
 }
 
-func allocated(s *logs.Summary) *int64 { return s.Allocated.Current }
-func reserved(s *logs.Summary) *int64  { return s.Reserved.Current }
+func allocated(s *table.Summary) *int64 { return s.Allocated.Current }
+func reserved(s *table.Summary) *int64  { return s.Reserved.Current }
 
 // cached is the reserved memory that is not active.
-func cached(s *logs.Summary) *int64 { return subtract(s.Reserved.Current, s.Allocated.Current) }
+func cached(s *table.Summary) *int64 { return subtract(s.Reserved.Current, s.Allocated.Current) }
 
 // subtract is a - b, nil if either is unknown. Figures that are cut to whole units can appear
 // to be a little below zero.
@@ -155,7 +155,7 @@ func subtract(a, b *int64) *int64 {
 
 // releasable is what empty_cache() would return, nil if the table does not show it:
 // expandable segments are counted in none of its rows.
-func releasable(s *logs.Summary) *int64 {
+func releasable(s *table.Summary) *int64 {
 	if expandableOnly(s) {
 		return nil
 	}
@@ -164,7 +164,7 @@ func releasable(s *logs.Summary) *int64 {
 
 // expandableOnly reports whether all segments are expandable: there is reserved memory
 // but there are no segments.
-func expandableOnly(s *logs.Summary) bool {
+func expandableOnly(s *table.Summary) bool {
 	return s.Segments.Current != nil && *s.Segments.Current == 0 && s.Reserved.Current != nil && *s.Reserved.Current > 0
 }
 
@@ -199,7 +199,7 @@ func (s *tableSeries) usage() finding.Finding {
 }
 
 // summarize states what a table states in the two rows that matter most.
-func summarize(m *logs.Summary) string {
+func summarize(m *table.Summary) string {
 	peak := func(n *int64) string {
 		if n == nil {
 			return ""
@@ -225,7 +225,7 @@ func summarize(m *logs.Summary) string {
 	return title
 }
 
-func (s *tableSeries) addUsage(f *finding.Finding, m *logs.Summary) {
+func (s *tableSeries) addUsage(f *finding.Finding, m *table.Summary) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	switch out := releasable(m); {
 	case expandableOnly(m) && m.Active.Current != nil:
@@ -254,7 +254,7 @@ func (s *tableSeries) addUsage(f *finding.Finding, m *logs.Summary) {
 // growth judges allocated memory from table to table.
 func (s *tableSeries) growth() []finding.Finding {
 	grown := s.growthOf(allocated)
-	if grown == nil || len(s.Kept) < 2 || *grown <= logs.Grain(*allocated(s.Last().Summary)) && !s.leaks() {
+	if grown == nil || len(s.Kept) < 2 || *grown <= table.Grain(*allocated(s.Last().Summary)) && !s.leaks() {
 		return nil
 	}
 	f, e := s.finding(finding.Growth, fmt.Sprintf("allocated memory grew by %s %s%s", units.Bytes(*grown), s.between(), s.rate(*grown)))
@@ -305,7 +305,7 @@ func (s *tableSeries) growth() []finding.Finding {
 func (s *tableSeries) addSplit(f *finding.Finding, e *finding.TableEvidence) {
 	grown, all, kept := s.growthOf(allocated), s.growthOf(reserved), s.growthOf(cached)
 	e.AllocatedGrowthBytes, e.ReservedGrowthBytes, e.CachedGrowthBytes = grown, all, kept
-	e.AllocationsGrowth = s.growthOf(func(s *logs.Summary) *int64 { return s.Allocations.Current })
+	e.AllocationsGrowth = s.growthOf(func(s *table.Summary) *int64 { return s.Allocations.Current })
 	if all == nil || kept == nil {
 		return
 	}
@@ -352,7 +352,7 @@ func (s *tableSeries) cached() []finding.Finding {
 
 // rises is the number of intervals in which a row rose, 0 if it did not rise in every
 // one.
-func (s *tableSeries) rises(row func(*logs.Summary) *int64) (n int) {
+func (s *tableSeries) rises(row func(*table.Summary) *int64) (n int) {
 	for j := 1; j < len(s.Kept); j++ {
 		a, b := row(s.Kept[j-1].Summary), row(s.Kept[j].Summary)
 		if a == nil || b == nil || *b <= *a {
@@ -366,8 +366,8 @@ func (s *tableSeries) rises(row func(*logs.Summary) *int64) (n int) {
 // limit finds a process at the limit of the device: requests that failed between the
 // tables, and segments that the driver refused.
 func (s *tableSeries) limit() []finding.Finding {
-	retries := s.growthOf(func(s *logs.Summary) *int64 { return s.Retries })
-	ooms := s.growthOf(func(s *logs.Summary) *int64 { return s.OOMs })
+	retries := s.growthOf(func(s *table.Summary) *int64 { return s.Retries })
+	ooms := s.growthOf(func(s *table.Summary) *int64 { return s.OOMs })
 	if len(s.Kept) < 2 || *orZero(retries) == 0 && *orZero(ooms) == 0 {
 		return nil
 	}

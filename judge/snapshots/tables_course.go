@@ -4,14 +4,14 @@ import (
 	"math"
 
 	"strandline/finding"
-	"strandline/logs"
+	"strandline/logs/table"
 	"strandline/trend"
 	"strandline/units"
 )
 
 // course judges a row as a level over time: by the times of the tables, otherwise by their
 // number. It is nil if they are too few to judge.
-func (s *tableSeries) course(row func(*logs.Summary) *int64) *trend.Course {
+func (s *tableSeries) course(row func(*table.Summary) *int64) *trend.Course {
 	var times, levels []float64
 	_, dated := s.Span()
 	now := 0.0

@@ -6,13 +6,13 @@ import (
 
 	"strandline/finding"
 	"strandline/judge/shortage"
-	"strandline/logs"
+	"strandline/logs/failure"
 	"strandline/units"
 )
 
 // An account is the arithmetic of PyTorch's message. A nil figure is unknown.
 type account struct {
-	*logs.OOM
+	*failure.OOM
 	request  *int64
 	free     *int64 // of the driver
 	reserved *int64
@@ -25,7 +25,7 @@ type account struct {
 
 // accountOf is the arithmetic of a message; for one that contradicts itself, it holds
 // only the request.
-func accountOf(o *logs.OOM, known Options) *account {
+func accountOf(o *failure.OOM, known Options) *account {
 	a := &account{OOM: o, request: o.Request, free: o.Free, reserved: o.Reserved, active: o.Allocated, capacity: known.Capacity}
 	if o.Total != nil {
 		a.capacity = o.Total
@@ -38,12 +38,12 @@ func accountOf(o *logs.OOM, known Options) *account {
 		return a
 	}
 	switch o.Wording {
-	case logs.Async:
+	case failure.Async:
 		a.allowed, a.held = o.Allowed, o.Allocated
 		if o.Allowed != nil && o.Total != nil && *o.Allowed >= *o.Total {
 			a.allowed = nil // the whole device is allowed
 		}
-	case logs.Metal:
+	case failure.Metal:
 		a.capacity = nil // PyTorch shares it with the rest of the system
 		if o.Reserved != nil && o.Others != nil {
 			a.allowed, a.held = o.Allowed, finding.Int(*o.Reserved+*o.Others)
@@ -55,10 +55,10 @@ func accountOf(o *logs.OOM, known Options) *account {
 }
 
 // Contradictory reports whether the figures of a message cannot all be true.
-func Contradictory(o *logs.OOM) bool { return contradictions(o) != nil }
+func Contradictory(o *failure.OOM) bool { return contradictions(o) != nil }
 
 // contradictions are the figures of a message that cannot all be true, in words.
-func contradictions(o *logs.OOM) (out []string) {
+func contradictions(o *failure.OOM) (out []string) {
 	if o.Total == nil {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (a *account) material() bool {
 
 // outside is the memory held on the device outside PyTorch's allocator.
 func (a *account) outside() *int64 {
-	if a.capacity == nil || a.free == nil || a.reserved == nil || a.Wording == logs.Async {
+	if a.capacity == nil || a.free == nil || a.reserved == nil || a.Wording == failure.Async {
 		return nil
 	}
 	n := *a.capacity - *a.free - *a.reserved
@@ -266,7 +266,7 @@ func (a *account) oneTooLarge() bool {
 // allocated by PyTorch nor free: its pool serves requests from all that it keeps, so that the
 // rest is mostly not the pool's.
 func (a *account) elsewhere() bool {
-	return a.Wording == logs.Async && a.capacity != nil && a.active != nil && a.free != nil && a.request != nil &&
+	return a.Wording == failure.Async && a.capacity != nil && a.active != nil && a.free != nil && a.request != nil &&
 		*a.free < *a.request && 2*(*a.capacity-*a.active-*a.free) > *a.capacity
 }
 
@@ -302,7 +302,7 @@ func (a *account) cause() string {
 		return causeTooBig
 	case a.elsewhere():
 		return causeOutside
-	case a.Wording == logs.Async && a.free != nil && *a.free < *a.request:
+	case a.Wording == failure.Async && a.free != nil && *a.free < *a.request:
 		return causeTooBig
 	case a.free != nil && *a.free >= *a.request+a.granules():
 		return causeRefused
@@ -332,7 +332,7 @@ func (a *account) confidence() float64 {
 	case causeFragmented: // what was free in segments is an upper bound
 		return upperBound
 	case causeTooBig:
-		if a.Wording == logs.Async && (a.capacity == nil || *a.request <= *a.capacity-a.inUse()) {
+		if a.Wording == failure.Async && (a.capacity == nil || *a.request <= *a.capacity-a.inUse()) {
 			return pooled
 		}
 	}
@@ -342,13 +342,13 @@ func (a *account) confidence() float64 {
 // title states in one sentence that memory ran out, and why.
 func (a *account) title() string {
 	switch {
-	case a.Wording == logs.Absurd:
+	case a.Wording == failure.Absurd:
 		return "memory ran out: a request of more than an exbibyte failed: its size was computed wrongly"
-	case a.Wording == logs.NCCL && a.OOM.Request != nil:
+	case a.Wording == failure.NCCL && a.OOM.Request != nil:
 		return fmt.Sprintf("memory ran out for NCCL, outside PyTorch's allocator: the driver refused it %s", units.Bytes(*a.OOM.Request))
-	case a.Wording == logs.NCCL:
+	case a.Wording == failure.NCCL:
 		return "memory ran out for NCCL, outside PyTorch's allocator"
-	case a.Wording == logs.Silent:
+	case a.Wording == failure.Silent:
 		return fmt.Sprintf("memory ran out on an %s device", a.Backend)
 	case a.Bare():
 		return "memory ran out in a driver call outside PyTorch's cache"

@@ -6,20 +6,20 @@ import (
 	"strings"
 
 	"strandline/judge/shortage"
-	"strandline/logs"
+	"strandline/logs/failure"
 	"strandline/plan/engine"
 )
 
 // engineKinds are the failures of inference engines.
-var engineKinds = map[logs.Kind]func(*view){
-	logs.VLLMFree: (*view).vllmFree, logs.VLLMLength: (*view).vllmLength, logs.VLLMCache: (*view).vllmCache, logs.VLLMWarmUp: (*view).vllmWarmUp,
-	logs.VLLMMapping: (*view).vllmMapping, logs.VLLMSwap: (*view).vllmSwap, logs.VLLMHostCache: (*view).vllmHostCache,
-	logs.SGLangWeights: (*view).sglangStart, logs.SGLangNothing: (*view).sglangStart, logs.SGLangPool: (*view).sglangPool, logs.SGLangSlots: (*view).sglangSlots, logs.SGLangUnbalanced: (*view).sglangUnbalanced,
-	logs.FlashInferWorkspace: (*view).flashInfer,
-	logs.TGIPrefill:          (*view).tgi,
-	logs.TGITotal:            (*view).tgiTotal,
-	logs.TensorRTMemory:      (*view).tensorRT, logs.TensorRTTactics: (*view).tensorRT, logs.TensorRTLLM: (*view).tensorRTLLM, logs.TensorRTStart: (*view).tensorRTLLM,
-	logs.ONNXArena: (*view).onnx, logs.ONNXLimit: (*view).onnx,
+var engineKinds = map[failure.Kind]func(*view){
+	failure.VLLMFree: (*view).vllmFree, failure.VLLMLength: (*view).vllmLength, failure.VLLMCache: (*view).vllmCache, failure.VLLMWarmUp: (*view).vllmWarmUp,
+	failure.VLLMMapping: (*view).vllmMapping, failure.VLLMSwap: (*view).vllmSwap, failure.VLLMHostCache: (*view).vllmHostCache,
+	failure.SGLangWeights: (*view).sglangStart, failure.SGLangNothing: (*view).sglangStart, failure.SGLangPool: (*view).sglangPool, failure.SGLangSlots: (*view).sglangSlots, failure.SGLangUnbalanced: (*view).sglangUnbalanced,
+	failure.FlashInferWorkspace: (*view).flashInfer,
+	failure.TGIPrefill:          (*view).tgi,
+	failure.TGITotal:            (*view).tgiTotal,
+	failure.TensorRTMemory:      (*view).tensorRT, failure.TensorRTTactics: (*view).tensorRT, failure.TensorRTLLM: (*view).tensorRTLLM, failure.TensorRTStart: (*view).tensorRTLLM,
+	failure.ONNXArena: (*view).onnx, failure.ONNXLimit: (*view).onnx,
 }
 
 // What vLLM and SGLang take of a device.
@@ -34,15 +34,15 @@ func (v *view) others(text string) {
 // vllmFree is a device with less free memory than the engine is set to take.
 func (v *view) vllmFree() {
 	v.cause(causeStartup)
-	if !v.has(logs.Free, logs.Capacity) {
+	if !v.has(failure.Free, failure.Capacity) {
 		v.title("memory ran out before vLLM started: less of the device is free than it is set to take")
 		v.set(vllm.Set("0.6"), "take a smaller share of the device, less than what is free")
 		v.others("look for other processes on the device: they hold the memory")
 		return
 	}
-	free, capacity := v.f.Figures[logs.Free], v.f.Figures[logs.Capacity]
+	free, capacity := v.f.Figures[failure.Free], v.f.Figures[failure.Capacity]
 	held := capacity - free
-	v.title("vLLM does not start: %s of the device's %s is free, and it is set to take %s", v.size(logs.Free), v.size(logs.Capacity), v.size(logs.Needed))
+	v.title("vLLM does not start: %s of the device's %s is free, and it is set to take %s", v.size(failure.Free), v.size(failure.Capacity), v.size(failure.Needed))
 	v.say("%s is held by other processes, or by an earlier run that is still alive", sizeOf(held))
 	fits := math.Floor(free/capacity*100) / 100
 	const useful = 0.3
@@ -61,22 +61,22 @@ func (v *view) vllmFree() {
 // vllmLength is a KV cache that is too small for one request of maximum length.
 func (v *view) vllmLength() {
 	v.cause(causeStartup)
-	length, haveLength := v.f.Figure(logs.Length)
-	fits, haveFits := v.f.Figure(logs.MaxLength)
+	length, haveLength := v.f.Figure(failure.Length)
+	fits, haveFits := v.f.Figure(failure.MaxLength)
 	switch {
-	case v.has(logs.Needed, logs.Available):
-		v.title("vLLM does not start: one request of maximum length needs %s of KV cache, and %s is available", v.size(logs.Needed), v.size(logs.Available))
+	case v.has(failure.Needed, failure.Available):
+		v.title("vLLM does not start: one request of maximum length needs %s of KV cache, and %s is available", v.size(failure.Needed), v.size(failure.Available))
 	case haveFits:
-		v.title("vLLM does not start: its KV cache holds %s tokens, less than one request of maximum length", v.count(logs.MaxLength))
+		v.title("vLLM does not start: its KV cache holds %s tokens, less than one request of maximum length", v.count(failure.MaxLength))
 	default:
 		v.title("vLLM does not start: its KV cache does not hold one request of maximum length")
 	}
 	if haveLength {
-		v.say("the longest request is set to %s tokens", v.count(logs.Length))
+		v.say("the longest request is set to %s tokens", v.count(failure.Length))
 	}
-	switch needed, available := v.f.Figures[logs.Needed], v.f.Figures[logs.Available]; {
+	switch needed, available := v.f.Figures[failure.Needed], v.f.Figures[failure.Available]; {
 	case haveFits:
-		v.set(fmt.Sprintf("--max-model-len %d", fits), "what fits: max_model_len of %s tokens", v.count(logs.MaxLength))
+		v.set(fmt.Sprintf("--max-model-len %d", fits), "what fits: max_model_len of %s tokens", v.count(failure.MaxLength))
 	case haveLength && needed > 0 && available > 0:
 		const block = 16
 		about := int64(float64(length)*available/needed) / block * block
@@ -89,7 +89,7 @@ func (v *view) vllmLength() {
 
 // moreForCache adds the ways to get a larger KV cache in vLLM.
 func (v *view) moreForCache() {
-	v.set(more(v.f.Figures[logs.Fraction], 0.95), "give the engine more of the device (gpu_memory_utilization), if nothing else needs it")
+	v.set(more(v.f.Figures[failure.Fraction], 0.95), "give the engine more of the device (gpu_memory_utilization), if nothing else needs it")
 	v.set("--kv-cache-dtype fp8", "halve the cache; --tensor-parallel-size spreads weights and cache over more GPUs")
 }
 
@@ -107,11 +107,11 @@ func more(now, most float64) string {
 func (v *view) vllmCache() {
 	v.cause(causeStartup)
 	v.title("vLLM does not start: weights and the profiling batch leave nothing for the KV cache")
-	if n, ok := v.f.Figures[logs.Available]; ok && n < 0 {
+	if n, ok := v.f.Figures[failure.Available]; ok && n < 0 {
 		v.title("vLLM does not start: it is %s short before the KV cache gets anything", sizeOf(-n))
 	}
 	v.say("if the log states more non-torch memory than about 1 GiB, another process took memory of the device while the engine measured it")
-	v.set(more(v.f.Figures[logs.Fraction], 0.95), "give the engine more of the device (gpu_memory_utilization), if nothing else needs it")
+	v.set(more(v.f.Figures[failure.Fraction], 0.95), "give the engine more of the device (gpu_memory_utilization), if nothing else needs it")
 	v.set("--max-num-seqs 16 --max-num-batched-tokens 2048 --enforce-eager", "a smaller profiling batch and no CUDA graphs; fewer images per request with --limit-mm-per-prompt")
 	v.others("look for other processes on the device")
 	v.do("make the weights smaller: a quantized checkpoint, or --tensor-parallel-size over more GPUs")
@@ -144,7 +144,7 @@ func (v *view) vllmHostCache() {
 // vllmSwap is swap space that the host does not have.
 func (v *view) vllmSwap() {
 	v.cause(causeStartup)
-	v.title("vLLM does not start: its swap space takes %s of the host's %s", v.size(logs.Needed), v.size(logs.Capacity))
+	v.title("vLLM does not start: its swap space takes %s of the host's %s", v.size(failure.Needed), v.size(failure.Capacity))
 	v.set("--swap-space 1", "a smaller swap space, in GiB per GPU: it is host memory (RAM)")
 }
 
@@ -152,16 +152,16 @@ func (v *view) vllmSwap() {
 func (v *view) sglangStart() {
 	v.cause(causeStartup)
 	v.title("SGLang does not start: the weights leave nothing for the KV cache")
-	if v.has(logs.InProcess, logs.Available) {
-		v.say("the weights took %s per GPU, and %s was left", v.size(logs.InProcess), v.size(logs.Available))
+	if v.has(failure.InProcess, failure.Available) {
+		v.say("the weights took %s per GPU, and %s was left", v.size(failure.InProcess), v.size(failure.Available))
 	}
-	least := v.f.Figures[logs.Least]
-	if least == 0 && v.has(logs.InProcess, logs.Available) && v.f.Kind == logs.SGLangWeights {
-		used, left := v.f.Figures[logs.InProcess], v.f.Figures[logs.Available]
+	least := v.f.Figures[failure.Least]
+	if least == 0 && v.has(failure.InProcess, failure.Available) && v.f.Kind == failure.SGLangWeights {
+		used, left := v.f.Figures[failure.InProcess], v.f.Figures[failure.Available]
 		least = math.Ceil(used/(used+left)*1000) / 1000
 	}
 	const maxShare = 0.97
-	switch fraction := v.f.Figures[logs.Fraction]; {
+	switch fraction := v.f.Figures[failure.Fraction]; {
 	case least > 0 && least < maxShare:
 		v.set(sglang.Set(fmt.Sprintf("%.2f", min(maxShare, math.Ceil(least*100)/100+0.01))), "weights and KV cache need more than %.3f of the device; what exceeds that is the cache", least)
 	case fraction > 0 && fraction < 0.9:
@@ -177,8 +177,8 @@ func (v *view) sglangStart() {
 // sglangPool is SGLang's pool of tokens, full while serving.
 func (v *view) sglangPool() {
 	v.title("SGLang's KV cache has no room for the batch")
-	if v.has(logs.Tokens) {
-		v.title("SGLang's KV cache has no room for another %s tokens", v.count(logs.Tokens))
+	if v.has(failure.Tokens) {
+		v.title("SGLang's KV cache has no room for another %s tokens", v.count(failure.Tokens))
 	}
 	v.say("the token pool is full, not the device: it was sized when the engine started")
 	v.set("--max-running-requests 64 --chunked-prefill-size 4096", "fewer requests and less prefill at once")
@@ -204,22 +204,22 @@ func (v *view) sglangUnbalanced() {
 // flashInfer is a workspace of FlashInfer's, whose size the engine sets.
 func (v *view) flashInfer() {
 	v.cause(causeLimit)
-	v.title("FlashInfer's workspace is too small: %s was requested of it; the device itself need not be full", v.size(logs.Request))
-	if v.has(logs.Request, logs.Available) {
-		v.title("FlashInfer's workspace is too small: %s was requested of it, and %s was left; the device itself need not be full", v.size(logs.Request), v.size(logs.Available))
+	v.title("FlashInfer's workspace is too small: %s was requested of it; the device itself need not be full", v.size(failure.Request))
+	if v.has(failure.Request, failure.Available) {
+		v.title("FlashInfer's workspace is too small: %s was requested of it, and %s was left; the device itself need not be full", v.size(failure.Request), v.size(failure.Available))
 	}
 	v.say("the engine allocates it once, when it starts: a share of the device that is smaller or larger changes nothing")
 	size := int64(1) << 30
-	for n, _ := v.f.Figure(logs.Request); size < 2*n && size < 1<<40; {
+	for n, _ := v.f.Figure(failure.Request); size < 2*n && size < 1<<40; {
 		size *= 2
 	}
 	switch {
-	case v.hint(logs.HintSGLang):
-		v.figures.Source = string(logs.SourceSGLang)
+	case v.hint(failure.HintSGLang):
+		v.figures.Source = string(failure.SourceSGLang)
 		v.set(fmt.Sprintf("SGLANG_FLASHINFER_WORKSPACE_SIZE=%d", size), "a larger workspace, in bytes per GPU (FLASHINFER_WORKSPACE_SIZE in older releases)")
 		v.set("--attention-backend triton", "or another backend for attention; a smaller --chunked-prefill-size and --max-running-requests need less of it")
-	case v.hint(logs.HintVLLM):
-		v.figures.Source = string(logs.SourceVLLM)
+	case v.hint(failure.HintVLLM):
+		v.figures.Source = string(failure.SourceVLLM)
 		v.set(fmt.Sprintf("VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE=%d", size), "a larger workspace, in bytes per GPU")
 		v.set("--max-num-batched-tokens 4096", "or smaller batches, which need less of it")
 	default:
@@ -231,9 +231,9 @@ func (v *view) flashInfer() {
 func (v *view) tgi() {
 	v.cause(causeStartup)
 	v.title("text-generation-inference does not start: there is not enough memory for its largest prefill")
-	tokens, ok := v.f.Figure(logs.Tokens)
+	tokens, ok := v.f.Figure(failure.Tokens)
 	if ok {
-		v.title("text-generation-inference does not start: there is not enough memory to prefill %s tokens", v.count(logs.Tokens))
+		v.title("text-generation-inference does not start: there is not enough memory to prefill %s tokens", v.count(failure.Tokens))
 	}
 	const few, usual = 1024, 2048
 	switch {
@@ -253,8 +253,8 @@ func (v *view) tgi() {
 // tgiTotal is the trial run of as many tokens as its cache is to hold.
 func (v *view) tgiTotal() {
 	v.cause(causeStartup)
-	v.title("text-generation-inference does not start: there is not enough memory for the %s tokens that its batches may have", v.count(logs.Tokens))
-	tokens, _ := v.f.Figure(logs.Tokens)
+	v.title("text-generation-inference does not start: there is not enough memory for the %s tokens that its batches may have", v.count(failure.Tokens))
+	tokens, _ := v.f.Figure(failure.Tokens)
 	v.set(fmt.Sprintf("--max-batch-total-tokens %d", int64(tokens)/2), "fewer tokens at once; without the option the server takes as many as fit")
 	v.do("make the weights smaller with --quantize, or use more GPUs with --num-shard")
 	v.others("look for other processes on the device")
@@ -263,9 +263,9 @@ func (v *view) tgiTotal() {
 // tensorRT is TensorRT's builder or runtime.
 func (v *view) tensorRT() {
 	v.title("memory ran out for TensorRT")
-	if v.has(logs.Request) {
+	if v.has(failure.Request) {
 		v.cause(causeTooBig)
-		v.title("memory ran out for TensorRT: the device refused it %s", v.size(logs.Request))
+		v.title("memory ran out for TensorRT: the device refused it %s", v.size(failure.Request))
 	}
 	v.do("build with smaller shapes: a smaller max_batch_size, max_num_tokens or optimization profile; fewer bits (FP16, INT8)")
 	v.set("config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, 1 << 30)", "a smaller workspace, so that the builder tries no tactics that do not fit")
@@ -275,10 +275,10 @@ func (v *view) tensorRT() {
 // tensorRTLLM is TensorRT-LLM, whose KV cache takes most of what is free.
 func (v *view) tensorRTLLM() {
 	v.title("memory ran out for TensorRT-LLM: weights, KV cache and the engine's buffers do not fit the device")
-	if v.f.Kind == logs.TensorRTStart {
+	if v.f.Kind == failure.TensorRTStart {
 		v.cause(causeStartup)
-		if v.has(logs.Free, logs.Capacity) {
-			v.title("TensorRT-LLM does not start: a part of it did not fit into the %s that were free of the device's %s", v.size(logs.Free), v.size(logs.Capacity))
+		if v.has(failure.Free, failure.Capacity) {
+			v.title("TensorRT-LLM does not start: a part of it did not fit into the %s that were free of the device's %s", v.size(failure.Free), v.size(failure.Capacity))
 		}
 		if c := v.f.Words["component"]; c != "" {
 			v.say("the part that could not be created is the %s", strings.Replace(c, "KVcache", "KV cache", 1))
@@ -293,12 +293,12 @@ func (v *view) tensorRTLLM() {
 // onnx is ONNX Runtime's arena.
 func (v *view) onnx() {
 	v.title("memory ran out for ONNX Runtime")
-	if v.has(logs.Request) {
-		v.title("memory ran out for ONNX Runtime: its arena could not get %s", v.size(logs.Request))
+	if v.has(failure.Request) {
+		v.title("memory ran out for ONNX Runtime: its arena could not get %s", v.size(failure.Request))
 	}
-	if v.f.Kind == logs.ONNXLimit {
+	if v.f.Kind == failure.ONNXLimit {
 		v.cause(causeLimit)
-		v.title("memory ran out for ONNX Runtime: %s was requested, and its arena may take %s more", v.size(logs.Request), v.size(logs.Available))
+		v.title("memory ran out for ONNX Runtime: %s was requested, and its arena may take %s more", v.size(failure.Request), v.size(failure.Available))
 		v.set(`"gpu_mem_limit": 8 * 1024 * 1024 * 1024`, "raise the limit of the CUDA provider, or remove it")
 	}
 	v.set(`"arena_extend_strategy": "kSameAsRequested"`, "let the arena grow by what is requested, not to the next power of two")

@@ -1,13 +1,11 @@
 package texts
 
-import (
-	"strandline/logs"
-)
+import "strandline/logs/failure"
 
 // heapKinds are the failures at limits on host memory that a program sets itself.
-var heapKinds = map[logs.Kind]func(*view){
-	logs.HeapLimit: (*view).heap, logs.WorkerLimit: (*view).worker, logs.MonitorKill: (*view).monitor,
-	logs.ForkRefused: (*view).fork, logs.SpillRefused: (*view).worker, logs.ServiceLimit: (*view).platform,
+var heapKinds = map[failure.Kind]func(*view){
+	failure.HeapLimit: (*view).heap, failure.WorkerLimit: (*view).worker, failure.MonitorKill: (*view).monitor,
+	failure.ForkRefused: (*view).fork, failure.SpillRefused: (*view).worker, failure.ServiceLimit: (*view).platform,
 }
 
 // heap is the limit on a runtime's heap.
@@ -23,8 +21,8 @@ func (v *view) heap() {
 func (v *view) worker() {
 	v.cause(causeLimit)
 	v.title("a worker exceeded its memory limit: the host's memory, not the GPU's")
-	if v.has(logs.Limit) {
-		v.title("a worker exceeded its limit of %s: the host's memory, not the GPU's", v.size(logs.Limit))
+	if v.has(failure.Limit) {
+		v.title("a worker exceeded its limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
 	}
 	v.say("the cluster's manager ends a worker that comes near its limit, and starts it again")
 	v.do("more memory for each worker, or fewer of them on a machine: --memory-limit and --nworkers for Dask, spark.executor.memory and memoryOverhead for Spark; smaller partitions")
@@ -34,8 +32,8 @@ func (v *view) worker() {
 // monitor is a process that a daemon such as earlyoom ended.
 func (v *view) monitor() {
 	v.title("%s was ended as the host's memory ran low, not the GPU's", v.victim())
-	if v.has(logs.RSS) {
-		v.title("%s was ended with %s resident, as the host's memory ran low, not the GPU's", v.victim(), v.size(logs.RSS))
+	if v.has(failure.RSS) {
+		v.title("%s was ended with %s resident, as the host's memory ran low, not the GPU's", v.victim(), v.size(failure.RSS))
 	}
 	v.say("a daemon such as earlyoom ends the largest process before the kernel has to")
 	v.lessHost()
@@ -46,8 +44,8 @@ func (v *view) monitor() {
 func (v *view) platform() {
 	v.cause(causeLimit)
 	v.title("a memory limit that is set for the program is reached: the host's memory, not the GPU's")
-	if v.has(logs.Limit) {
-		v.title("the program's memory limit of %s is reached: the host's memory, not the GPU's", v.size(logs.Limit))
+	if v.has(failure.Limit) {
+		v.title("the program's memory limit of %s is reached: the host's memory, not the GPU's", v.size(failure.Limit))
 	}
 	v.do("raise the limit (memory of the Cloud Run service, the Heroku dyno, the ECS task; max_memory_usage of ClickHouse, maxmemory of Redis, the entitlement increased-memory-limit on iOS), or have the program hold less at once")
 	v.traceHost()

@@ -5,18 +5,18 @@ import (
 	"strconv"
 	"strings"
 
-	"strandline/logs"
+	"strandline/logs/failure"
 	"strandline/units"
 )
 
 // hostKinds are the failures of the host's memory.
-var hostKinds = map[logs.Kind]func(*view){
-	logs.KernelKill: (*view).kernel, logs.CgroupKill: (*view).cgroup, logs.ServiceKill: (*view).service,
-	logs.PressureKill: (*view).pressure,
-	logs.PodKilled:    (*view).pod, logs.PodEvicted: (*view).evicted, logs.SlurmKilled: (*view).slurm, logs.RayKilled: (*view).ray,
-	logs.SharedWorkers: (*view).shared, logs.SharedNCCL: (*view).shared, logs.SharedFile: (*view).shared,
-	logs.HostRequest: (*view).hostRequest, logs.HostUnknown: (*view).hostRequest, logs.WindowsCommit: (*view).windows,
-	logs.ProcessKilled: (*view).killed,
+var hostKinds = map[failure.Kind]func(*view){
+	failure.KernelKill: (*view).kernel, failure.CgroupKill: (*view).cgroup, failure.ServiceKill: (*view).service,
+	failure.PressureKill: (*view).pressure,
+	failure.PodKilled:    (*view).pod, failure.PodEvicted: (*view).evicted, failure.SlurmKilled: (*view).slurm, failure.RayKilled: (*view).ray,
+	failure.SharedWorkers: (*view).shared, failure.SharedNCCL: (*view).shared, failure.SharedFile: (*view).shared,
+	failure.HostRequest: (*view).hostRequest, failure.HostUnknown: (*view).hostRequest, failure.WindowsCommit: (*view).windows,
+	failure.ProcessKilled: (*view).killed,
 }
 
 // traceHost adds how to see what is in a process's memory.
@@ -32,7 +32,7 @@ func (v *view) kernelLog() {
 
 // lessHost adds what makes a program use less host memory.
 func (v *view) lessHost() {
-	if v.hint(logs.HintDeepSpeed) {
+	if v.hint(failure.HintDeepSpeed) {
 		v.do("more RAM, or less on the host: offload_optimizer and offload_param to NVMe, fewer processes on the node; Adam's optimizer state takes 12 bytes per parameter on the host")
 		return
 	}
@@ -74,9 +74,9 @@ func (v *view) holders() {
 // kernel is a kill by the kernel because the host had no memory left.
 func (v *view) kernel() {
 	v.title("%s was killed: the host's memory ran out, not the GPU's", v.victim())
-	if v.has(logs.RSS) {
+	if v.has(failure.RSS) {
 		v.cause(causeTooBig)
-		v.title("%s was killed with %s resident: the host's memory ran out, not the GPU's", v.victim(), v.size(logs.RSS))
+		v.title("%s was killed with %s resident: the host's memory ran out, not the GPU's", v.victim(), v.size(failure.RSS))
 	}
 	switch c := v.f.Words["constraint"]; {
 	case strings.EqualFold(c, "CPUSET"), strings.EqualFold(c, "MEMORY_POLICY"):
@@ -97,11 +97,11 @@ func (v *view) kernel() {
 func (v *view) cgroup() {
 	v.cause(causeLimit)
 	v.title("%s was killed at the memory limit of its cgroup: the host's memory, not the GPU's", v.victim())
-	if v.has(logs.Limit) {
-		v.title("%s was killed at the limit of %s of its cgroup: the host's memory, not the GPU's", v.victim(), v.size(logs.Limit))
+	if v.has(failure.Limit) {
+		v.title("%s was killed at the limit of %s of its cgroup: the host's memory, not the GPU's", v.victim(), v.size(failure.Limit))
 	}
-	if v.has(logs.RSS) {
-		v.say("it had %s resident", v.size(logs.RSS))
+	if v.has(failure.RSS) {
+		v.say("it had %s resident", v.size(failure.RSS))
 	}
 	if c := v.f.Words["cgroup"]; c != "" {
 		v.say("the limit is that of %s; page cache, /dev/shm and the kernel's own memory count too", c)
@@ -127,9 +127,9 @@ func (v *view) pressure() {
 	}
 	v.title("the processes of %s were killed by an out-of-memory daemon: the host's memory was short, not the GPU's", of)
 	switch {
-	case v.has("used", logs.Capacity):
+	case v.has("used", failure.Capacity):
 		v.cause(causeLimit)
-		v.say("%s of %s RAM and %s of %s swap were in use, more than the %g %% that are allowed", v.size("used"), v.size(logs.Capacity),
+		v.say("%s of %s RAM and %s of %s swap were in use, more than the %g %% that are allowed", v.size("used"), v.size(failure.Capacity),
 			v.size("swap"), v.size("swap_total"), v.f.Figures["threshold"])
 	case v.has("swap", "swap_total"):
 		v.cause(causeLimit)
@@ -155,8 +155,8 @@ func (v *view) pressure() {
 func (v *view) pod() {
 	v.cause(causeLimit)
 	v.title("a container was killed at its memory limit: the host's memory, not the GPU's")
-	if v.has(logs.Limit) {
-		v.title("a container was killed at its limit of %s: the host's memory, not the GPU's", v.size(logs.Limit))
+	if v.has(failure.Limit) {
+		v.title("a container was killed at its limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
 	}
 	v.say("page cache that cannot be reclaimed and /dev/shm (an emptyDir of medium Memory) count against the limit")
 	v.do("raise resources.limits.memory of the container; a job that ends within seconds needs more to load its model, one that ends after hours grows")
@@ -167,12 +167,12 @@ func (v *view) pod() {
 // evicted is a pod that had to leave a full node.
 func (v *view) evicted() {
 	v.title("a pod was evicted: its node was low on memory (RAM)")
-	if v.has("threshold_bytes", logs.Available) {
+	if v.has("threshold_bytes", failure.Available) {
 		v.cause(causeLimit)
-		v.title("a pod was evicted: its node had %s of memory (RAM) available, less than the kubelet's threshold of %s", v.size(logs.Available), v.size("threshold_bytes"))
+		v.title("a pod was evicted: its node had %s of memory (RAM) available, less than the kubelet's threshold of %s", v.size(failure.Available), v.size("threshold_bytes"))
 	}
-	if v.has(logs.RSS) {
-		v.say("its container %s was using %s", v.f.Words["victim"], v.size(logs.RSS))
+	if v.has(failure.RSS) {
+		v.say("its container %s was using %s", v.f.Words["victim"], v.size(failure.RSS))
 	}
 	v.say("the kubelet evicts pods when what is available on the node falls below its threshold; all pods of the node count, those that use more than they requested first")
 	v.do("set resources.requests.memory to what the pod needs, so that it is scheduled where that much is free; pods above their requests are evicted first")
@@ -204,8 +204,8 @@ func (v *view) batch() bool {
 		return false
 	}
 	v.title("%s killed the job at its memory limit: the host's memory, not the GPU's", system)
-	if v.has(logs.Limit) {
-		v.title("%s killed the job at its memory limit of %s: the host's memory, not the GPU's", system, v.size(logs.Limit))
+	if v.has(failure.Limit) {
+		v.title("%s killed the job at its memory limit of %s: the host's memory, not the GPU's", system, v.size(failure.Limit))
 	}
 	v.set(setting, "ask for more of the node's memory for the job")
 	v.lessHost()
@@ -217,11 +217,11 @@ func (v *view) batch() bool {
 func (v *view) ray() {
 	v.cause(causeLimit)
 	v.title("Ray killed a worker: its node's memory (RAM) was nearly full")
-	if v.has(logs.Capacity, "used") {
-		v.title("Ray killed a worker: its node had %s of %s of memory (RAM) in use", v.size("used"), v.size(logs.Capacity))
+	if v.has(failure.Capacity, "used") {
+		v.title("Ray killed a worker: its node had %s of %s of memory (RAM) in use", v.size("used"), v.size(failure.Capacity))
 	}
-	if v.has(logs.RSS) {
-		v.say("the worker itself, %s, held %s: Ray chooses by its policy, so the largest in its list of memory users is the one to look at", v.victim(), v.size(logs.RSS))
+	if v.has(failure.RSS) {
+		v.say("the worker itself, %s, held %s: Ray chooses by its policy, so the largest in its list of memory users is the one to look at", v.victim(), v.size(failure.RSS))
 	}
 	v.set("@ray.remote(memory=8 * 1024**3)", "say what a task needs, so that fewer run in parallel on a node; or more CPUs per task (num_cpus)")
 	v.do("more RAM, or a smaller object store (--object-store-memory); RAY_memory_usage_threshold=0.98 only delays the end")
@@ -232,12 +232,12 @@ func (v *view) ray() {
 func (v *view) shared() {
 	v.title("shared memory ran out: /dev/shm is full; it is the host's memory, not the GPU's")
 	v.cause(causeLimit)
-	if v.has(logs.Request) {
-		v.title("shared memory ran out: /dev/shm could not provide %s; it is the host's memory, not the GPU's", v.size(logs.Request))
+	if v.has(failure.Request) {
+		v.title("shared memory ran out: /dev/shm could not provide %s; it is the host's memory, not the GPU's", v.size(failure.Request))
 	}
 	v.say("a container has 64 MiB of it by default; DataLoader workers, NCCL and vLLM's processes share tensors through it")
 	v.set("docker run --shm-size=16g", "more of it for the container (or --ipc=host); in Kubernetes an emptyDir of medium Memory at /dev/shm")
-	if v.f.Kind == logs.SharedNCCL {
+	if v.f.Kind == failure.SharedNCCL {
 		v.set("NCCL_SHM_DISABLE=1", "let NCCL do without it, slower")
 	} else {
 		v.do("fewer DataLoader workers (num_workers) with less prefetch_factor, or torch.multiprocessing.set_sharing_strategy('file_system')")
@@ -248,15 +248,15 @@ func (v *view) shared() {
 // hostRequest is an allocation of host memory that was refused.
 func (v *view) hostRequest() {
 	v.title("the host's memory (RAM) ran out")
-	if v.has(logs.Request) {
+	if v.has(failure.Request) {
 		v.cause(causeTooBig)
-		v.title("the host's memory (RAM) ran out: %s was requested at once", v.size(logs.Request))
+		v.title("the host's memory (RAM) ran out: %s was requested at once", v.size(failure.Request))
 	}
 	v.say("the refused memory is the host's, not the GPU's")
 	const little = 512 << 20 // then it is what holds the rest that counts
-	n, stated := v.f.Figure(logs.Request)
+	n, stated := v.f.Figure(failure.Request)
 	windows := func() {
-		if v.hint(logs.HintWindows) {
+		if v.hint(failure.HintWindows) {
 			v.do("on Windows the commit limit counts, RAM and page file together: a larger page file")
 		}
 	}
@@ -291,11 +291,11 @@ func (v *view) killed() {
 		v.Basis = "the text states both as possible"
 		v.title("a worker process ended: it was killed for the host's memory, not the GPU's, or it crashed")
 	}
-	if usage := v.f.Figures["usage"]; v.has(logs.Limit) && usage >= v.f.Figures[logs.Limit] {
+	if usage := v.f.Figures["usage"]; v.has(failure.Limit) && usage >= v.f.Figures[failure.Limit] {
 		v.cause(causeLimit)
 		v.Confidence = 1
 		v.Basis = "what the text states"
-		v.title("a function was killed at its memory limit of %s: the host's memory, not the GPU's", v.size(logs.Limit))
+		v.title("a function was killed at its memory limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
 		v.do("raise the function's memory (Memory Size), or have it hold less at once")
 	}
 	if v.has("used", "percent") && v.f.Figures["percent"] > 0 {
@@ -308,8 +308,8 @@ func (v *view) killed() {
 			v.Basis = "signal 9, and a host whose memory was nearly full before it"
 		}
 	}
-	if v.has(logs.RSS) {
-		v.title("a process was killed (signal 9) some time after the program had stated %s of the host's memory in use: most likely for that, not for the GPU's", v.size(logs.RSS))
+	if v.has(failure.RSS) {
+		v.title("a process was killed (signal 9) some time after the program had stated %s of the host's memory in use: most likely for that, not for the GPU's", v.size(failure.RSS))
 	}
 	v.kernelLog()
 	v.lessHost()

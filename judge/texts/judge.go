@@ -13,6 +13,7 @@ import (
 	"strandline/finding"
 	"strandline/judge/shortage"
 	"strandline/logs"
+	"strandline/logs/failure"
 	"strandline/units"
 )
 
@@ -35,7 +36,7 @@ type Options struct {
 type Statement struct {
 	*logs.Text
 	File, Process string
-	Explained     map[*logs.OOM]bool // messages of failures that a snapshot explains
+	Explained     map[*failure.OOM]bool // messages of failures that a snapshot explains
 }
 
 // Judge explains the last failure that a text states. It returns nothing if a snapshot
@@ -43,7 +44,7 @@ type Statement struct {
 func (t *Statement) Judge(known Options) []finding.Finding {
 	groups := t.unexplained()
 	message := mostComplete(groups)
-	if message != nil && message.Bare() && t.Hints[logs.HintJulia] > 0 {
+	if message != nil && message.Bare() && t.Hints[failure.HintJulia] > 0 {
 		message = nil // CUDA.jl words its errors as PyTorch does; the driver's statement is there, too
 	}
 	candidates := t.candidates(message)
@@ -64,8 +65,8 @@ func (t *Statement) Judge(known Options) []finding.Finding {
 type candidate struct {
 	line     int64
 	strength int
-	message  *logs.OOM
-	failure  *logs.Failure
+	message  *failure.OOM
+	failure  *failure.Failure
 }
 
 // How complete a statement is.
@@ -76,11 +77,11 @@ const (
 )
 
 // candidates are the statements of a text in line order.
-func (t *Statement) candidates(message *logs.OOM) (out []candidate) {
+func (t *Statement) candidates(message *failure.OOM) (out []candidate) {
 	const close = 4 // lines
 	if message != nil {
 		c := candidate{line: message.Line, strength: strong, message: message}
-		if message.Bare() && message.Request == nil && message.Wording != logs.Absurd {
+		if message.Bare() && message.Request == nil && message.Wording != failure.Absurd {
 			c.strength = bare
 		}
 		out = append(out, c)
@@ -91,16 +92,16 @@ func (t *Statement) candidates(message *logs.OOM) (out []candidate) {
 		switch {
 		case f.Weak:
 			c.strength = indirect
-		case f.Source == logs.SourceDriver || f.Kind == logs.DriverNVML:
+		case f.Source == failure.SourceDriver || f.Kind == failure.DriverNVML:
 			c.strength = bare
 		}
 		if message != nil && !message.Bare() && message.Missing() == 0 && len(f.Figures) == 0 && !f.Host && max(c.line-message.Line, message.Line-c.line) < close {
 			continue // the program that passes PyTorch's message on
 		}
-		if f.Kind == logs.DriverMemory && message != nil && message.Bare() && max(c.line-message.Line, message.Line-c.line) < close {
+		if f.Kind == failure.DriverMemory && message != nil && message.Bare() && max(c.line-message.Line, message.Line-c.line) < close {
 			continue // the same statement
 		}
-		if c.strength == indirect && message == nil && t.OOM.Count > 0 && f.Source == logs.SourcePyTorch {
+		if c.strength == indirect && message == nil && t.OOM.Count > 0 && f.Source == failure.SourcePyTorch {
 			continue // about a failure that a snapshot explains
 		}
 		out = append(out, c)
@@ -124,7 +125,7 @@ func (t *Statement) decisive(candidates []candidate) candidate {
 			best = c
 		case c.strength == bare && after > sameFailure:
 			best = c
-		case c.failure != nil && c.failure.Kind == logs.ProcessKilled && after > sameEnd && t.Hints[logs.HintShutdown] < best.line && !best.host():
+		case c.failure != nil && c.failure.Kind == failure.ProcessKilled && after > sameEnd && t.Hints[failure.HintShutdown] < best.line && !best.host():
 			best = c
 		}
 	}
@@ -137,12 +138,12 @@ func (c *candidate) host() bool { return c.failure != nil && c.failure.Host }
 type view struct {
 	finding.Finding
 	figures *finding.OOMEvidence // its evidence
-	f       *logs.Failure
+	f       *failure.Failure
 	text    *Statement
 }
 
 // newView begins a finding with the figures that a failure states.
-func newView(t *Statement, f *logs.Failure) *view {
+func newView(t *Statement, f *failure.Failure) *view {
 	of := "device"
 	if f.Host {
 		of = "host"
@@ -165,12 +166,12 @@ func newView(t *Statement, f *logs.Failure) *view {
 }
 
 // published are the figures that become evidence; others appear only in sentences.
-func published(e *finding.OOMEvidence) map[logs.Figure]**int64 {
-	return map[logs.Figure]**int64{
-		logs.Request: &e.RequestBytes, logs.Capacity: &e.CapacityBytes, logs.Free: &e.DeviceFreeBytes,
-		logs.Reserved: &e.ReservedBytes, logs.Active: &e.ActiveBytes, logs.InProcess: &e.ProcessBytes,
-		logs.Limit: &e.LimitBytes, logs.RSS: &e.RSSBytes, logs.Needed: &e.NeededBytes,
-		logs.Available: &e.AvailableBytes, logs.MaxLength: &e.MaxLengthTokens,
+func published(e *finding.OOMEvidence) map[failure.Figure]**int64 {
+	return map[failure.Figure]**int64{
+		failure.Request: &e.RequestBytes, failure.Capacity: &e.CapacityBytes, failure.Free: &e.DeviceFreeBytes,
+		failure.Reserved: &e.ReservedBytes, failure.Active: &e.ActiveBytes, failure.InProcess: &e.ProcessBytes,
+		failure.Limit: &e.LimitBytes, failure.RSS: &e.RSSBytes, failure.Needed: &e.NeededBytes,
+		failure.Available: &e.AvailableBytes, failure.MaxLength: &e.MaxLengthTokens,
 	}
 }
 
@@ -199,8 +200,8 @@ func (v *view) absurd() {
 // kinds are the functions that explain each kind of failure.
 var kinds = merged(engineKinds, localKinds, arrayKinds, driverKinds, hostKinds, heapKinds)
 
-func merged(tables ...map[logs.Kind]func(*view)) map[logs.Kind]func(*view) {
-	out := map[logs.Kind]func(*view){}
+func merged(tables ...map[failure.Kind]func(*view)) map[failure.Kind]func(*view) {
+	out := map[failure.Kind]func(*view){}
 	for _, table := range tables {
 		for kind, explain := range table {
 			out[kind] = explain
@@ -215,7 +216,7 @@ func (v *view) addOthers(all []candidate, chosen candidate) {
 	var others []string
 	for _, c := range all {
 		switch {
-		case c == chosen || c.strength == indirect && c.failure.Kind != logs.ProcessKilled:
+		case c == chosen || c.strength == indirect && c.failure.Kind != failure.ProcessKilled:
 		case c.message != nil && !c.message.Bare():
 			others = append(others, fmt.Sprintf("line %s: PyTorch's %s out of memory", units.Count(c.line), c.message.Backend))
 		case c.failure != nil && c.failure.Source != v.f.Source && c.failure.Line != v.f.Line:
@@ -247,7 +248,7 @@ func (v *view) do(format string, args ...any) {
 	v.Remedies = append(v.Remedies, finding.CodeChange(fmt.Sprintf(format, args...)))
 }
 
-func (v *view) has(figures ...logs.Figure) bool {
+func (v *view) has(figures ...failure.Figure) bool {
 	for _, name := range figures {
 		if _, ok := v.f.Figures[name]; !ok {
 			return false
@@ -257,7 +258,7 @@ func (v *view) has(figures ...logs.Figure) bool {
 }
 
 // size is a figure in words.
-func (v *view) size(name logs.Figure) string {
+func (v *view) size(name failure.Figure) string {
 	n, ok := v.f.Figure(name)
 	if !ok {
 		return "an unknown amount"
@@ -266,10 +267,10 @@ func (v *view) size(name logs.Figure) string {
 }
 
 // count is a figure that is not a size, in words.
-func (v *view) count(name logs.Figure) string {
+func (v *view) count(name failure.Figure) string {
 	n, _ := v.f.Figure(name)
 	return units.Count(n)
 }
 
 // hint reports whether the text comes from a given program or system.
-func (v *view) hint(h logs.Hint) bool { return v.text.Hints[h] > 0 }
+func (v *view) hint(h failure.Hint) bool { return v.text.Hints[h] > 0 }

@@ -8,15 +8,16 @@ import (
 
 	"strandline/finding"
 	"strandline/logs"
+	"strandline/logs/failure"
 )
 
 // TestEveryKindIsExplained judges a failure of each kind without any figure: it
 // has a title, something to do first, and no figure that is not stated.
 func TestEveryKindIsExplained(t *testing.T) {
 	for kind := range kinds {
-		for _, figures := range []map[logs.Figure]float64{{}, everyFigure()} {
-			f := logs.Failure{Line: 3, Kind: kind, Source: logs.SourceProcess, Figures: figures, Words: map[string]string{}, Quote: "a line", Count: 1}
-			s := Statement{Text: &logs.Text{Failures: []logs.Failure{f}}, File: "job.log"}
+		for _, figures := range []map[failure.Figure]float64{{}, everyFigure()} {
+			f := failure.Failure{Line: 3, Kind: kind, Source: failure.SourceProcess, Figures: figures, Words: map[string]string{}, Quote: "a line", Count: 1}
+			s := Statement{Text: &logs.Text{Failures: []failure.Failure{f}}, File: "job.log"}
 			found := s.Judge(Options{})
 			if len(found) != 1 {
 				t.Fatalf("%s: %d findings", kind, len(found))
@@ -38,15 +39,15 @@ func TestEveryKindIsExplained(t *testing.T) {
 }
 
 // everyFigure states all that can be stated.
-func everyFigure() map[logs.Figure]float64 {
-	out := map[logs.Figure]float64{"used": 60 << 30, "percent": 50, "device": 1, "parameters": 1 << 30, "temporary": 1 << 30, "pool_free_bytes": 1 << 20, "pid": 7}
+func everyFigure() map[failure.Figure]float64 {
+	out := map[failure.Figure]float64{"used": 60 << 30, "percent": 50, "device": 1, "parameters": 1 << 30, "temporary": 1 << 30, "pool_free_bytes": 1 << 20, "pid": 7}
 	for name := range published(&finding.OOMEvidence{}) {
 		out[name] = 8 << 30
 	}
-	for _, name := range []logs.Figure{logs.Length, logs.Tokens, logs.Largest} {
+	for _, name := range []failure.Figure{failure.Length, failure.Tokens, failure.Largest} {
 		out[name] = 4096
 	}
-	out[logs.MaxLength], out[logs.Fraction], out[logs.Least] = 2048, 0.8, 0.85
+	out[failure.MaxLength], out[failure.Fraction], out[failure.Least] = 2048, 0.8, 0.85
 	return out
 }
 
@@ -198,19 +199,19 @@ func TestFirstRemedy(t *testing.T) {
 
 // TestLastFailureDecides gives several failures in any order of strength.
 func TestLastFailureDecides(t *testing.T) {
-	line := func(n int64, kind logs.Kind, weak bool) logs.Failure {
-		return logs.Failure{Line: n, Kind: kind, Source: logs.SourceKernel, Host: true, Weak: weak, Figures: map[logs.Figure]float64{}, Words: map[string]string{}, Count: 1}
+	line := func(n int64, kind failure.Kind, weak bool) failure.Failure {
+		return failure.Failure{Line: n, Kind: kind, Source: failure.SourceKernel, Host: true, Weak: weak, Figures: map[failure.Figure]float64{}, Words: map[string]string{}, Count: 1}
 	}
 	for _, c := range []struct {
-		failures []logs.Failure
-		hints    map[logs.Hint]int64
-		want     logs.Kind
+		failures []failure.Failure
+		hints    map[failure.Hint]int64
+		want     failure.Kind
 	}{
-		{[]logs.Failure{line(1, logs.KernelKill, false), line(9, logs.CgroupKill, false)}, nil, logs.CgroupKill},
-		{[]logs.Failure{line(1, logs.KernelKill, false), line(900, logs.ProcessKilled, true)}, nil, logs.KernelKill},
-		{[]logs.Failure{device(line(1, logs.VLLMCache, false)), line(5, logs.ProcessKilled, true)}, nil, logs.VLLMCache},
-		{[]logs.Failure{device(line(1, logs.VLLMCache, false)), line(500, logs.ProcessKilled, true)}, nil, logs.ProcessKilled},
-		{[]logs.Failure{device(line(1, logs.VLLMCache, false)), line(500, logs.ProcessKilled, true)}, map[logs.Hint]int64{logs.HintShutdown: 300}, logs.VLLMCache},
+		{[]failure.Failure{line(1, failure.KernelKill, false), line(9, failure.CgroupKill, false)}, nil, failure.CgroupKill},
+		{[]failure.Failure{line(1, failure.KernelKill, false), line(900, failure.ProcessKilled, true)}, nil, failure.KernelKill},
+		{[]failure.Failure{device(line(1, failure.VLLMCache, false)), line(5, failure.ProcessKilled, true)}, nil, failure.VLLMCache},
+		{[]failure.Failure{device(line(1, failure.VLLMCache, false)), line(500, failure.ProcessKilled, true)}, nil, failure.ProcessKilled},
+		{[]failure.Failure{device(line(1, failure.VLLMCache, false)), line(500, failure.ProcessKilled, true)}, map[failure.Hint]int64{failure.HintShutdown: 300}, failure.VLLMCache},
 	} {
 		s := Statement{Text: &logs.Text{Failures: c.failures, Hints: c.hints}}
 		found := s.Judge(Options{})
@@ -220,16 +221,16 @@ func TestLastFailureDecides(t *testing.T) {
 	}
 }
 
-func device(f logs.Failure) logs.Failure {
-	f.Host, f.Source = false, logs.SourceVLLM
+func device(f failure.Failure) failure.Failure {
+	f.Host, f.Source = false, failure.SourceVLLM
 	return f
 }
 
 // TestNoAdviceTwice looks for remedies that repeat each other.
 func TestNoAdviceTwice(t *testing.T) {
 	for kind := range kinds {
-		f := logs.Failure{Line: 3, Kind: kind, Figures: everyFigure(), Words: map[string]string{}, Count: 1}
-		s := Statement{Text: &logs.Text{Failures: []logs.Failure{f}}}
+		f := failure.Failure{Line: 3, Kind: kind, Figures: everyFigure(), Words: map[string]string{}, Count: 1}
+		s := Statement{Text: &logs.Text{Failures: []failure.Failure{f}}}
 		var seen []string
 		for _, r := range s.Judge(Options{})[0].Remedies {
 			if slices.Contains(seen, r.Text+r.Setting) {

@@ -4,24 +4,24 @@ import (
 	"strings"
 
 	"strandline/judge/shortage"
-	"strandline/logs"
+	"strandline/logs/failure"
 	"strandline/units"
 )
 
 func sizeOf(x float64) string { return units.Bytes(int64(x)) }
 
 // localKinds are the failures of engines that run on one's own machine.
-var localKinds = map[logs.Kind]func(*view){
-	logs.LlamaWeights: (*view).llama, logs.LlamaCache: (*view).llama, logs.LlamaCompute: (*view).llama, logs.LlamaBuffer: (*view).llama,
-	logs.LlamaMetal: (*view).llamaMetal, logs.LlamaHost: (*view).llamaHost,
-	logs.OllamaHost: (*view).ollamaHost, logs.OllamaKilled: (*view).ollamaKilled, logs.OllamaRunner: (*view).ollamaRunner,
-	logs.MLXBuffer: (*view).mlx, logs.MLXCount: (*view).mlx, logs.MLXMemory: (*view).mlx, logs.MLXCommand: (*view).mlx,
+var localKinds = map[failure.Kind]func(*view){
+	failure.LlamaWeights: (*view).llama, failure.LlamaCache: (*view).llama, failure.LlamaCompute: (*view).llama, failure.LlamaBuffer: (*view).llama,
+	failure.LlamaMetal: (*view).llamaMetal, failure.LlamaHost: (*view).llamaHost,
+	failure.OllamaHost: (*view).ollamaHost, failure.OllamaKilled: (*view).ollamaKilled, failure.OllamaRunner: (*view).ollamaRunner,
+	failure.MLXBuffer: (*view).mlx, failure.MLXCount: (*view).mlx, failure.MLXMemory: (*view).mlx, failure.MLXCommand: (*view).mlx,
 }
 
 // llama is a buffer of llama.cpp on a device; there are three sorts of buffer.
 func (v *view) llama() {
-	what := map[logs.Kind]string{
-		logs.LlamaWeights: "the weights", logs.LlamaCache: "the KV cache", logs.LlamaCompute: "the compute buffer", logs.LlamaBuffer: "a buffer",
+	what := map[failure.Kind]string{
+		failure.LlamaWeights: "the weights", failure.LlamaCache: "the KV cache", failure.LlamaCompute: "the compute buffer", failure.LlamaBuffer: "a buffer",
 	}[v.f.Kind]
 	where := "the device"
 	if b := v.f.Words["buffer"]; b != "" {
@@ -30,11 +30,11 @@ func (v *view) llama() {
 		where = "device " + v.count("device")
 	}
 	v.title("memory ran out for llama.cpp: %s did not fit on %s", what, where)
-	if v.has(logs.Request) {
+	if v.has(failure.Request) {
 		v.cause(causeTooBig)
-		v.title("memory ran out for llama.cpp: %s of %s did not fit on %s", what, v.size(logs.Request), where)
+		v.title("memory ran out for llama.cpp: %s of %s did not fit on %s", what, v.size(failure.Request), where)
 	}
-	if v.hint(logs.HintWhisper) { // it has neither layers to leave out nor a context to shorten
+	if v.hint(failure.HintWhisper) { // it has neither layers to leave out nor a context to shorten
 		v.Title = strings.Replace(v.Title, "for llama.cpp", "for whisper.cpp", 1)
 		v.do("a smaller model, or one of fewer bits (whisper.cpp's quantize makes it)")
 		v.set("-ng", "run on the CPU (--no-gpu), in the host's memory")
@@ -50,10 +50,10 @@ func (v *view) llama() {
 		v.set("-ub 256 -b 512 -fa on", "a smaller batch (--ubatch-size) and flash attention, which make the compute buffer smaller")
 	}
 	switch v.f.Kind {
-	case logs.LlamaCache:
+	case failure.LlamaCache:
 		cache()
 		layers()
-	case logs.LlamaCompute:
+	case failure.LlamaCompute:
 		compute()
 		cache()
 		layers()
@@ -77,9 +77,9 @@ func (v *view) llamaMetal() {
 // llamaHost is a buffer of llama.cpp in host memory.
 func (v *view) llamaHost() {
 	v.title("the host's memory ran out for llama.cpp")
-	if v.has(logs.Request) {
+	if v.has(failure.Request) {
 		v.cause(causeTooBig)
-		v.title("the host's memory ran out for llama.cpp: it could not provide %s", v.size(logs.Request))
+		v.title("the host's memory ran out for llama.cpp: it could not provide %s", v.size(failure.Request))
 	}
 	v.do("a shorter context (-c), a smaller quantization, or more layers on the GPU (-ngl); leave mmap on, so that weights stay in the page cache and need no extra RAM")
 	v.traceHost()
@@ -89,8 +89,8 @@ func (v *view) llamaHost() {
 func (v *view) ollamaHost() {
 	v.cause(causeTooBig)
 	v.title("the model needs more of the host's memory than Ollama finds available")
-	if v.has(logs.Needed, logs.Available) {
-		v.title("the model needs %s of the host's memory, and %s is available", v.size(logs.Needed), v.size(logs.Available))
+	if v.has(failure.Needed, failure.Available) {
+		v.title("the model needs %s of the host's memory, and %s is available", v.size(failure.Needed), v.size(failure.Available))
 	}
 	v.do("a smaller model or quantization, or a shorter context (/set parameter num_ctx 4096); end other programs that hold RAM, or add swap")
 	v.say("Ollama keeps what does not fit on the GPU in host memory (RAM); in a container or WSL that is the memory given to it")
@@ -115,19 +115,19 @@ func (v *view) ollamaRunner() {
 // mlx is MLX, and Metal's own limits.
 func (v *view) mlx() {
 	switch v.f.Kind {
-	case logs.MLXBuffer:
+	case failure.MLXBuffer:
 		v.cause(causeLimit)
-		v.title("memory ran out for MLX: one buffer of %s, and Metal gives at most %s at once", v.size(logs.Request), v.size(logs.Limit))
+		v.title("memory ran out for MLX: one buffer of %s, and Metal gives at most %s at once", v.size(failure.Request), v.size(failure.Limit))
 		v.do("make that one array smaller: a smaller batch, a shorter prompt or prefill in steps, attention in chunks; all memory may be free, the limit is for one buffer")
 		return
-	case logs.MLXCount:
+	case failure.MLXCount:
 		v.cause(causeLimit)
 		v.title("memory ran out for MLX: more buffers than the system allows")
 		v.do("keep fewer arrays: mx.eval() more often, mx.clear_cache(), larger and fewer arrays; the limit is a number of buffers, not bytes")
 		return
-	case logs.MLXMemory:
+	case failure.MLXMemory:
 		v.cause(causeTooBig)
-		v.title("memory ran out for MLX: %s could not be allocated", v.size(logs.Request))
+		v.title("memory ran out for MLX: %s could not be allocated", v.size(failure.Request))
 	default:
 		v.cause(causeLimit)
 		v.title("memory ran out on Apple's GPU: a command failed, as more is allocated than the system lets the GPU use")
@@ -137,9 +137,9 @@ func (v *view) mlx() {
 }
 
 // arrayKinds are the failures of XLA, JAX and TensorFlow.
-var arrayKinds = map[logs.Kind]func(*view){
-	logs.XLARequest: (*view).xlaRequest, logs.XLAScratch: (*view).xlaScratch, logs.XLACompile: (*view).xlaCompile, logs.XLABuffer: (*view).xlaBuffer, logs.XLAProgram: (*view).xlaBuffer,
-	logs.TensorFlowPool: (*view).tensorFlow, logs.TensorFlowTensor: (*view).tensorFlow, logs.TensorFlowDriver: (*view).tensorFlow,
+var arrayKinds = map[failure.Kind]func(*view){
+	failure.XLARequest: (*view).xlaRequest, failure.XLAScratch: (*view).xlaScratch, failure.XLACompile: (*view).xlaCompile, failure.XLABuffer: (*view).xlaBuffer, failure.XLAProgram: (*view).xlaBuffer,
+	failure.TensorFlowPool: (*view).tensorFlow, failure.TensorFlowTensor: (*view).tensorFlow, failure.TensorFlowDriver: (*view).tensorFlow,
 }
 
 // smallerProgram adds what makes an XLA program smaller.
@@ -149,20 +149,20 @@ func (v *view) smallerProgram() {
 
 // xlaRequest is a buffer of a program that could not be allocated.
 func (v *view) xlaRequest() {
-	v.title("memory ran out for XLA: %s could not be allocated", v.size(logs.Request))
-	needed, request := v.f.Figures[logs.Needed], v.f.Figures[logs.Request]
+	v.title("memory ran out for XLA: %s could not be allocated", v.size(failure.Request))
+	needed, request := v.f.Figures[failure.Needed], v.f.Figures[failure.Request]
 	if needed > 0 {
-		v.say("the program needs %s in total: %s for inputs, %s for temporaries", v.size(logs.Needed), v.size("parameters"), v.size("temporary"))
+		v.say("the program needs %s in total: %s for inputs, %s for temporaries", v.size(failure.Needed), v.size("parameters"), v.size("temporary"))
 	}
 	if op := v.f.Words["operator"]; op != "" {
-		v.say("the largest buffer, %s, is made by %s", v.size(logs.Largest), op)
+		v.say("the largest buffer, %s, is made by %s", v.size(failure.Largest), op)
 	}
 	const small = 1 << 30
 	held := func() {
 		v.others("find out what holds the device: another process, or arrays that this one keeps; a JAX process takes 75 % of a GPU when it starts, so a second one finds little")
 		v.set("XLA_PYTHON_CLIENT_PREALLOCATE=false", "take memory as it is needed, or XLA_PYTHON_CLIENT_MEM_FRACTION=.4 for each of two processes")
 	}
-	if v.hint(logs.HintTPU) {
+	if v.hint(failure.HintTPU) {
 		v.smallerProgram()
 		return
 	}
@@ -180,14 +180,14 @@ func (v *view) xlaRequest() {
 func (v *view) xlaCompile() {
 	v.cause(causeTooBig)
 	v.title("memory ran out when XLA compiled a program for the device")
-	if v.has(logs.Needed, logs.Capacity) {
-		v.title("a program needs %s of a device's %s: XLA does not compile it", v.size(logs.Needed), v.size(logs.Capacity))
+	if v.has(failure.Needed, failure.Capacity) {
+		v.title("a program needs %s of a device's %s: XLA does not compile it", v.size(failure.Needed), v.size(failure.Capacity))
 	}
 	v.say("the failure is at compile time: nothing had run yet, so no other array or process is the reason")
 	if op := v.f.Words["operator"]; op != "" {
-		v.say("the largest buffer, %s, is made by %s", v.size(logs.Largest), op)
+		v.say("the largest buffer, %s, is made by %s", v.size(failure.Largest), op)
 	} else if shape := v.f.Words["shape"]; shape != "" {
-		v.say("the largest buffer, %s, has the shape %s", v.size(logs.Largest), shape)
+		v.say("the largest buffer, %s, has the shape %s", v.size(failure.Largest), shape)
 	}
 	v.smallerProgram()
 }
@@ -196,8 +196,8 @@ func (v *view) xlaCompile() {
 func (v *view) xlaScratch() {
 	v.cause(causeLimit)
 	v.title("a kernel needs more of a TPU core's own memory (vmem) than there is: XLA does not compile it")
-	if v.has(logs.Needed, logs.Limit) {
-		v.title("a kernel needs %s of a TPU core's own memory (vmem), and there is %s: XLA does not compile it", v.size(logs.Needed), v.size(logs.Limit))
+	if v.has(failure.Needed, failure.Limit) {
+		v.title("a kernel needs %s of a TPU core's own memory (vmem), and there is %s: XLA does not compile it", v.size(failure.Needed), v.size(failure.Limit))
 	}
 	v.say("that is the scratch memory of one kernel, not the device's HBM: a smaller model or fewer arrays do not change it")
 	v.do("make the blocks of that kernel smaller: the block sizes of a Pallas kernel or of the attention, or the window of a reduction")
@@ -206,21 +206,21 @@ func (v *view) xlaScratch() {
 
 // xlaBuffer is an array or a program that found no room on a TPU.
 func (v *view) xlaBuffer() {
-	v.title("memory ran out on the device: an array of %s could not be allocated", v.size(logs.Request))
-	if v.f.Kind == logs.XLAProgram {
-		v.title("memory ran out on the device: a program of %s could not be loaded", v.size(logs.Request))
+	v.title("memory ran out on the device: an array of %s could not be allocated", v.size(failure.Request))
+	if v.f.Kind == failure.XLAProgram {
+		v.title("memory ran out on the device: a program of %s could not be loaded", v.size(failure.Request))
 	}
-	if v.has(logs.Free, logs.Request) {
+	if v.has(failure.Free, failure.Request) {
 		v.cause(causeTooBig)
-		v.say("%s was free", v.size(logs.Free))
-		if v.f.Figures[logs.Free] >= v.f.Figures[logs.Request] {
+		v.say("%s was free", v.size(failure.Free))
+		if v.f.Figures[failure.Free] >= v.f.Figures[failure.Request] {
 			v.cause(causeFragmented)
 			v.say("that would be enough, but it is not in one piece")
 		}
 	}
-	if v.has(logs.Capacity, logs.Request) && v.f.Figures[logs.Request] > v.f.Figures[logs.Capacity] {
+	if v.has(failure.Capacity, failure.Request) && v.f.Figures[failure.Request] > v.f.Figures[failure.Capacity] {
 		v.cause(causeTooBig)
-		v.title("memory ran out on the device: one array of %s is more than its %s", v.size(logs.Request), v.size(logs.Capacity))
+		v.title("memory ran out on the device: one array of %s is more than its %s", v.size(failure.Request), v.size(failure.Capacity))
 		v.smallerProgram()
 	}
 	v.do("delete arrays that are not needed (x.delete(), donate_argnums), keep fewer programs loaded (jax.clear_caches()), or use smaller arrays and more sharding; a second process on the same chips takes their memory too")
@@ -229,14 +229,14 @@ func (v *view) xlaBuffer() {
 // tensorFlow is TensorFlow's allocator.
 func (v *view) tensorFlow() {
 	if v.f.Host {
-		v.title("the host's memory ran out for TensorFlow: a tensor of %s could not be allocated", v.size(logs.Request))
+		v.title("the host's memory ran out for TensorFlow: a tensor of %s could not be allocated", v.size(failure.Request))
 		v.do("a smaller batch, fewer elements in shuffle() and prefetch(), less data in RAM at once")
 		v.traceHost()
 		return
 	}
 	v.title("memory ran out for TensorFlow")
-	if v.has(logs.Request) {
-		v.title("memory ran out for TensorFlow: %s could not be allocated", v.size(logs.Request))
+	if v.has(failure.Request) {
+		v.title("memory ran out for TensorFlow: %s could not be allocated", v.size(failure.Request))
 	}
 	if shape := v.f.Words["shape"]; shape != "" {
 		v.say("it was requested for a tensor of shape [%s]", shape)
@@ -247,20 +247,20 @@ func (v *view) tensorFlow() {
 	less := func() {
 		v.do("a smaller batch or smaller inputs, mixed precision, or a model over several devices")
 	}
-	request, free, largest := v.f.Figures[logs.Request], v.f.Figures["pool_free_bytes"], v.f.Figures[logs.Largest]
+	request, free, largest := v.f.Figures[failure.Request], v.f.Figures["pool_free_bytes"], v.f.Figures[failure.Largest]
 	switch {
 	case free > 0 && free >= request && largest < request && request > 0:
 		v.cause(causeFragmented)
 		v.say("%s of the pool was free, its largest piece %s: enough, in pieces", sizeOf(free), sizeOf(largest))
 		v.set("TF_GPU_ALLOCATOR=cuda_malloc_async", "the driver's allocator, which moves pages together")
 		less()
-	case v.f.Kind == logs.TensorFlowDriver:
+	case v.f.Kind == failure.TensorFlowDriver:
 		v.say("the driver refused the process its pool: other processes hold memory on the device")
 		v.others("look for other processes on the device")
 		growth()
 		less()
 	default:
-		if request > 0 && v.f.Kind != logs.TensorFlowDriver && (free > 0 || v.has(logs.Active)) {
+		if request > 0 && v.f.Kind != failure.TensorFlowDriver && (free > 0 || v.has(failure.Active)) {
 			v.cause(causeTooBig)
 		}
 		if free > 0 {
@@ -273,30 +273,30 @@ func (v *view) tensorFlow() {
 }
 
 // driverKinds are the failures of drivers and of libraries on top of them.
-var driverKinds = map[logs.Kind]func(*view){
-	logs.DriverMemory: (*view).driver, logs.DriverLibrary: (*view).library, logs.DriverNVML: (*view).nvml, logs.DriverXPU: (*view).xpu,
-	logs.DriverPinned: (*view).pinned, logs.DriverVulkan: (*view).vulkan, logs.DriverPool: (*view).pool, logs.DriverPoolLimit: (*view).poolLimit, logs.DriverManaged: (*view).driver, logs.DriverSaver: (*view).saver, logs.DirectML: (*view).directML, logs.TorchShort: (*view).torchShort,
+var driverKinds = map[failure.Kind]func(*view){
+	failure.DriverMemory: (*view).driver, failure.DriverLibrary: (*view).library, failure.DriverNVML: (*view).nvml, failure.DriverXPU: (*view).xpu,
+	failure.DriverPinned: (*view).pinned, failure.DriverVulkan: (*view).vulkan, failure.DriverPool: (*view).pool, failure.DriverPoolLimit: (*view).poolLimit, failure.DriverManaged: (*view).driver, failure.DriverSaver: (*view).saver, failure.DirectML: (*view).directML, failure.TorchShort: (*view).torchShort,
 }
 
 // driver is a driver call that states no figures.
 func (v *view) driver() {
 	v.title("memory ran out in a call to the GPU driver")
-	if v.has(logs.Request, logs.Free) && v.f.Figures[logs.Request] <= v.f.Figures[logs.Free] {
+	if v.has(failure.Request, failure.Free) && v.f.Figures[failure.Request] <= v.f.Figures[failure.Free] {
 		v.cause(causeRefused)
-		v.title("the GPU driver refused %s, although it had %s free", v.size(logs.Request), v.size(logs.Free))
+		v.title("the GPU driver refused %s, although it had %s free", v.size(failure.Request), v.size(failure.Free))
 		v.say("no limit is stated: the cause is not in the text; the free memory can be in pieces, another process can have freed it right after the failure, or the host's memory or a quota (MIG, vGPU) is what ran out")
-	} else if v.has(logs.Request, logs.Free) {
+	} else if v.has(failure.Request, failure.Free) {
 		v.cause(causeTooBig)
-		v.title("memory ran out on the GPU: %s was requested, and %s was free", v.size(logs.Request), v.size(logs.Free))
-	} else if v.has(logs.Request, logs.Active, logs.Capacity) {
+		v.title("memory ran out on the GPU: %s was requested, and %s was free", v.size(failure.Request), v.size(failure.Free))
+	} else if v.has(failure.Request, failure.Active, failure.Capacity) {
 		v.cause(causeTooBig)
-		v.title("memory ran out on the device: %s was requested, and %s of %s was allocated", v.size(logs.Request), v.size(logs.Active), v.size(logs.Capacity))
-	} else if v.has(logs.Request) {
-		v.title("memory ran out on the device: %s was requested", v.size(logs.Request))
+		v.title("memory ran out on the device: %s was requested, and %s of %s was allocated", v.size(failure.Request), v.size(failure.Active), v.size(failure.Capacity))
+	} else if v.has(failure.Request) {
+		v.title("memory ran out on the device: %s was requested", v.size(failure.Request))
 	} else {
 		v.say("the text states neither how much was requested nor what holds the device; for pinned memory, it can be the host's")
 	}
-	if v.hint(logs.HintJulia) {
+	if v.hint(failure.HintJulia) {
 		v.set("GC.gc(true); CUDA.reclaim()", "have Julia return to the driver what its collector has not freed yet; CUDA.unsafe_free! frees an array at once")
 	}
 	v.others("look for other processes on the device, which may hold most of it")
@@ -334,14 +334,14 @@ func (v *view) vulkan() {
 
 // engineOptions adds the options of the engine that the text comes from.
 func (v *view) engineOptions() {
-	v.Remedies = append(v.Remedies, v.text.ofEngine(&account{OOM: &logs.OOM{}})...)
+	v.Remedies = append(v.Remedies, v.text.ofEngine(&account{OOM: &failure.OOM{}})...)
 }
 
 // library is cuBLAS or cuDNN without memory for its handle.
 func (v *view) library() {
 	v.title("memory ran out for a library outside the framework's cache: cuBLAS or cuDNN could not create its handle or workspace")
 	v.say("the framework has taken the device, or other processes have: nothing was left for the library")
-	if v.hint(logs.HintTensorFlow) {
+	if v.hint(failure.HintTensorFlow) {
 		v.set("TF_FORCE_GPU_ALLOW_GROWTH=true", "let TensorFlow take memory as it is needed (allow_growth), so that some is left for cuBLAS and cuDNN")
 	} else {
 		v.do("leave room for the library: a smaller batch, or call the operation once before the cache grows, so that cuBLAS and cuDNN get their handles early")
@@ -376,8 +376,8 @@ func (v *view) xpu() {
 
 // pool is a pool with a limit, such as CuPy's.
 func (v *view) pool() {
-	v.title("memory ran out in CuPy's pool: %s was requested, with %s allocated", v.size(logs.Request), v.size(logs.Active))
-	if v.has(logs.Limit) && v.f.Figures[logs.Active]+v.f.Figures[logs.Request] > v.f.Figures[logs.Limit] {
+	v.title("memory ran out in CuPy's pool: %s was requested, with %s allocated", v.size(failure.Request), v.size(failure.Active))
+	if v.has(failure.Limit) && v.f.Figures[failure.Active]+v.f.Figures[failure.Request] > v.f.Figures[failure.Limit] {
 		v.cause(causeLimit)
 		v.set("CUPY_GPU_MEMORY_LIMIT=90%", "raise the pool's limit")
 	}
@@ -389,8 +389,8 @@ func (v *view) pool() {
 func (v *view) poolLimit() {
 	v.cause(causeLimit)
 	v.title("memory ran out in RMM's pool: it has reached the size that was set for it")
-	if v.has(logs.Request) {
-		v.title("memory ran out in RMM's pool: %s was requested, and it has reached the size that was set for it", v.size(logs.Request))
+	if v.has(failure.Request) {
+		v.title("memory ran out in RMM's pool: %s was requested, and it has reached the size that was set for it", v.size(failure.Request))
 	}
 	v.do("a larger maximum_pool_size in rmm.reinitialize or --rmm-maximum-pool-size of dask-cuda, or smaller partitions")
 	v.others("look for other processes on the device")
@@ -399,11 +399,11 @@ func (v *view) poolLimit() {
 // directML is DirectML.
 func (v *view) directML() {
 	v.title("memory ran out for DirectML")
-	if v.has(logs.Request) {
-		v.title("memory ran out for DirectML: a tensor of %s could not be allocated", v.size(logs.Request))
+	if v.has(failure.Request) {
+		v.title("memory ran out for DirectML: a tensor of %s could not be allocated", v.size(failure.Request))
 	}
 	v.do("a smaller batch or image, fewer bits, or a tiled VAE; DirectML keeps no cache that could be released")
-	if v.hint(logs.HintComfyUI) {
+	if v.hint(failure.HintComfyUI) {
 		v.set("--lowvram", "let ComfyUI keep less on the device")
 	}
 }
@@ -411,20 +411,20 @@ func (v *view) directML() {
 // torchShort is PyTorch's error without its figures.
 func (v *view) torchShort() {
 	v.title("memory ran out for PyTorch; the text does not contain the figures of its message")
-	if v.has(logs.Request) {
-		v.title("memory ran out for PyTorch: %s was requested; the text does not contain the other figures of its message", v.size(logs.Request))
+	if v.has(failure.Request) {
+		v.title("memory ran out for PyTorch: %s was requested; the text does not contain the other figures of its message", v.size(failure.Request))
 	}
-	if v.has(logs.Request, logs.Capacity, logs.Free, logs.Reserved, logs.Active) {
-		v.title("memory ran out: %s was requested, with %s of the device's %s allocated and %s free", v.size(logs.Request), v.size(logs.Active), v.size(logs.Capacity), v.size(logs.Free))
-		room := v.f.Figures[logs.Free] + v.f.Figures[logs.Reserved] - v.f.Figures[logs.Active]
+	if v.has(failure.Request, failure.Capacity, failure.Free, failure.Reserved, failure.Active) {
+		v.title("memory ran out: %s was requested, with %s of the device's %s allocated and %s free", v.size(failure.Request), v.size(failure.Active), v.size(failure.Capacity), v.size(failure.Free))
+		room := v.f.Figures[failure.Free] + v.f.Figures[failure.Reserved] - v.f.Figures[failure.Active]
 		const material = 0.05 // of the device
-		if pieces := v.f.Figures[logs.Reserved] - v.f.Figures[logs.Active]; v.f.Figures[logs.Request] > room || pieces < material*v.f.Figures[logs.Capacity] {
+		if pieces := v.f.Figures[failure.Reserved] - v.f.Figures[failure.Active]; v.f.Figures[failure.Request] > room || pieces < material*v.f.Figures[failure.Capacity] {
 			v.cause(causeTooBig)
 		}
 	}
 	v.engineOptions()
-	if v.hint(logs.HintComfyUI) || strings.Contains(v.f.Quote, "Allocation on device") {
-		if !v.hint(logs.HintComfyUI) {
+	if v.hint(failure.HintComfyUI) || strings.Contains(v.f.Quote, "Allocation on device") {
+		if !v.hint(failure.HintComfyUI) {
 			v.set("--lowvram", "if it is ComfyUI: let it keep less on the device; a smaller resolution, a model in fp8 or GGUF")
 		}
 		v.set("--disable-cuda-malloc", "with PyTorch's own allocator the message has figures, and strandline diagnose explains them")

@@ -8,16 +8,16 @@ import (
 
 	"strandline/finding"
 	"strandline/judge/shortage"
-	"strandline/logs"
+	"strandline/logs/failure"
 	"strandline/units"
 )
 
 // unexplained returns the messages about failures that no snapshot explains, by rank and
 // device.
-func (t *Statement) unexplained() (out []logs.Failures) {
+func (t *Statement) unexplained() (out []failure.Failures) {
 	for _, f := range t.OOM.Failures {
 		all := len(f.Messages)
-		f.Messages = slices.DeleteFunc(slices.Clone(f.Messages), func(m *logs.OOM) bool { return t.Explained[m] })
+		f.Messages = slices.DeleteFunc(slices.Clone(f.Messages), func(m *failure.OOM) bool { return t.Explained[m] })
 		if f.Count -= all - len(f.Messages); len(f.Messages) > 0 {
 			out = append(out, f)
 		}
@@ -27,7 +27,7 @@ func (t *Statement) unexplained() (out []logs.Failures) {
 
 // mostComplete is the message to judge: the last complete one, or else the last that states
 // something; nil if there is none.
-func mostComplete(groups []logs.Failures) (o *logs.OOM) {
+func mostComplete(groups []failure.Failures) (o *failure.OOM) {
 	for _, g := range groups {
 		for _, m := range g.Messages {
 			if o == nil || completeness(m) > completeness(o) || completeness(m) == completeness(o) && m.Line >= o.Line {
@@ -39,7 +39,7 @@ func mostComplete(groups []logs.Failures) (o *logs.OOM) {
 }
 
 // completeness is how much a message states.
-func completeness(m *logs.OOM) int {
+func completeness(m *failure.OOM) int {
 	switch {
 	case m.Bare():
 		return 0
@@ -50,7 +50,7 @@ func completeness(m *logs.OOM) int {
 }
 
 // message judges a failure by the figures in PyTorch's message alone.
-func (t *Statement) message(o *logs.OOM, groups []logs.Failures, known Options) finding.Finding {
+func (t *Statement) message(o *failure.OOM, groups []failure.Failures, known Options) finding.Finding {
 	a := accountOf(o, known)
 	e := &finding.OOMEvidence{
 		File: t.File, Line: o.Line, Messages: t.OOM.Count, Of: "device", Source: string(sourceOf(o)),
@@ -75,14 +75,14 @@ func (t *Statement) message(o *logs.OOM, groups []logs.Failures, known Options) 
 }
 
 // sourceOf is the program that wrote a message.
-func sourceOf(o *logs.OOM) logs.Source {
+func sourceOf(o *failure.OOM) failure.Source {
 	switch o.Wording {
-	case logs.NCCL:
-		return logs.SourceNCCL
-	case logs.Runtime, logs.Driver:
-		return logs.SourceDriver
+	case failure.NCCL:
+		return failure.SourceNCCL
+	case failure.Runtime, failure.Driver:
+		return failure.SourceDriver
 	}
-	return logs.SourcePyTorch
+	return failure.SourcePyTorch
 }
 
 // explain states what the message states beyond its title.
@@ -118,9 +118,9 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	case a.lent():
 		say("more is allocated than the device has: the driver on Windows (and in WSL) lends host memory (shared GPU memory) until the system's commit limit is reached; the program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
 	case cause == causeFragmented:
-		if a.Wording == logs.Native && t.onWindows(a) {
+		if a.Wording == failure.Native && t.onWindows(a) {
 			where := "on Windows"
-			if t.Hints[logs.HintWindows] == 0 {
+			if t.Hints[failure.HintWindows] == 0 {
 				where += ", where this seems to have run: the message lists no process"
 			}
 			say("expandable_segments, the setting against it, is not available %s", where)
@@ -128,11 +128,11 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 		say("this is fragmentation; freed memory that waits for another stream, or serves only a private pool, counts as free here; a snapshot of that moment separates these")
 	case cause == causeRefused:
 		t.explainRefusal(say, a)
-	case o.Wording == logs.Runtime || o.Wording == logs.Driver:
+	case o.Wording == failure.Runtime || o.Wording == failure.Driver:
 		say("such an error comes from allocations outside PyTorch's cache: creating the context, loading kernels, handles and workspaces of libraries, CUDA graphs, pinned host memory; with expandable segments also from mapping a page")
-	case o.Wording == logs.Async && a.complete():
+	case o.Wording == failure.Async && a.complete():
 		say("the backend cudaMallocAsync does not report what its pool keeps: %s of the device is neither allocated by PyTorch nor free, so it is cached in that pool or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
-	case cause == causeTooBig && o.Backend == "HIP" && t.Hints[logs.HintIntegrated] > 0:
+	case cause == causeTooBig && o.Backend == "HIP" && t.Hints[failure.HintIntegrated] > 0:
 		say("the GPU is part of the processor: it has the memory that the firmware reserves for it (VRAM) and what the kernel allows it of the rest (GTT: ttm.pages_limit, amdgpu.gttsize); PyTorch sees %s of these", shortage.Amount(a.capacity))
 	case a.refusedWhole():
 		say("the message does not state what was free: another process can hold the rest of the device, but PyTorch itself leaves room")
@@ -153,7 +153,7 @@ func (t *Statement) explainRefusal(say func(string, ...any), a *account) {
 		say("a single allocation of 4 GiB or more was requested, which Intel's drivers refuse by default")
 	case a.Backend == "HIP":
 		say("on an APU the limit is the kernel's limit of GTT pages (ttm.pages_limit), on Windows the commit limit of the system; the free memory stated can be of another kind, or was freed right after the failure")
-	case t.Hints[logs.HintWindows] > 0 || t.Hints[logs.HintWSL] > 0:
+	case t.Hints[failure.HintWindows] > 0 || t.Hints[failure.HintWSL] > 0:
 		say("on Windows, each device allocation also counts against the commit limit of the system: a page file that is too small makes the driver refuse")
 	default:
 		say("it can be a quota (MIG, vGPU, WSL), the host's memory or its commit limit (a page file that is too small on Windows, ulimit -v on Linux), or memory that another process freed right after the failure")
@@ -162,12 +162,12 @@ func (t *Statement) explainRefusal(say func(string, ...any), a *account) {
 
 // withoutFree reports whether a message has the wording that never states what was free:
 // that of Intel's devices before it adopted CUDA's.
-func withoutFree(o *logs.OOM) bool {
+func withoutFree(o *failure.OOM) bool {
 	return o.Backend == "XPU" && o.Whole && o.Free == nil && o.Total != nil && o.Allocated != nil && o.Reserved != nil
 }
 
 // figuresOf lists what a message states, in words.
-func figuresOf(o *logs.OOM) (known []string) {
+func figuresOf(o *failure.OOM) (known []string) {
 	allocated := "of it allocated"
 	if o.Reserved == nil {
 		allocated = "allocated by PyTorch"
@@ -187,13 +187,13 @@ func figuresOf(o *logs.OOM) (known []string) {
 }
 
 // missingOf states which figures a message lacks.
-func missingOf(o *logs.OOM) string {
+func missingOf(o *failure.OOM) string {
 	var names []string
 	for _, x := range []struct {
 		n    *int64
 		what string
 	}{{o.Request, "the size requested"}, {o.Total, "the size of the device"}, {o.Free, "what was free"}, {o.Allocated, "what was allocated"}, {o.Reserved, "what was reserved"}} {
-		if x.n == nil && !(o.Wording == logs.Async && x.what == "what was reserved") {
+		if x.n == nil && !(o.Wording == failure.Async && x.what == "what was reserved") {
 			names = append(names, x.what)
 		}
 	}
@@ -210,7 +210,7 @@ func missingOf(o *logs.OOM) string {
 
 // addFailures states which other messages there are, and returns the last message for each
 // rank and device if there are several.
-func addFailures(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, known Options) (failures []finding.OOMFailure) {
+func addFailures(f *finding.Finding, groups []failure.Failures, judged *failure.OOM, known Options) (failures []finding.OOMFailure) {
 	count, last := 0, true
 	for _, g := range groups {
 		count += g.Count
@@ -244,7 +244,7 @@ func addFailures(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, k
 }
 
 // speaker names the rank or device that wrote some messages.
-func speaker(g *logs.Failures) string {
+func speaker(g *failure.Failures) string {
 	device := "an unnamed device"
 	if g.Device != nil {
 		device = fmt.Sprintf("device %d", *g.Device)
@@ -278,7 +278,7 @@ func (a *account) beside() *int64 {
 }
 
 // failure is the evidence from a message that is the last for a rank and device.
-func (a *account) failure(g *logs.Failures, m *logs.OOM) finding.OOMFailure {
+func (a *account) failure(g *failure.Failures, m *failure.OOM) finding.OOMFailure {
 	out := finding.OOMFailure{
 		Device: g.Device, Messages: g.Count, Line: m.Line, Cause: a.cause(),
 		ActiveBytes: a.active, CapacityBytes: a.capacity, DeviceFreeBytes: a.free,

@@ -7,7 +7,7 @@ import (
 
 	"strandline/finding"
 	"strandline/judge/shortage"
-	"strandline/logs"
+	"strandline/logs/failure"
 	"strandline/plan/engine"
 	"strandline/units"
 )
@@ -33,7 +33,7 @@ func (t *Statement) remedies(a *account) []finding.Remedy {
 	switch a.cause() {
 	case causeOutside, causeLimit, causeRefused:
 	default:
-		if a.Wording != logs.Absurd {
+		if a.Wording != failure.Absurd {
 			out = t.ofEngine(a)
 		}
 	}
@@ -50,13 +50,13 @@ func (t *Statement) remedies(a *account) []finding.Remedy {
 // the wording shows it.
 func (t *Statement) against(a *account) []finding.Remedy {
 	switch {
-	case a.Wording == logs.Absurd:
+	case a.Wording == failure.Absurd:
 		return []finding.Remedy{wronglyComputed}
-	case a.Wording == logs.Silent:
+	case a.Wording == failure.Silent:
 		return shortage.NeedLess()
 	case a.Bare():
 		return forBackend(a.Backend, leaveRoom())
-	case a.Wording == logs.Metal:
+	case a.Wording == failure.Metal:
 		return metal(a)
 	case a.Block != nil:
 		return oneBlock(a)
@@ -83,7 +83,7 @@ func (t *Statement) against(a *account) []finding.Remedy {
 			return append([]finding.Remedy{finding.CodeChange("give one message alone, as PyTorch printed it; nothing is concluded from contradictory figures")}, shortage.NeedLess()...)
 		case a.huge():
 			return shortage.NeedLess()
-		case a.Missing() > 0 && !withoutFree(a.OOM) && a.Wording != logs.Async:
+		case a.Missing() > 0 && !withoutFree(a.OOM) && a.Wording != failure.Async:
 			return append([]finding.Remedy{finding.CodeChange("give the whole message: the missing figures show the cause, and whether a setting, another process or a smaller batch is the place to look")}, shortage.NeedLess()...)
 		}
 	}
@@ -121,9 +121,9 @@ func (t *Statement) fragmentationRemedies(a *account) []finding.Remedy {
 	case a.Backend == "HIP":
 		newer.Text = "newer releases of PyTorch have expandable_segments:True on ROCm too"
 		return forBackend(a.Backend, append([]finding.Remedy{split, newer}, less...))
-	case a.Wording == logs.Old && a.Backend != "NPU" && t.Hints[logs.HintSplit] == 0 && a.Whole:
+	case a.Wording == failure.Old && a.Backend != "NPU" && t.Hints[failure.HintSplit] == 0 && a.Whole:
 		return append([]finding.Remedy{finding.CodeChange("this release of PyTorch has no setting against it: use a newer one, or few sizes, such as batches padded to a few lengths; run an evaluation under torch.no_grad() and keep less of each step"), sinceTen(split), newer}, less...)
-	case a.Wording == logs.Old && a.Backend != "NPU":
+	case a.Wording == failure.Old && a.Backend != "NPU":
 		return append([]finding.Remedy{split, newer}, less...)
 	case t.onWindows(a):
 		return append([]finding.Remedy{split}, less...)
@@ -141,8 +141,8 @@ func sinceTen(split finding.Remedy) finding.Remedy {
 // onWindows reports whether the program ran on Windows: where the text shows it, or a whole
 // message of a release that lists the processes of the device elsewhere lists none.
 func (t *Statement) onWindows(a *account) bool {
-	return t.Hints[logs.HintWindows] > 0 || t.Hints[logs.HintUnix] == 0 &&
-		a.Wording == logs.Native && a.Backend == "CUDA" && a.complete() && a.InUse == nil && len(a.Processes) == 0
+	return t.Hints[failure.HintWindows] > 0 || t.Hints[failure.HintUnix] == 0 &&
+		a.Wording == failure.Native && a.Backend == "CUDA" && a.complete() && a.InUse == nil && len(a.Processes) == 0
 }
 
 // refusalRemedies are the remedies if the driver refused although it states that there
@@ -164,19 +164,19 @@ func (t *Statement) refusalRemedies(a *account) []finding.Remedy {
 // ofEngine are the options of the program that ran, if the text names it.
 func (t *Statement) ofEngine(a *account) []finding.Remedy {
 	for _, one := range []struct {
-		hint logs.Hint
+		hint failure.Hint
 		name string
-	}{{logs.HintSGLang, engine.SGLang}, {logs.HintVLLM, engine.VLLM}, {logs.HintLMDeploy, engine.LMDeploy}, {logs.HintTGI, engine.TGI}} {
+	}{{failure.HintSGLang, engine.SGLang}, {failure.HintVLLM, engine.VLLM}, {failure.HintLMDeploy, engine.LMDeploy}, {failure.HintTGI, engine.TGI}} {
 		if t.Hints[one.hint] > 0 {
 			return []finding.Remedy{relief(engine.Named(one.name), a)}
 		}
 	}
 	switch {
-	case t.Hints[logs.HintComfyUI] > 0:
+	case t.Hints[failure.HintComfyUI] > 0:
 		return []finding.Remedy{finding.SettingChange("--lowvram", "let ComfyUI keep less on the device (--novram keeps least); a smaller resolution or fewer frames, a tiled VAE, or a model in fp8 or GGUF")}
-	case t.Hints[logs.HintDeepSpeed] > 0:
+	case t.Hints[failure.HintDeepSpeed] > 0:
 		return []finding.Remedy{finding.SettingChange(`"train_micro_batch_size_per_gpu": 1`, "a smaller micro batch, with gradient_accumulation_steps for the same total; ZeRO stage 3 and offload_optimizer keep less on the device")}
-	case t.Hints[logs.HintTrainer] > 0:
+	case t.Hints[failure.HintTrainer] > 0:
 		return []finding.Remedy{finding.SettingChange("--per_device_train_batch_size 1 --gradient_accumulation_steps 8 --gradient_checkpointing", "a smaller micro batch with the same total, and recomputed activations")}
 	}
 	return nil
@@ -245,7 +245,7 @@ func forBackend(backend string, remedies []finding.Remedy) []finding.Remedy {
 // requested, or most of a device of unknown size.
 func remediesAgainstOthers(a *account) (out []finding.Remedy) {
 	switch cause := a.cause(); {
-	case a.Wording == logs.Metal || a.Wording == logs.Absurd || cause == causeOutside || cause == causeRefused || a.request == nil || a.lent():
+	case a.Wording == failure.Metal || a.Wording == failure.Absurd || cause == causeOutside || cause == causeRefused || a.request == nil || a.lent():
 	case a.others() >= *a.request:
 		out = append(out, lookForOthers(a))
 	case a.capacity == nil && cause != causeLimit && a.room() != nil:
@@ -257,13 +257,13 @@ func remediesAgainstOthers(a *account) (out []finding.Remedy) {
 }
 
 // further is how to learn more than the message states.
-func further(o *logs.OOM) []finding.Remedy {
+func further(o *failure.OOM) []finding.Remedy {
 	r := finding.Remedy{Kind: "code", Setting: dumpAtFailure,
 		Text: "the message does not state what holds the memory; a snapshot of that moment does, and strandline diagnose reads it"}
 	switch {
-	case o.Wording == logs.Absurd || o.Wording == logs.Metal || !slices.Contains([]string{"", "CUDA", "Cuda", "HIP", "XPU"}, o.Backend):
+	case o.Wording == failure.Absurd || o.Wording == failure.Metal || !slices.Contains([]string{"", "CUDA", "Cuda", "HIP", "XPU"}, o.Backend):
 		return nil
-	case o.Wording == logs.Async:
+	case o.Wording == failure.Async:
 		r.Kind, r.Setting = "setting", "PYTORCH_CUDA_ALLOC_CONF=backend:native"
 		r.Text = "the message does not state what holds the memory, and this backend records no history; PyTorch's own, the default, does"
 	case o.Backend == "XPU":

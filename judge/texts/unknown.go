@@ -3,7 +3,7 @@ package texts
 import (
 	"strings"
 
-	"strandline/logs"
+	"strandline/logs/failure"
 )
 
 // unknown is a failure whose wording is not known: what its words state is reported with less
@@ -19,7 +19,7 @@ func (v *view) unknown() {
 		v.figures.Of = "host"
 		v.unknownHost()
 		v.say("nothing in the text is of a GPU")
-	case v.f.Source == logs.SourceProcess && len(v.f.Figures) == 0:
+	case v.f.Source == failure.SourceProcess && len(v.f.Figures) == 0:
 		v.title("memory ran out, according to an error in unknown wording")
 		v.say("the text does not say, in a form that is understood, which memory it was and how much was requested")
 		v.do("include the lines around it, and those with figures; for a program that still runs, `strandline trace --pid PID` watches its host memory and `strandline trace --gpu --pid PID` its GPU memory")
@@ -33,7 +33,7 @@ func (v *view) unknown() {
 func (v *view) hintOfDevice() bool {
 	for h := range v.text.Hints {
 		switch h {
-		case logs.HintWindows, logs.HintWSL, logs.HintUnix, logs.HintEval, logs.HintContainer, logs.HintShutdown, logs.HintPinned:
+		case failure.HintWindows, failure.HintWSL, failure.HintUnix, failure.HintEval, failure.HintContainer, failure.HintShutdown, failure.HintPinned:
 		default:
 			return true
 		}
@@ -46,10 +46,10 @@ func (v *view) unknownHost() {
 	v.title("the host's memory ran out, according to an error in unknown wording")
 	switch {
 	case v.over():
-		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested, and %s is allowed", v.size(logs.Request), v.size(logs.Limit))
-	case v.has(logs.Request):
+		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested, and %s is allowed", v.size(failure.Request), v.size(failure.Limit))
+	case v.has(failure.Request):
 		v.cause(causeTooBig)
-		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested", v.size(logs.Request))
+		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested", v.size(failure.Request))
 	}
 	if v.f.Host {
 		v.say("the refused memory is the host's, not the GPU's")
@@ -64,17 +64,17 @@ func (v *view) unknownDevice() {
 	v.title("memory ran out on the device, according to an error in unknown wording")
 	switch {
 	case v.over():
-		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, and %s is allowed", v.size(logs.Request), v.size(logs.Limit))
-	case v.has(logs.Request, logs.Free):
-		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, and %s was free", v.size(logs.Request), v.size(logs.Free))
-		if v.f.Figures[logs.Request] > v.f.Figures[logs.Free] {
+		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, and %s is allowed", v.size(failure.Request), v.size(failure.Limit))
+	case v.has(failure.Request, failure.Free):
+		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, and %s was free", v.size(failure.Request), v.size(failure.Free))
+		if v.f.Figures[failure.Request] > v.f.Figures[failure.Free] {
 			v.cause(causeTooBig)
 		}
-	case v.has(logs.Request, logs.Capacity) && v.f.Figures[logs.Request] > v.f.Figures[logs.Capacity]-v.f.Figures[logs.Active]:
+	case v.has(failure.Request, failure.Capacity) && v.f.Figures[failure.Request] > v.f.Figures[failure.Capacity]-v.f.Figures[failure.Active]:
 		v.cause(causeTooBig)
-		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, of %s in total", v.size(logs.Request), v.size(logs.Capacity))
-	case v.has(logs.Request):
-		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested", v.size(logs.Request))
+		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, of %s in total", v.size(failure.Request), v.size(failure.Capacity))
+	case v.has(failure.Request):
+		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested", v.size(failure.Request))
 	}
 	v.engineOptions()
 	v.do("allocate less at once: a smaller batch, input or model, or fewer bits; keep less on the device")
@@ -85,11 +85,11 @@ func (v *view) unknownDevice() {
 // over reports whether a stated limit did not let a request through, and takes that for
 // the cause.
 func (v *view) over() bool {
-	if v.has(logs.Limit) && !v.has(logs.Request) && strings.Contains(strings.ToLower(v.f.Quote), "exceed") {
+	if v.has(failure.Limit) && !v.has(failure.Request) && strings.Contains(strings.ToLower(v.f.Quote), "exceed") {
 		v.cause(causeLimit) // by a request too large to be one
 		return false
 	}
-	if !v.has(logs.Request, logs.Limit) || v.f.Figures[logs.Request]+v.f.Figures[logs.Active] <= v.f.Figures[logs.Limit] {
+	if !v.has(failure.Request, failure.Limit) || v.f.Figures[failure.Request]+v.f.Figures[failure.Active] <= v.f.Figures[failure.Limit] {
 		return false
 	}
 	v.cause(causeLimit)

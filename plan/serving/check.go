@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"strandline/logs"
+	enginelog "strandline/logs/engine"
 	"strandline/plan"
 	"strandline/plan/engine"
 	"strandline/plan/model"
@@ -12,7 +12,7 @@ import (
 
 // From takes from a log what it states of the set-up, where the set-up given does not
 // state it.
-func (s Setup) From(log *logs.EngineLog) Setup {
+func (s Setup) From(log *enginelog.Log) Setup {
 	if log.Engine != "" {
 		if e, ok := engine.ParseRelease(log.Engine, log.Version); ok && (s.Engine.Name == "" || !s.Engine.Known()) {
 			s.Engine = e
@@ -44,14 +44,14 @@ func (s Setup) From(log *logs.EngineLog) Setup {
 			s.Length = *r.Length
 		}
 	}
-	if total, ok := log.Smallest(logs.LogTotal); ok && s.GPU == nil {
+	if total, ok := log.Smallest(enginelog.Total); ok && s.GPU == nil {
 		s.GPU = &plan.GPU{Name: "GPU", Total: total.Size, Board: total.Size, Source: "total: the log"}
 	}
 	return s
 }
 
 // Check compares what a log states with the plan of its set-up, the largest difference first.
-func (s Setup) Check(log *logs.EngineLog) ([]plan.Checked, error) {
+func (s Setup) Check(log *enginelog.Log) ([]plan.Checked, error) {
 	s = s.Normal()
 	if err := s.possible(); err != nil {
 		return nil, err
@@ -66,11 +66,11 @@ func (s Setup) Check(log *logs.EngineLog) ([]plan.Checked, error) {
 	// An engine's own rounding, and what its loader leaves behind, is a hundredth.
 	around := plan.Range{Low: plan.Whole(0.99 * float64(weights)), High: plan.Whole(1.01 * float64(weights))}
 	outside, _ := s.nonTorch()
-	largest(logs.LogWeights, plan.Weights, around)
-	largest(logs.LogConsumed, logs.LogConsumed, around.Plus(outside))
-	largest(logs.LogActivation, plan.Activations, s.Activation())
-	largest(logs.LogNonTorch, plan.NonTorch, outside)
-	if n, ok := log.Largest(logs.LogGraphs); ok {
+	largest(enginelog.Weights, plan.Weights, around)
+	largest(enginelog.Consumed, enginelog.Consumed, around.Plus(outside))
+	largest(enginelog.Activation, plan.Activations, s.Activation())
+	largest(enginelog.NonTorch, plan.NonTorch, outside)
+	if n, ok := log.Largest(enginelog.Graphs); ok {
 		planned, _ := s.graphs()
 		c := stated(plan.Graphs, &planned, n)
 		c.Unplanned = n.Size < 0 // memory that others freed meanwhile
@@ -83,7 +83,7 @@ func (s Setup) Check(log *logs.EngineLog) ([]plan.Checked, error) {
 
 // CheckOther compares what the log of another engine states with what follows from the
 // model alone: the weights, and what the KV cache has room for.
-func (s Setup) CheckOther(log *logs.EngineLog) ([]plan.Checked, error) {
+func (s Setup) CheckOther(log *enginelog.Log) ([]plan.Checked, error) {
 	if s = s.From(log); s.Engine.Local() {
 		return s.checkLlama(log)
 	}
@@ -93,13 +93,13 @@ func (s Setup) CheckOther(log *logs.EngineLog) ([]plan.Checked, error) {
 	}
 	weights := float64(s.Model.Bytes()) / float64(s.Parallel.TP*s.Parallel.PP)
 	var out []plan.Checked
-	if n, ok := log.Largest(logs.LogWeights); ok { // formats by tensor, and what a runtime repacks
+	if n, ok := log.Largest(enginelog.Weights); ok { // formats by tensor, and what a runtime repacks
 		out = append(out, stated(plan.Weights, &plan.Range{Low: plan.Whole(0.95 * weights), High: plan.Whole(1.05 * weights)}, n))
 	}
-	if n, ok := log.Largest(logs.LogActivation); ok {
+	if n, ok := log.Largest(enginelog.Activation); ok {
 		out = append(out, stated(plan.Activations, nil, n))
 	}
-	pool, ok := log.Smallest(logs.LogKV)
+	pool, ok := log.Smallest(enginelog.KV)
 	cell := s.widest().whole().full
 	tokens, counted := log.Tokens(s.Block)
 	if ok {
@@ -131,7 +131,7 @@ func (s Setup) explained(rows []plan.Checked) ([]plan.Checked, error) {
 }
 
 // stated is a figure of a log beside its plan, nil where there is none.
-func stated(component string, planned *plan.Range, n logs.Stated) plan.Checked {
+func stated(component string, planned *plan.Range, n enginelog.Stated) plan.Checked {
 	c := plan.Checked{Component: component, Observed: n.Size, Line: n.Line, Rounding: n.Rounding, Unplanned: planned == nil}
 	if planned != nil {
 		c.Planned = *planned
@@ -148,8 +148,8 @@ const (
 )
 
 // checkPool is the KV cache in bytes, and what it holds in tokens.
-func (s Setup) checkPool(log *logs.EngineLog) (out []plan.Checked) {
-	pool, havePool := log.Smallest(logs.LogKV)
+func (s Setup) checkPool(log *enginelog.Log) (out []plan.Checked) {
+	pool, havePool := log.Smallest(enginelog.KV)
 	var planned *plan.Range
 	if s.GPU != nil {
 		if f, err := s.Fit(); err == nil {
@@ -158,7 +158,7 @@ func (s Setup) checkPool(log *logs.EngineLog) (out []plan.Checked) {
 	}
 	if havePool {
 		out = append(out, stated(plan.KVCache, planned, pool))
-	} else if n, ok := log.Smallest(logs.LogPool); ok {
+	} else if n, ok := log.Smallest(enginelog.Pool); ok {
 		c := stated(plan.KVCache, planned, n)
 		c.Rounding += plan.GiB / 2 // tables of the requests are made with it
 		c.Compare()
@@ -199,7 +199,7 @@ func (s Setup) cause(c *plan.Checked) string {
 		return s.causeLlama(c)
 	}
 	switch c.Component {
-	case plan.Weights, logs.LogConsumed:
+	case plan.Weights, enginelog.Consumed:
 		switch {
 		case c.Observed < 0:
 			return "another process freed memory while the engine measured"

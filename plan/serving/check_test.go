@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"strandline/internal/test/plantest"
-	"strandline/logs"
+	enginelog "strandline/logs/engine"
 	"strandline/plan"
 )
 
-func scanned(t *testing.T, text string) *logs.EngineLog {
+func scanned(t *testing.T, text string) *enginelog.Log {
 	t.Helper()
-	log, err := logs.ScanEngine(strings.NewReader(text))
+	log, err := enginelog.Scan(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"strandline/internal/test/plantest"
-	"strandline/logs"
 	"strandline/plan"
 	"strandline/plan/engine"
 )
@@ -218,7 +217,7 @@ func TestCheckLlama(t *testing.T) {
 		}
 		log := scanned(t, strings.ReplaceAll(string(data), c.from, c.to))
 		s := Setup{Model: plantest.Model(t, c.model, "q4_k_m")}
-		if log.Engine != logs.EngineLlama {
+		if log.Engine != engine.LlamaCPP {
 			t.Fatalf("a log of %q", log.Engine)
 		}
 		s.KV, _ = ParseKV(log.Setup["kv_dtype"], s.Model)

@@ -3,7 +3,7 @@ package training
 import (
 	"fmt"
 
-	"strandline/logs"
+	enginelog "strandline/logs/engine"
 	"strandline/plan"
 )
 
@@ -41,8 +41,8 @@ func (t Setup) CheckStep(byPurpose map[string]int64) ([]plan.Checked, error) {
 }
 
 // CheckLog compares the peak that a trainer logs with the plan.
-func (t Setup) CheckLog(log *logs.EngineLog) ([]plan.Checked, error) {
-	n, ok := log.Largest(logs.LogTrain)
+func (t Setup) CheckLog(log *enginelog.Log) ([]plan.Checked, error) {
+	n, ok := log.Largest(enginelog.Train)
 	if !ok {
 		return nil, fmt.Errorf("the log holds no figure that can be checked")
 	}

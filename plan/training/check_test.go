@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"strandline/internal/test/plantest"
-	"strandline/logs"
+	enginelog "strandline/logs/engine"
 )
 
 func TestCheckStep(t *testing.T) {
@@ -23,7 +23,7 @@ func TestCheckStep(t *testing.T) {
 	if rows[0].Component != "optimizer" || rows[0].Off <= 0 || rows[0].Cause == "" {
 		t.Errorf("a doubled optimizer: %+v", rows)
 	}
-	log, err := logs.ScanEngine(strings.NewReader("step:  7  loss:  9.1  memory: 48.87GiB(51.44%)  tps: 5,000\n"))
+	log, err := enginelog.Scan(strings.NewReader("step:  7  loss:  9.1  memory: 48.87GiB(51.44%)  tps: 5,000\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

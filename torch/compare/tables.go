@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"strandline/logs"
+	"strandline/logs/table"
 )
 
 // Tables are the tables of memory_summary() of one device that the texts of a
@@ -22,7 +22,7 @@ type Tables struct {
 // A Table is a table and the file in which it is.
 type Table struct {
 	File string
-	*logs.Summary
+	*table.Summary
 }
 
 // Tables are those of all devices. Files follow each other where what PyTorch

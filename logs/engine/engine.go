@@ -1,0 +1,471 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"strandline/logs/failure"
+	"strandline/logs/text"
+)
+
+// Log is what the log of an inference engine or of a trainer contains about memory.
+// No value in it is 0 because it was not logged: a missing figure is not in the maps.
+type Log struct {
+	Engine  string // "vllm", "sglang", "tensorrt-llm", "llama.cpp", "" if no line shows it
+	Version string // as the log has it
+	// Setup are settings by their names: model, tp, pp, dp, max_len, dtype, quant,
+	// kv_dtype, eager, fraction, chunk, graphs (the largest batch captured), v0 (vLLM's first engine).
+	Setup map[string]string
+	Ranks []Rank
+	// Failure is the last statement of the log that memory ran out, other than PyTorch's;
+	// nil if there is none.
+	Failure *failure.Failure
+}
+
+// Rank is what one process of the log states about its last start.
+type Rank struct {
+	name string // as its lines begin, "" if they do not state it
+	// Figures are by the names below.
+	Figures map[string]Stated
+	tokens  *int64   // that the KV cache holds
+	blocks  *int64   // of the KV cache
+	Length  *int64   // tokens of a request, of Concurrency
+	many    *float64 // requests of that length at once
+
+	parts map[string]int64 // sizes of devices, which are stated again
+	ended bool             // the pools of SGLang are complete
+}
+
+// Names of the sizes of a rank.
+const (
+	Weights    = "weights"
+	Consumed   = "weights and non-torch" // newer releases of vLLM log the sum
+	NonTorch   = "non-torch"
+	Activation = "activations"
+	KV         = "KV cache"
+	Graphs     = "CUDA graphs"
+	Total      = "GPU"
+	Train      = "training peak"
+	Pool       = "KV cache with its tables" // by the difference of what is free; SGLang to 0.4
+)
+
+// Free memory at moments of SGLang's start, of which differences are taken.
+const (
+	freeFirst  = "free before the weights"
+	freeLoaded = "free after the weights"
+	freePool   = "free after the pool"
+	freeBefore = "free before the graphs"
+	freeAfter  = "free after the graphs"
+)
+
+// mostWorkers are as many as a log is read for; the largest runs have some thousands.
+const mostWorkers = 1 << 14
+
+// Scan reads a log to its end. Of several starts the last one counts, and of
+// several figures of a rank the last one. A text whose lines seem to be broken at a width is
+// also read with its lines joined, and the reading that finds more counts.
+func Scan(r io.Reader) (*Log, error) {
+	in := bufio.NewReaderSize(r, text.LongestLine)
+	head, _ := in.Peek(text.LongestLine)
+	v, statements, lines, whole := vocabulary(), failure.NewFinder(), newReader(), newReader()
+	join := text.NewJoiner(head, v, 1, whole)
+	_, err := text.Each(in, v, statements, &twice{lines, join})
+	lines.finish()
+	if join != nil {
+		join.Flush()
+		if whole.finish(); lines.stated() < whole.stated() {
+			lines = whole
+		}
+	}
+	lines.fail(statements.Failures())
+	return &lines.Log, err
+}
+
+// vocabulary is the words of failures and those of the lines of engines.
+var vocabulary = sync.OnceValue(func() *text.Vocabulary {
+	var words []string
+	for _, u := range uses() {
+		words = append(words, u.word)
+	}
+	return text.NewVocabulary(failure.Words(), words)
+})
+
+// twice has a text read by its lines, and by those that it had before they were broken if
+// they seem to be.
+type twice struct {
+	lines *reader
+	join  *text.Joiner
+}
+
+func (t *twice) Idle(int64) bool { return t.join == nil }
+
+func (t *twice) Line(number int64, line []byte, hits []text.Hit) {
+	t.lines.Line(number, line, hits)
+	if t.join != nil {
+		t.join.Line(number, line, hits)
+	}
+}
+
+// finish takes what follows from all that was read.
+func (e *reader) finish() {
+	e.expect()
+	e.collect()
+}
+
+// stated is how much was found: settings and figures, and of as many the longer ones.
+func (e *Log) stated() (n int) {
+	const each = 1 << 20
+	for _, value := range e.Setup {
+		n += each + min(len(value), 1<<10)
+	}
+	for _, r := range e.Ranks {
+		n += each * len(r.Figures)
+		if r.tokens != nil {
+			n += each
+		}
+	}
+	return n
+}
+
+// A use is what a word of a vocabulary is for: a reading or, behind those, an argument.
+type use struct {
+	word  string
+	index int
+	steps []text.Step // behind the word
+	name  string      // of the argument, with what is around it
+}
+
+// uses are the words of lines and arguments of engines.
+var uses = sync.OnceValue(func() (out []use) {
+	for i, r := range readings {
+		for _, wording := range r.forms {
+			f := text.NewForm(wording)
+			out = append(out, use{word: f.Key, index: i, steps: f.Steps})
+		}
+	}
+	for i, a := range arguments {
+		for _, name := range a.names {
+			for _, form := range []string{name + "=", "'" + name + "':", name + `":`} {
+				out = append(out, use{word: form, index: len(readings) + i, name: form})
+			}
+		}
+	}
+	return out
+})
+
+// reader reads the lines of an engine.
+type reader struct {
+	Log
+	ranks  map[string]*Rank
+	number int64  // of the line
+	text   []byte // of the line, or the piece of it
+
+	pieces int64   // lines, or pieces of them, so far
+	seen   []int64 // by reading and argument, the last piece that has it
+	of     *Rank   // the rank of the piece; nil if it was not looked for
+	args   bool    // the piece states arguments
+	looked bool    // whether it does was looked for
+	found  text.Match
+
+	estimated []expected // of the last start
+	gpus      map[string]bool
+}
+
+func newReader() *reader {
+	return &reader{Log: Log{Setup: map[string]string{}}, ranks: map[string]*Rank{}, gpus: map[string]bool{}, seen: make([]int64, len(readings)+len(arguments))}
+}
+
+// Idle implements [text.Reader].
+func (e *reader) Idle(int64) bool { return true }
+
+// Line implements [text.Reader].
+func (e *reader) Line(number int64, line []byte, hits []text.Hit) {
+	e.number, e.text, e.of, e.looked = number, line, nil, false
+	e.pieces++
+	const mostTries = 1024
+	tries, uses := 0, uses()
+	for _, h := range hits {
+		u := &uses[h.Word]
+		if e.seen[u.index] == e.pieces {
+			continue
+		}
+		if u.name != "" {
+			e.argument(u, int(h.End))
+			continue
+		}
+		e.found.Count = 0
+		if e.found.Match(line[h.End:], u.steps) {
+			e.seen[u.index] = e.pieces
+			readings[u.index].take(e, &e.found)
+		} else if tries++; tries == mostTries { // a line without end, of the same words
+			return
+		}
+	}
+}
+
+// argument reads an argument whose name ends at some byte of the line, with what
+// separates it from its value.
+func (e *reader) argument(u *use, end int) {
+	before := end - len(u.name)
+	if before < 0 || string(e.text[before:end]) != u.name || u.name[0] != '\'' && before > 0 && text.Wordly(e.text[before-1]) {
+		return
+	}
+	if !e.looked {
+		e.looked, e.args = true, slices.ContainsFunc(inArguments, func(words []byte) bool { return bytes.Contains(e.text, words) })
+	}
+	if !e.args {
+		return
+	}
+	a := &arguments[u.index-len(readings)]
+	value := a.read(bytes.TrimPrefix(e.text[end:], []byte(" ")))
+	if value == "" {
+		return
+	}
+	e.seen[u.index] = e.pieces
+	if value == "None" || a.name == "eager" && value != "True" && value != "False" {
+		return
+	}
+	e.Setup[a.name] = value
+	if tag := e.Setup["tag"]; tag != "" && (a.name == "tag" || a.name == "model" && bytes.Contains(e.text, []byte("model_tag"))) {
+		e.Setup["model"] = tag // beside it is the default of --model
+	}
+}
+
+// rank is that of the line; all lines without one are of the same.
+func (e *reader) rank() *Rank {
+	if e.of != nil {
+		return e.of
+	}
+	name := rankOf(e.text)
+	r := e.ranks[string(name)]
+	if r == nil {
+		r = newRank(string(name))
+		if len(e.ranks) < mostWorkers {
+			e.ranks[r.name] = r
+		}
+	}
+	e.of = r
+	return r
+}
+
+// rankOf is what names a rank in a line: "Worker_TP0 pid=7" in parentheses, or
+// "DP0 TP1" behind a time in brackets, with the rank before that if there is one.
+func rankOf(line []byte) []byte {
+	const within, longest, stamp = 512, 96, 20
+	line = line[:min(len(line), within)]
+	for at, n := 0, 0; ; at += n {
+		if n = bytes.IndexByte(line[at:], '('); n < 0 {
+			n = len(line) - at
+		}
+		if bracket := bytes.IndexByte(line[at:at+n], '['); bracket >= 0 {
+			n = bracket
+		}
+		i := at + n
+		if n++; i == len(line) {
+			return nil
+		}
+		rest := line[i+1:]
+		switch c := line[i]; {
+		case c == '(' && (text.HasPrefix(rest, "VllmWorker") || text.HasPrefix(rest, "RayWorker") || text.HasPrefix(rest, "Worker") || text.HasPrefix(rest, "EngineCore")):
+			if end := bytes.IndexByte(rest[:min(len(rest), longest)], ')'); end >= 0 {
+				return rest[:end]
+			}
+		case c == '[' && len(rest) > stamp:
+			if end := bytes.IndexByte(rest[:min(len(rest), longest)], ']'); end > stamp && parallel(rest[stamp:end]) {
+				if from := text.SourceOf(line[:i]); from != nil {
+					return slices.Concat(from, rest[stamp:end])
+				}
+				return rest[stamp:end]
+			}
+		}
+	}
+}
+
+// parallel reports whether a text is of words such as "DP0 TP1".
+func parallel(line []byte) bool {
+	for word := range bytes.FieldsSeq(line) {
+		if len(word) < 3 || word[1] != 'P' || strings.IndexByte("DTPE", word[0]) < 0 || text.Run(word[2:], 5, text.Digit) != len(word)-2 {
+			return false
+		}
+	}
+	return true
+}
+
+// start begins a rank anew.
+func (e *reader) start(*text.Match) {
+	r := e.rank()
+	clear(r.Figures)
+	*r = Rank{name: r.name, Figures: r.Figures}
+}
+
+// named takes the model of a line that happens to name it.
+func (e *reader) named(m *text.Match) {
+	if e.Setup["model"] == "" {
+		e.Setup["model"] = strings.TrimSuffix(string(m.Text[0]), "...")
+	}
+}
+
+// usages are what vLLM's summary of its memory states, of which any may be masked.
+var usages = []struct{ name, words string }{
+	{Weights, "weight"}, {Consumed, "consumed memory"}, {Activation, "peak activation"},
+	{NonTorch, "non-torch"}, {Graphs, "CUDAGraph memory"}, {Graphs, "NPU graph memory"},
+}
+
+// usageOf is the name of the usage with whose words a text begins, "" if there is none.
+func usageOf(text []byte) string {
+	for i := range usages {
+		if bytes.HasPrefix(text, []byte(usages[i].words)) {
+			return usages[i].name
+		}
+	}
+	return ""
+}
+
+// usage reads that summary.
+func (e *reader) usage(*text.Match) {
+	const most, of = 600, " for "
+	at := bytes.Index(e.text, []byte("Actual usage"))
+	if at < 0 {
+		return
+	}
+	line := e.text[at:min(len(e.text), at+most)]
+	for end := 0; ; end += len(of) {
+		next := bytes.Index(line[end:], []byte(of))
+		if next < 0 {
+			return
+		}
+		end += next
+		name := usageOf(line[end+len(of):])
+		if name == "" {
+			continue
+		}
+		from := end
+		for from > 0 && strings.IndexByte("0123456789.- GiB", line[from-1]) >= 0 {
+			from--
+		}
+		figure := bytes.TrimLeft(line[from:end], " ")
+		if text.WithUnit(figure, "GiB", "GB") == len(figure) {
+			e.size(name, last, nil, [][]byte{figure})
+		}
+	}
+}
+
+// peakTorch reads the peak of PyTorch's memory in vLLM 0.6.4, weights included.
+func (e *reader) peakTorch(m *text.Match) {
+	r := e.rank()
+	peak, rounding, ok := sized(m.Text[0])
+	if weights, stated := r.Figures[Weights]; stated && ok {
+		r.Figures[Activation] = Stated{peak - weights.Size, e.number, rounding + weights.Rounding}
+	}
+}
+
+// sized returns the size of a number with its unit, of GiB if it has none, and the
+// rounding error that it can have.
+func sized(line []byte) (size, rounding int64, ok bool) {
+	n := text.NumberLength(line)
+	unit, exact := float64(1<<30), false
+	switch name := string(bytes.TrimLeft(line[n:], " ")); name {
+	case "bytes", "B":
+		unit, exact = 1, true
+	case "KiB", "MiB":
+		unit = float64(text.UnitOf(name[0]))
+	}
+	x, err := strconv.ParseFloat(string(line[:n]), 64)
+	const most = 1 << 50
+	if x *= unit; err != nil || x > most || x < -most {
+		return 0, 0, false
+	}
+	if exact {
+		return int64(x), 0, true
+	}
+	decimals := 0
+	if point := bytes.IndexByte(line[:n], '.'); point >= 0 {
+		decimals = n - point - 1
+	}
+	return int64(x), int64(math.Ceil(unit / 2 / math.Pow10(decimals))), true
+}
+
+// fail keeps the last failure whose words are known.
+func (e *Log) fail(failures []failure.Failure) {
+	for i := range failures {
+		if f := &failures[i]; f.Kind != failure.Unknown && !f.Weak {
+			e.Failure = f
+		}
+	}
+}
+
+func newRank(name string) *Rank {
+	return &Rank{name: name, Figures: map[string]Stated{}}
+}
+
+// collect keeps the ranks that state something, by name.
+func (e *reader) collect() {
+	for _, name := range slices.Sorted(maps.Keys(e.ranks)) {
+		e.ranks[name].differences()
+		if r := e.ranks[name]; len(r.Figures) > 0 || r.tokens != nil || r.blocks != nil {
+			e.Ranks = append(e.Ranks, *r)
+		}
+	}
+}
+
+// differences are the sizes that a log states by what was free before and after,
+// where it does not state them otherwise.
+func (r *Rank) differences() {
+	for _, d := range []struct{ name, not, before, after string }{
+		{Weights, Weights, freeFirst, freeLoaded}, {Pool, KV, freeLoaded, freePool}, {Graphs, Graphs, freeBefore, freeAfter},
+	} {
+		before, ok := r.Figures[d.before]
+		after, too := r.Figures[d.after]
+		if _, stated := r.Figures[d.not]; ok && too && !stated {
+			r.Figures[d.name] = Stated{before.Size - after.Size, after.Line, before.Rounding + after.Rounding}
+		}
+	}
+	for _, name := range []string{freeFirst, freeLoaded, freePool, freeBefore, freeAfter} {
+		delete(r.Figures, name)
+	}
+}
+
+// A Stated is a figure of a log: bytes, the line that it is on, and its possible
+// rounding error, either way.
+type Stated struct{ Size, Line, Rounding int64 }
+
+// Largest is the largest figure of that name of all ranks.
+func (e *Log) Largest(name string) (most Stated, ok bool) {
+	for _, r := range e.Ranks {
+		if s, there := r.Figures[name]; there && (!ok || s.Size > most.Size) {
+			most, ok = s, true
+		}
+	}
+	return most, ok
+}
+
+// Smallest is the smallest one.
+func (e *Log) Smallest(name string) (least Stated, ok bool) {
+	for _, r := range e.Ranks {
+		if s, there := r.Figures[name]; there && (!ok || s.Size < least.Size) {
+			least, ok = s, true
+		}
+	}
+	return least, ok
+}
+
+// Tokens returns what the KV cache holds: the fewest of all ranks, as engines take
+// them. Blocks are of so many tokens.
+func (e *Log) Tokens(block int64) (n int64, ok bool) {
+	for _, r := range e.Ranks {
+		switch {
+		case r.tokens != nil && (!ok || *r.tokens < n):
+			n, ok = *r.tokens, true
+		case r.tokens == nil && r.blocks != nil && (!ok || *r.blocks*block < n):
+			n, ok = *r.blocks*block, true
+		}
+	}
+	return n, ok
+}
