@@ -12,6 +12,7 @@ import (
 	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/host/calls/bpf"
+	"strandline/internal/safefile"
 	"strandline/units"
 )
 
@@ -70,11 +71,10 @@ func checks(env *Env) []api.Check {
 	}
 	out = append(out, color)
 	temp := api.Check{What: "temporary files", OK: true, Detail: os.TempDir()}
-	if f, err := os.CreateTemp("", "strandline-doctor"); err != nil {
+	if dir, err := safefile.MakeTemp("strandline-doctor"); err != nil {
 		temp = api.Check{What: "temporary files", OK: false, Detail: err.Error(), Do: "set TMPDIR to a writable folder"}
 	} else {
-		f.Close()
-		os.Remove(f.Name())
+		dir.Remove()
 	}
 	return append(out, temp, tracing())
 }

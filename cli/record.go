@@ -111,13 +111,17 @@ func writeModule(dir string) error {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
-	dir = filepath.Join(dir, "strandline")
-	if err := os.WriteFile(filepath.Join(dir, pausable.Name), library, 0o755); err != nil {
+	folder, err := safefile.MakeSharedFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := folder.Replace(filepath.Join("strandline", pausable.Name), library); err != nil {
 		return err
 	}
 	// Programs look for it here, to preload it.
-	alias := filepath.Join(dir, "stand_in", "torch_memory_saver_hook_mode_preload.abi3.so")
-	if err := os.Symlink(filepath.Join("..", pausable.Name), alias); err != nil && !errors.Is(err, fs.ErrExist) {
+	alias := filepath.Join("strandline", "stand_in", "torch_memory_saver_hook_mode_preload.abi3.so")
+	if err := folder.Link(filepath.Join("..", pausable.Name), alias); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil

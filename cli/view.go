@@ -408,7 +408,11 @@ func browse(address string) (done func()) {
 	file := filepath.Join(dir.Path, "open.html")
 	text := fmt.Sprintf("<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">"+
 		"<meta http-equiv=\"refresh\" content=\"0; url=%[1]s\"><a href=\"%[1]s\">strandline</a>\n", html.EscapeString(address))
-	if os.WriteFile(file, []byte(text), 0o600) != nil {
+	folder, err := safefile.OpenFolder(dir.Path)
+	if err == nil {
+		err = errors.Join(folder.Write(filepath.Base(file), []byte(text)), folder.Close())
+	}
+	if err != nil {
 		return done
 	}
 	command := []string{"xdg-open", file}

@@ -13,19 +13,28 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"strandline/internal/safefile"
 )
 
 //go:embed python/sitecustomize.py python/strandline/*.py python/strandline/stand_in/torch_memory_saver/*.py
 var module embed.FS
 
-// WriteModule writes the Python module, strandline, into a folder of modules.
+// WriteModule writes the Python module, strandline, into a folder of modules, for all
+// users.
 func WriteModule(dir string) error {
+	folder, err := safefile.MakeSharedFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
 	return eachFile("strandline", func(name string, data []byte) error {
-		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		in, err := folder.Folder(filepath.Dir(name))
+		if err != nil {
 			return err
 		}
-		return os.WriteFile(name, data, 0o644)
+		defer in.Close()
+		return in.Replace(filepath.Base(name), data)
 	})
 }
 

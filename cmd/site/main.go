@@ -18,6 +18,7 @@ import (
 
 	"strandline/face/web"
 	"strandline/internal/licenses"
+	"strandline/internal/safefile"
 	"strandline/units"
 )
 
@@ -58,12 +59,14 @@ func build(out string) error {
 		return err
 	}
 	files["worker.js"] = append(append(glue, '\n'), boot...)
-	if err := os.MkdirAll(out, 0o777); err != nil {
+	folder, err := safefile.MakeSharedFolder(out)
+	if err != nil {
 		return err
 	}
+	defer folder.Close()
 	var names []string
 	for name, body := range files {
-		if err := os.WriteFile(filepath.Join(out, name), body, 0o666); err != nil {
+		if err := folder.Replace(name, body); err != nil {
 			return err
 		}
 		names = append(names, name)
@@ -77,12 +80,12 @@ func build(out string) error {
 
 // compile builds the engine for the browser.
 func compile() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "strandline-site-")
+	dir, err := safefile.MakeTemp("strandline-site")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "strandline.wasm")
+	defer dir.Remove()
+	program := filepath.Join(dir.Path, "strandline.wasm")
 	if _, err := run([]string{"GOOS=js", "GOARCH=wasm"}, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "strandline/face/web/worker"); err != nil {
 		return nil, err
 	}

@@ -10,8 +10,9 @@ import (
 // A Folder is one that files are written into. Names are relative to it, and a link
 // cannot lead out of it.
 type Folder struct {
-	root *os.Root
-	path string
+	root   *os.Root
+	path   string
+	shared bool // other users may read what is in it, and own it
 }
 
 // MakeFolder opens a folder to write into, and makes it where there is none, with its
@@ -23,38 +24,61 @@ func MakeFolder(path string) (*Folder, error) {
 	return OpenFolder(path)
 }
 
+// MakeSharedFolder is MakeFolder for files that all users are to read, such as those that
+// are installed or published: what is created gets the mode 0644, and folders 0755, less
+// the mask. Any user may own the folder.
+func MakeSharedFolder(path string) (*Folder, error) {
+	if err := os.MkdirAll(path, sharedFolderMode); err != nil {
+		return nil, err
+	}
+	root, err := openRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{root, path, true}, nil
+}
+
 // OpenFolder is MakeFolder for a folder that exists.
 func OpenFolder(path string) (*Folder, error) {
 	root, err := openRoot(path)
 	if err != nil {
 		return nil, err
 	}
-	return checked(root, path)
+	return checked(&Folder{root, path, false})
 }
 
-func checked(root *os.Root, path string) (*Folder, error) {
-	info, err := root.Stat(".")
-	if err == nil {
+func checked(d *Folder) (*Folder, error) {
+	info, err := d.root.Stat(".")
+	if err == nil && !d.shared {
 		err = checkFolder(info)
 	}
 	if err != nil {
-		root.Close()
-		return nil, plain(path, err)
+		d.Close()
+		return nil, plain(d.path, err)
 	}
-	return &Folder{root, path}, nil
+	return d, nil
+}
+
+// modes are those of the files and folders that are created.
+func (d *Folder) modes() (file, folder fs.FileMode) {
+	if d.shared {
+		return sharedFileMode, sharedFolderMode
+	}
+	return fileMode, folderMode
 }
 
 // Folder makes a folder below this one, or opens it.
 func (d *Folder) Folder(name string) (*Folder, error) {
 	path := filepath.Join(d.path, name)
-	if err := d.root.MkdirAll(name, folderMode); err != nil {
+	_, mode := d.modes()
+	if err := d.root.MkdirAll(name, mode); err != nil {
 		return nil, plain(path, err)
 	}
 	root, err := d.root.OpenRoot(name)
 	if err != nil {
 		return nil, plain(path, err)
 	}
-	return checked(root, path)
+	return checked(&Folder{root, path, d.shared})
 }
 
 // Path is the path that the folder was opened by.
@@ -75,7 +99,8 @@ func (d *Folder) Close() error { return d.root.Close() }
 
 // Create creates a file. One that exists is an [fs.ErrExist], and a link too.
 func (d *Folder) Create(name string) (*os.File, error) {
-	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+	mode, _ := d.modes()
+	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	return f, plain(filepath.Join(d.path, name), err)
 }
 
@@ -140,6 +165,7 @@ func (d *Folder) Output(name string) (*Output, error) {
 		p.old = nil // what is replaced has no say
 	}
 	o := &Output{place: p}
+	o.mode, _ = d.modes()
 	if err := o.begin(anonymous); err != nil {
 		o.Close()
 		return nil, plain(p.path, err)
@@ -174,6 +200,11 @@ func (d *Folder) Append(name string) (*os.File, error) {
 	}
 	f, err := p.existing(os.O_WRONLY | os.O_APPEND)
 	return f, plain(p.path, err)
+}
+
+// Link creates a symbolic link to a path, which is relative to the link's folder.
+func (d *Folder) Link(to, name string) error {
+	return plain(filepath.Join(d.path, name), d.root.Symlink(to, name))
 }
 
 // Remove removes a file, or a folder that is empty.

@@ -18,6 +18,7 @@ import (
 type Output struct {
 	*os.File
 	place *place
+	mode  fs.FileMode             // of a new file
 	info  fs.FileInfo             // of the file
 	link  func(name string) error // gives the file a name, where it has none yet
 
@@ -56,7 +57,7 @@ func create(path string, open func(*Output) error) (*Output, error) {
 	if err != nil {
 		return nil, plain(path, err)
 	}
-	o := &Output{place: p}
+	o := &Output{place: p, mode: fileMode}
 	if err := open(o); err != nil {
 		o.Close()
 		return nil, plain(path, err)
@@ -65,15 +66,15 @@ func create(path string, open func(*Output) error) (*Output, error) {
 }
 
 // begin opens a file without a name, where unnamed can, or one with a name of its own.
-func (o *Output) begin(unnamed func(*os.Root) (*os.File, func(string) error, error)) (err error) {
+func (o *Output) begin(unnamed func(*os.Root, fs.FileMode) (*os.File, func(string) error, error)) (err error) {
 	p := o.place
 	if unnamed != nil {
-		o.File, o.link, _ = unnamed(p.dir)
+		o.File, o.link, _ = unnamed(p.dir, o.mode)
 	}
 	if o.File == nil {
 		p.sweep()
 		part := p.part()
-		if o.File, err = p.dir.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode); err != nil {
+		if o.File, err = p.dir.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, o.mode); err != nil {
 			return fmt.Errorf("no file can be made in %s: %w", filepath.Dir(p.path), errors.Unwrap(err))
 		}
 		o.part = part

@@ -149,12 +149,16 @@ func (p *place) special(ctx context.Context) (*os.File, error) {
 	if p.old.IsDir() {
 		return nil, errFolder
 	}
-	return wait(ctx, func() (*os.File, error) {
+	open := func(flags int) (*os.File, error) {
 		if p.dir == nil {
-			return p.same(os.OpenFile(p.path, os.O_WRONLY, 0))
+			return p.same(os.OpenFile(p.path, flags, 0))
 		}
-		return p.same(p.dir.OpenFile(p.name, os.O_WRONLY, 0))
-	})
+		return p.same(p.dir.OpenFile(p.name, flags, 0))
+	}
+	if p.old.Mode()&fs.ModeNamedPipe != 0 {
+		return openPipe(ctx, os.O_WRONLY, open)
+	}
+	return open(os.O_WRONLY)
 }
 
 // same closes a file unless it is what was found at the place.
@@ -246,7 +250,7 @@ func Check(path string) error {
 		}
 		return plain(path, err)
 	}
-	o := Output{place: p}
+	o := Output{place: p, mode: fileMode}
 	return plain(path, errors.Join(o.begin(anonymous), o.Close()))
 }
 

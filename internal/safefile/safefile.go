@@ -9,9 +9,12 @@
 //   - [OpenNamed] reads one that was named, which may be a pipe.
 //   - [Create] replaces a file in one piece, [Append] adds to one, [Edit] opens a
 //     regular one for both; the user named them.
-//   - [MakeFolder] makes the folder of many files, and a [Folder] creates them.
+//   - [MakeFolder] makes the folder of many files, and a [Folder] creates them;
+//     [MakeSharedFolder] one for files that all users read.
+//   - [MakeTemp] makes a temporary folder.
 //
-// Files get the mode 0600 and folders 0700. A file that is replaced keeps its mode.
+// Files get the mode 0600 and folders 0700, except shared ones. A file that is replaced
+// keeps its mode.
 package safefile
 
 import (
@@ -26,8 +29,10 @@ import (
 
 // The modes of what is created.
 const (
-	fileMode   fs.FileMode = 0o600
-	folderMode fs.FileMode = 0o700
+	fileMode         fs.FileMode = 0o600
+	folderMode       fs.FileMode = 0o700
+	sharedFileMode   fs.FileMode = 0o644
+	sharedFolderMode fs.FileMode = 0o755
 )
 
 // Unbounded is the bound of a file that is read as a stream.
@@ -142,32 +147,16 @@ func ReadAll(f *os.File, maxBytes int64) ([]byte, error) {
 // OpenNamed opens a file for reading that the user named. Where that is a pipe it
 // waits for a writer until the context is done.
 func OpenNamed(ctx context.Context, path string) (*os.File, error) {
-	return wait(ctx, func() (*os.File, error) { return os.Open(path) })
+	info, err := os.Stat(path)
+	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return os.Open(path)
+	}
+	return openPipe(ctx, os.O_RDONLY, func(flags int) (*os.File, error) { return os.OpenFile(path, flags, 0) })
 }
 
-// wait opens a file; the context ends the wait, as for the other end of a pipe.
-func wait(ctx context.Context, open func() (*os.File, error)) (*os.File, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	type opened struct {
-		f   *os.File
-		err error
-	}
-	done := make(chan opened, 1)
-	go func() {
-		f, err := open()
-		done <- opened{f, err}
-	}()
-	select {
-	case o := <-done:
-		return o.f, o.err
-	case <-ctx.Done():
-		go func() {
-			if o := <-done; o.f != nil {
-				o.f.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
-}
+// An interruptedWait is the error for a pipe whose other end did not come in time.
+type interruptedWait struct{ cause error }
+
+func (*interruptedWait) Error() string { return "interrupted: nothing opened the pipe's other end" }
+
+func (w *interruptedWait) Unwrap() error { return w.cause }

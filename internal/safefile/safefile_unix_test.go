@@ -361,7 +361,7 @@ func TestUnnamed(t *testing.T) {
 	root, err := os.OpenRoot(dir)
 	must(t, err)
 	defer root.Close()
-	if f, _, err := anonymous(root); err != nil {
+	if f, _, err := anonymous(root, fileMode); err != nil {
 		t.Skip(err)
 	} else {
 		f.Close()
@@ -493,6 +493,31 @@ func TestFolderIsClosed(t *testing.T) {
 	if list, _ := os.ReadDir(outside); len(list) != 1 {
 		t.Error(list)
 	}
+}
+
+// What all are to read is not written through links either.
+func TestSharedFolder(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	dir := filepath.Join(t.TempDir(), "folder")
+	target := write(t, filepath.Join(t.TempDir(), "target"), "before")
+	d, err := MakeSharedFolder(dir)
+	must(t, err)
+	defer d.Close()
+	link(t, target, filepath.Join(dir, "file"))
+	in, err := d.Folder("in")
+	must(t, err, in.Link("file", "alias"), in.Write("file", nil), in.Close(), d.Replace("file", []byte("after")))
+	for path, want := range map[string]fs.FileMode{dir: 0o755 | fs.ModeDir, filepath.Join(dir, "in"): 0o755 | fs.ModeDir, filepath.Join(dir, "in", "alias"): 0o644, filepath.Join(dir, "file"): 0o644} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v", path, info, err)
+		}
+	}
+	if text, _ := os.ReadFile(target); string(text) != "before" {
+		t.Errorf("%q", text)
+	}
+	give(t, dir)
+	theirs, err := MakeSharedFolder(dir)
+	must(t, err, theirs.Close())
 }
 
 func TestFolderAgain(t *testing.T) {

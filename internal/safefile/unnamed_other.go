@@ -4,9 +4,10 @@ package safefile
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 )
 
-func anonymous(*os.Root) (*os.File, func(name string) error, error) {
+func anonymous(*os.Root, fs.FileMode) (*os.File, func(name string) error, error) {
 	return nil, nil, errors.ErrUnsupported
 }
