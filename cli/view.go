@@ -27,6 +27,7 @@ import (
 	"strandline/face/web"
 	"strandline/face/web/engine"
 	"strandline/internal/safefile"
+	"strandline/internal/secret"
 	"strandline/profiles"
 	"strandline/torch/snapshot"
 	"strandline/units"
@@ -422,7 +423,9 @@ func browse(address string) (done func()) {
 	case "windows":
 		command = []string{"rundll32", "url.dll,FileProtocolHandler", file}
 	}
-	if c := exec.Command(command[0], command[1:]...); c.Start() == nil {
+	c := exec.Command(command[0], command[1:]...)
+	c.Env = secret.Environ(os.Environ())
+	if c.Start() == nil {
 		go c.Wait()
 	}
 	return done

@@ -71,11 +71,28 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 		if e := (*url.Error)(nil); errors.As(err, &e) {
 			err = e.Err
 		}
-		return nil, err
+		return nil, withoutSecrets(err)
 	}
 	answer.Body = &body{answer.Body, c.maxBody}
 	return answer, nil
 }
+
+// withoutSecrets is an error whose text has none: net/http repeats a proxy's address, and
+// one to which an answer points, if it cannot read them.
+func withoutSecrets(err error) error {
+	if text := secret.Text(err.Error()); text != err.Error() {
+		return &masked{err, text}
+	}
+	return err
+}
+
+type masked struct {
+	error
+	text string
+}
+
+func (m *masked) Error() string { return m.text }
+func (m *masked) Unwrap() error { return m.error }
 
 // CloseIdle closes connections that are not in use.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }

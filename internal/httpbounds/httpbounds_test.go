@@ -60,6 +60,22 @@ func TestErrorWithoutAddress(t *testing.T) {
 	}
 }
 
+// TestUnreadableRedirect checks that an address which cannot be read is not shown whole.
+func TestUnreadableRedirect(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "http://me:quietSecret@host:port/")
+		w.WriteHeader(http.StatusFound)
+	}))
+	defer s.Close()
+	r, err := http.NewRequest(http.MethodGet, s.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewClient(1, 1).Do(r); err == nil || strings.Contains(err.Error(), "quietSecret") {
+		t.Error(err)
+	}
+}
+
 // TestProxy sends a key, and none, where the environment names a proxy. The environment is
 // read once in a process, so that another one does it.
 func TestProxy(t *testing.T) {

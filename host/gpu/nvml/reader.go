@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"sync/atomic"
 	"time"
+
+	"strandline/internal/secret"
 )
 
 // A reader is a running program that answers from the library.
@@ -37,6 +39,10 @@ func run(program string, env []string, stuck *atomic.Int32) (*reader, error) {
 		questions.Close()
 		return nil, err
 	}
+	if env == nil {
+		env = os.Environ()
+	}
+	env = secret.Environ(env) // the driver's library needs no keys
 	c := &exec.Cmd{Path: program, Args: []string{"strandline-nvml"}, Env: env, Stdin: theirs, Stdout: ours, SysProcAttr: ownProcessGroup()}
 	err = c.Start()
 	theirs.Close()

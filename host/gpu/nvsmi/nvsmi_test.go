@@ -80,3 +80,17 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+// TestNoKeys checks that the tool does not get the keys of the environment.
+func TestNoKeys(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte("#!/bin/sh\necho \"$OPENAI_API_KEY,$KEPT\"\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	t.Setenv("OPENAI_API_KEY", "quietSecret")
+	t.Setenv("KEPT", "kept")
+	if _, err := Read(t.Context()); err == nil || !strings.HasSuffix(err.Error(), ": ,kept") {
+		t.Error(err)
+	}
+}

@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
+
+	"strandline/internal/secret"
 )
 
 // ErrNone states that the tool is not installed.
@@ -38,6 +41,7 @@ const maxOutput = 1 << 20
 // ask runs the tool, which prints its errors on standard output.
 func ask(ctx context.Context, tool, query string) (string, error) {
 	c := exec.CommandContext(ctx, tool, query, "--format=csv,noheader")
+	c.Env = secret.Environ(os.Environ()) // a tool needs no keys
 	out := &bounded{}
 	c.Stdout, c.Stderr = out, out
 	c.WaitDelay = 100 * time.Millisecond

@@ -84,7 +84,7 @@ func TestURL(t *testing.T) {
 	for text, want := range map[string]string{
 		"127.0.0.1:18080/v1": "want a URL such as", "http:": `"http:": want`, "http://:80/v1": "want a URL such as",
 		"ftp://user:secret@host/": "want a URL such as", "http://user:secret@host/%zz": "cannot be read", "http://user:secret@host/v1?x=1": "without ?",
-		"http://[::1/v1": "cannot be read",
+		"http://[::1/v1": "cannot be read", "http://user:secret/x@host/v1": "cannot be read",
 	} {
 		if _, err := New(small(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", text, err)

@@ -50,11 +50,8 @@ func (o *Options) check() error {
 	switch {
 	case err != nil && !strings.Contains(o.URL, "://"): // host:port is not a URL
 		return errors.New(example)
-	case err != nil:
-		if e := (*url.Error)(nil); errors.As(err, &e) {
-			err = e.Err // without the URL, which can contain a password
-		}
-		return fmt.Errorf("the URL cannot be read (%w): %s", err, example)
+	case err != nil: // the error repeats parts of it, which can be of a password
+		return errors.New("the URL cannot be read: " + example + "; in a password, / is written %2F, and % is %25")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return fmt.Errorf("%q: %s", secret.Text(o.URL), example)
 	case u.RawQuery != "" || u.Fragment != "":
