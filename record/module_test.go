@@ -150,6 +150,19 @@ func TestModuleInRecording(t *testing.T) {
 	}
 }
 
+// TestNoModule leaves nothing of a recording that has no place for the module, so that its
+// folder can be given again.
+func TestNoModule(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", "/dev/null/cache")
+	dir := filepath.Join(ownFolder(t), "a:b")
+	if _, err := Begin(Options{Dir: dir}, Manifest{}); err == nil || !strings.Contains(err.Error(), "PYTHONPATH cannot name") {
+		t.Errorf("%v; want that PYTHONPATH cannot name it", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
 // TestModuleOfAnother places no module in a folder that belongs to another user.
 func TestModuleOfAnother(t *testing.T) {
 	asRoot(t)

@@ -80,11 +80,14 @@ func Begin(o Options, m Manifest) (*Session, error) {
 		return nil, err
 	}
 	inner, err := s.folder.Folder(journals)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		inner.Close()
+		s.module, err = placeModule(filepath.Join(o.Dir, journals))
 	}
-	inner.Close()
-	if s.module, err = placeModule(filepath.Join(o.Dir, journals)); err != nil {
+	if err != nil { // nothing is recorded, and the folder can be given again
+		s.folder.RemoveAll(journals)
+		s.folder.Remove(ManifestName)
+		s.folder.Close()
 		return nil, err
 	}
 	s.observer = observer{module: s.module, dir: o.Dir, done: map[procfs.Process]bool{}, drivers: map[procfs.Process]Note{}}

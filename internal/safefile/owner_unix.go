@@ -81,7 +81,16 @@ func checkFolder(info fs.FileInfo) error {
 	return nil
 }
 
-var errShared = fmt.Errorf("other users can write to the folder: give a new folder in it (%w)", ErrForeign)
+var errShared error = sharedFolder{}
+
+// A sharedFolder is the error for a folder that others can write to, a kind of [ErrForeign].
+type sharedFolder struct{}
+
+func (sharedFolder) Error() string {
+	return "other users can write to the folder: give a new folder in it"
+}
+
+func (sharedFolder) Is(target error) bool { return target == ErrForeign }
 
 // takeAfter gives a new file the owner and the mode of an old one. Where the group
 // cannot be given, the new one gets no rights.
