@@ -153,8 +153,8 @@ func TestModuleInRecording(t *testing.T) {
 // TestNoModule leaves nothing of a recording that has no place for the module, so that its
 // folder can be given again.
 func TestNoModule(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", "/dev/null/cache")
 	dir := filepath.Join(ownFolder(t), "a:b")
+	t.Setenv("XDG_CACHE_HOME", "/dev/null/cache")
 	if _, err := Begin(Options{Dir: dir}, Manifest{}); err == nil || !strings.Contains(err.Error(), "PYTHONPATH cannot name") {
 		t.Errorf("%v; want that PYTHONPATH cannot name it", err)
 	}
