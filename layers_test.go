@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -336,6 +337,46 @@ func TestHTTPIsBounded(t *testing.T) {
 				return true
 			})
 		}
+	}
+}
+
+// TestPathsAreNoPatterns checks that folders are listed and never matched: the name of a
+// folder can be a pattern of others.
+func TestPathsAreNoPatterns(t *testing.T) {
+	packages, err := importsOf(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := []string{"record/python", "record/python/strandline"}
+	for name := range packages {
+		if !slices.Contains(testOnly, name) {
+			folders = append(folders, name)
+		}
+	}
+	pattern := regexp.MustCompile(`\b(filepath|fs)\.Glob\(|\bimport glob\b|\bfrom glob\b|\.r?glob\(`)
+	files := 0
+	for _, folder := range folders {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			name := filepath.Join(folder, e.Name())
+			if !strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, ".py") || strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files++
+			if found := pattern.Find(text); found != nil {
+				t.Errorf("%s: %s; list the folder", name, found)
+			}
+		}
+	}
+	if files < 100 {
+		t.Errorf("%d files were read", files)
 	}
 }
 

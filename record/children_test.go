@@ -69,7 +69,7 @@ import fcntl, os, socket, sys, torch
 import strandline, strandline._control, strandline._pickle
 write = strandline._pickle.write
 gate, ready = os.pipe(), os.pipe()
-def forking(snapshot, path):
+def forking(snapshot, folder, name):
     global pid
     pid = os.fork()
     if pid == 0:
@@ -78,7 +78,7 @@ def forking(snapshot, path):
         os.read(gate[0], 1)  # until the parent has ended
         os._exit(0)
     os.read(ready[0], 1)  # until what runs in the child after a fork has run
-    return write(snapshot, path)
+    return write(snapshot, folder, name)
 def fork():
     torch.cuda.allocate(1000)
     import strandline._recorder as recorder

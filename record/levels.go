@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,9 +40,7 @@ type StepUsage struct {
 // the order of its steps. A process that counted its own steps, by strandline.step, has
 // only those.
 func (s *Session) Levels() (out [][]StepLevel) {
-	names, _ := filepath.Glob(filepath.Join(s.Options.Dir, journals, "levels", "*.jsonl"))
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range s.levelFiles(".jsonl") {
 		if levels := readLevels(name); len(levels) > 0 {
 			out = append(out, levels)
 		}
@@ -88,8 +87,7 @@ func (s *Session) AskForLines() error {
 
 // Growing reads what processes found when they traced their allocations last.
 func (s *Session) Growing() (out []Growing) {
-	names, _ := filepath.Glob(filepath.Join(s.Options.Dir, journals, "levels", "*.lines"))
-	for _, name := range names {
+	for _, name := range s.levelFiles(".lines") {
 		var g Growing
 		if data, err := safefile.ReadFile(name, maxFile); err == nil && json.Unmarshal(data, &g) == nil && (g.Steps > 0 || g.Seconds > 0) {
 			out = append(out, g)
@@ -101,11 +99,26 @@ func (s *Session) Growing() (out []Growing) {
 // Tracing reports whether a process without steps is tracing its allocations, which takes
 // memory that is not the program's own.
 func (s *Session) Tracing() bool {
-	names, _ := filepath.Glob(filepath.Join(s.Options.Dir, journals, "levels", "*.lines~"))
-	return slices.ContainsFunc(names, func(name string) bool {
+	return slices.ContainsFunc(s.levelFiles(".lines~"), func(name string) bool {
 		pid, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(name), ".lines~"))
 		return err == nil && alive(pid)
 	})
+}
+
+// levelFiles are the files of levels whose names end so, in order.
+func (s *Session) levelFiles(ending string) []string {
+	return filesIn(filepath.Join(s.Options.Dir, journals, "levels"), ending)
+}
+
+// filesIn are the regular files in a folder whose names end so, in order.
+func filesIn(folder, ending string) (out []string) {
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), ending) {
+			out = append(out, filepath.Join(folder, e.Name()))
+		}
+	}
+	return out
 }
 
 func readLevels(name string) (out []StepLevel) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"strandline/internal/lazyregexp"
 	"strandline/internal/safefile"
 	"strandline/internal/secret"
 )
@@ -198,15 +199,35 @@ func (m *Manifest) Dump(file string) (*Process, *Dump) {
 // unfinished removes what is left of snapshots whose process ended while it wrote
 // them, and notes that.
 func (m *Manifest) unfinished(folder *safefile.Folder) {
-	left, _ := filepath.Glob(filepath.Join(folder.Path(), "*", "*.pickle.tmp"))
-	for _, path := range left {
-		name, err := filepath.Rel(folder.Path(), path)
-		if err != nil || folder.Remove(name) != nil {
+	entries, _ := os.ReadDir(folder.Path())
+	for _, e := range entries {
+		if !e.IsDir() || !momentName.MatchString(e.Name()) {
 			continue
 		}
-		folder.Remove(filepath.Dir(name)) // if it is empty
-		m.Notes = append(m.Notes, Note{Why: "a process ended while it wrote " + strings.TrimSuffix(filepath.Base(name), ".tmp")})
+		for _, path := range filesIn(filepath.Join(folder.Path(), e.Name()), ".pickle.tmp") {
+			name := filepath.Base(path)
+			pid := pidOf(name)
+			if !m.begun[pid] || folder.Remove(filepath.Join(e.Name(), name)) != nil {
+				continue
+			}
+			folder.Remove(e.Name()) // if it is empty
+			n := Note{PID: pid, Why: "it ended while it wrote " + strings.TrimSuffix(name, ".tmp")}
+			if p := m.Find(pid); p != nil && p.Ended {
+				n.Why = "it could not finish " + strings.TrimSuffix(name, ".tmp")
+			}
+			m.Notes = append(m.Notes, n)
+		}
 	}
+}
+
+// momentName matches the folders of snapshots.
+var momentName = lazyregexp.New(`^\d{8}-\d{6}\.\d{3}$`)
+
+// pidOf is the process of the name of an unfinished snapshot, 0 if there is none in it.
+func pidOf(name string) int {
+	_, number, _ := strings.Cut(strings.TrimSuffix(name, ".pickle.tmp"), "_pid")
+	pid, _ := strconv.Atoi(number)
+	return pid
 }
 
 // encode is the manifest as its file has it.
@@ -237,9 +258,9 @@ type event struct {
 // gather replaces processes and notes by those of the journals, where there are any.
 func (m *Manifest) gather(dir string) error {
 	defer m.mask()
-	names, err := filepath.Glob(filepath.Join(dir, journals, "*.jsonl"))
-	if err != nil || len(names) == 0 {
-		return err
+	names := filesIn(filepath.Join(dir, journals), ".jsonl")
+	if len(names) == 0 {
+		return nil
 	}
 	m.Processes, m.Notes, m.MemoryErrors = nil, nil, 0
 	m.loaded, m.begun = map[int]bool{}, map[int]bool{}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"strandline/internal/test/live"
 )
@@ -47,8 +49,13 @@ var interpreters = sync.OnceValue(func() (out []string) {
 type program struct {
 	code    string   // of Python
 	command []string // before the file of the code; nil for the first interpreter
+	args    []string // after it
 	env     []string
 	options Options
+	// watched has it looked at often; each time a byte is added to the file looks beside it.
+	watched bool
+	name    string            // of the folder of the recording; "" for recording
+	inWork  bool              // run in the folder of the program
 	modules map[string]string // files beside the program, by name
 }
 
@@ -56,6 +63,7 @@ type program struct {
 type result struct {
 	*Manifest
 	dir            string
+	levels         [][]StepLevel
 	status         int
 	stdout, stderr string
 }
@@ -71,7 +79,7 @@ func (p program) run(t *testing.T) result {
 		p.command = []string{pythons(t)[0]}
 	}
 	work := t.TempDir()
-	p.options.Dir = filepath.Join(work, "recording")
+	p.options.Dir = filepath.Join(work, cmp.Or(p.name, "recording"))
 	if p.options.EverySeconds == 0 && p.options.EverySteps == 0 {
 		p.options.EverySteps = 1 << 30 // no snapshot by the clock, which a slow machine would take more of
 	}
@@ -88,7 +96,7 @@ func (p program) run(t *testing.T) result {
 			t.Fatal(err)
 		}
 	}
-	command := append(slices.Clone(p.command), file)
+	command := slices.Concat(p.command, []string{file}, p.args)
 	s, err := Begin(p.options, Manifest{Command: command})
 	if err != nil {
 		t.Fatal(err)
@@ -109,10 +117,26 @@ func (p program) run(t *testing.T) result {
 	}
 	defer messages.Close()
 	c := Command{Args: command, Env: env, Stdout: out, Stderr: messages, Look: func(pid int) { s.Look(pid) }}
+	if p.watched {
+		looks, err := os.Create(filepath.Join(work, "looks"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer looks.Close()
+		c.Every = 20 * time.Millisecond
+		c.Look = func(pid int) {
+			s.Look(pid)
+			looks.WriteString(".")
+		}
+	}
 	r := result{dir: p.options.Dir}
+	if p.inWork {
+		t.Chdir(work)
+	}
 	if r.status, err = c.Run(); err != nil {
 		t.Fatal(err)
 	}
+	r.levels = s.Levels()
 	if r.Manifest, err = s.End(r.status); err != nil {
 		t.Fatal(err)
 	}

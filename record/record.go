@@ -13,6 +13,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,19 +81,35 @@ func Begin(o Options, m Manifest) (*Session, error) {
 	if s.folder, err = Create(o.Dir, &s.manifest); err != nil {
 		return nil, err
 	}
-	inner, err := s.folder.Folder(journals)
-	if err == nil {
-		inner.Close()
-		s.module, err = placeModule(filepath.Join(o.Dir, journals))
-	}
-	if err != nil { // nothing is recorded, and the folder can be given again
-		s.folder.RemoveAll(journals)
+	if err := s.prepare(); err != nil {
+		if !errors.Is(err, ErrExists) {
+			s.folder.RemoveAll(journals)
+		}
 		s.folder.Remove(ManifestName)
 		s.folder.Close()
 		return nil, err
 	}
-	s.observer = observer{module: s.module, dir: o.Dir, done: map[procfs.Process]bool{}, drivers: map[procfs.Process]Note{}}
+	s.observer = newObserver(s.module)
 	return s, nil
+}
+
+// prepare makes the folder of the journals, by whose session processes know it, and the
+// module.
+func (s *Session) prepare() error {
+	inner, err := s.folder.Folder(journals)
+	if err != nil {
+		return err
+	}
+	defer inner.Close()
+	err = inner.Write("session", []byte(s.Options.Session))
+	if errors.Is(err, fs.ErrExist) || len(filesIn(inner.Path(), ".jsonl")) > 0 { // of a recording whose manifest is gone
+		return fmt.Errorf("%s %w", s.Options.Dir, ErrExists)
+	}
+	if err != nil {
+		return err
+	}
+	s.module, err = placeModule(filepath.Join(s.Options.Dir, journals))
+	return err
 }
 
 // Environ is the environment env with what makes Python processes record.
@@ -164,8 +182,8 @@ func (s *Session) SnapshotAll(ctx context.Context, reason string) {
 }
 
 // End gathers what the processes noted, writes the manifest a last time, and removes the
-// journals unless a process writes on. Where the manifest cannot be
-// written, as on a full disk, it is returned with the error, and the journals stay.
+// journals unless a process of the session goes on. Where the manifest cannot be written,
+// as on a full disk, it is returned with the error, and the journals stay.
 func (s *Session) End(status int) (*Manifest, error) {
 	folder, err := s.folder.Again() // the program may have removed it
 	if err != nil {
@@ -184,7 +202,7 @@ func (s *Session) End(status int) (*Manifest, error) {
 	if !s.Options.NoSnapshots {
 		s.manifest.Notes = append(s.manifest.Notes, s.Others...)
 	}
-	running := slices.ContainsFunc(s.manifest.Processes, func(p Process) bool { return !p.Ended && alive(p.PID) })
+	running := s.goesOn()
 	if !running {
 		s.manifest.unfinished(s.folder)
 	}
@@ -195,6 +213,12 @@ func (s *Session) End(status int) (*Manifest, error) {
 		s.folder.RemoveAll(journals)
 	}
 	return &s.manifest, nil
+}
+
+// goesOn reports whether a process still writes to the recording, or can begin to.
+func (s *Session) goesOn() bool {
+	others, _ := s.Running(0)
+	return len(others) > 0 || slices.ContainsFunc(s.manifest.Processes, func(p Process) bool { return !p.Ended && alive(p.PID) })
 }
 
 // unwritable returns why the folder of a recording cannot be written, nil where it can.
@@ -210,6 +234,29 @@ func (s *Session) unwritable() error {
 func alive(pid int) bool {
 	_, err := procfs.Process(pid).Started()
 	return !procfs.Gone(err)
+}
+
+// Running returns the processes on this machine that inherited the environment of a
+// session, which has lasted for a time. It is unclear whether those are all while a process
+// that began no earlier than the session has an empty environment: it has one as long as it
+// is replacing its program.
+func (s *Session) Running(lasted time.Duration) (out []procfs.Process, unclear bool) {
+	for _, pid := range procfs.Processes() {
+		if int(pid) == os.Getpid() {
+			continue
+		}
+		environ, err := pid.Environ()
+		switch {
+		case err != nil:
+		case Belongs(environ, s.Options.Session):
+			out = append(out, pid)
+		case len(environ) == 0:
+			_, dead := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)) // also a thread of the kernel
+			age, err := pid.Age()
+			unclear = unclear || dead == nil && err == nil && age <= lasted+time.Second
+		}
+	}
+	return out, unclear
 }
 
 // Belongs reports whether a process with that environment is of a session.

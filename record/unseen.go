@@ -18,12 +18,16 @@ import (
 // load the recorder.
 type observer struct {
 	module string // folder of the Python module
-	dir    string // of the recording
 	done   map[procfs.Process]bool
 	notes  []Note
-	silent []Note // of processes that should load the recorder
+	silent []Note                    // of processes that should load the recorder
+	rights map[procfs.Process]rights // of processes that use PyTorch's device, when they were last seen
 	// drivers are of processes that load the driver's library, and not PyTorch's.
 	drivers map[procfs.Process]Note
+}
+
+func newObserver(module string) observer {
+	return observer{module: module, done: map[procfs.Process]bool{}, rights: map[procfs.Process]rights{}, drivers: map[procfs.Process]Note{}}
 }
 
 // deviceLibrary matches the library of PyTorch that every process loads which can use
@@ -44,10 +48,14 @@ func (o *observer) look(pid int) {
 	children, _ := root.Descendants() // looked for again
 	for _, p := range append(children, root) {
 		if o.done[p] {
+			o.lookAtRights(p)
 			continue
 		}
 		maps, err := p.Maps()
 		if err != nil {
+			if errors.Is(err, fs.ErrPermission) {
+				o.lookAtStranger(p)
+			}
 			continue
 		}
 		driver := loads(maps, driverLibrary)
@@ -62,6 +70,7 @@ func (o *observer) look(pid int) {
 		}
 		delete(o.drivers, p)
 		o.done[p] = true
+		o.lookAtRights(p)
 		environ, err := p.Environ()
 		if err != nil {
 			continue
@@ -79,10 +88,11 @@ func (o *observer) look(pid int) {
 // why the folder of the recording cannot be written, nil where it can.
 func (o *observer) unseen(m *Manifest, unwritable error) (out []Note) {
 	for _, n := range o.notes {
-		if m.Find(n.PID) == nil {
+		if m.Find(n.PID) == nil && !m.loaded[n.PID] {
 			out = append(out, n)
 		}
 	}
+	out = append(out, o.restricted(m)...)
 	heard := map[string]bool{} // commands; a child that was forked imports nothing by itself
 	for _, n := range o.silent {
 		if m.loaded[n.PID] || m.Find(n.PID) != nil || slices.ContainsFunc(m.Notes, func(of Note) bool { return of.PID == n.PID }) {
@@ -93,6 +103,8 @@ func (o *observer) unseen(m *Manifest, unwritable error) (out []Note) {
 		switch {
 		case heard[n.Command]:
 			continue
+		case o.rights[procfs.Process(n.PID)].why() != "":
+			n.Why = o.rights[procfs.Process(n.PID)].why()
 		case unwritable != nil:
 			n.Why = fmt.Sprintf("it could not write to the folder of the recording: %v", unwritable)
 		case m.begun[n.PID]:

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"sync/atomic"
@@ -127,7 +126,7 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 	}
 	w.measure()
 	if !r.Killed {
-		r.left = left(session.Options.Session, r.lasted)
+		r.left = left(session, r.lasted)
 	}
 	if r.Manifest, err = session.End(r.Status); err != nil {
 		return nil, fmt.Errorf("the recording is not complete: %w", err)
@@ -183,7 +182,7 @@ func (w *watch) interrupted(n, pid int) {
 	}
 	w.run.Killed = true
 	root := procfs.Process(pid)
-	others, _ := belonging(w.session.Options.Session, time.Since(w.run.began))
+	others, _ := w.session.Running(time.Since(w.run.began))
 	children, _ := root.Descendants()
 	for _, p := range slices.Concat([]procfs.Process{root}, children, others) {
 		if p, err := os.FindProcess(int(p)); err == nil {
@@ -272,36 +271,12 @@ func (w *watch) passOn(from io.Reader) {
 // left returns the processes on this machine that belong to a session, which lasted until
 // now: they inherited its environment. A helper that ends once it sees that the command
 // has ended, such as the resource tracker of Python's multiprocessing, is waited for.
-func left(session string, lasted time.Duration) []procfs.Process {
+func left(session *record.Session, lasted time.Duration) []procfs.Process {
 	const patience = 2 * time.Second // also for a process to begin its program
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		out, unclear := belonging(session, lasted+time.Since(began))
+		out, unclear := session.Running(lasted + time.Since(began))
 		if len(out) == 0 && !unclear || time.Since(began) > patience {
 			return out
 		}
 	}
-}
-
-// belonging returns the processes that inherited the environment of a session. It is
-// unclear whether those are all while a process that began no earlier than the session
-// has an empty environment: it has one as long as it is replacing its program.
-func belonging(session string, lasted time.Duration) (out []procfs.Process, unclear bool) {
-	names, _ := filepath.Glob("/proc/[0-9]*")
-	for _, name := range names {
-		var pid procfs.Process
-		if _, err := fmt.Sscanf(filepath.Base(name), "%d", &pid); err != nil || int(pid) == os.Getpid() {
-			continue
-		}
-		environ, err := pid.Environ()
-		switch {
-		case err != nil:
-		case record.Belongs(environ, session):
-			out = append(out, pid)
-		case len(environ) == 0:
-			_, dead := os.Readlink(name + "/exe") // also a thread of the kernel
-			age, err := pid.Age()
-			unclear = unclear || dead == nil && err == nil && age <= lasted+time.Second
-		}
-	}
-	return out, unclear
 }

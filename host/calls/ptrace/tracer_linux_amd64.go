@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"sync"
@@ -115,13 +114,13 @@ func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Trace
 // attached along with them.
 func (t *Tracer) seize() error {
 	for {
-		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", t.PID))
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", t.PID))
 		if err != nil || len(tasks) == 0 {
 			return errors.Join(err, os.ErrProcessDone)
 		}
 		added := false
 		for _, task := range tasks {
-			tid, _ := strconv.Atoi(filepath.Base(task))
+			tid, _ := strconv.Atoi(task.Name())
 			if t.threads[tid] != nil {
 				continue
 			}

@@ -147,8 +147,7 @@ func (m mount) folder(path string, pid int) (folder string, ok bool) {
 	case unnamed == 0 && len(names) >= len(root) && slices.Equal(names[:len(root)], root):
 		return filepath.Join(m.point, filepath.Join(names[len(root):]...)), true
 	case unnamed > 0 && len(root) == 0:
-		all, _ := filepath.Glob(m.point + strings.Repeat("/*", unnamed))
-		for _, above := range all {
+		for _, above := range foldersBelow(m.point, unnamed) {
 			folder := filepath.Join(above, filepath.Join(names...))
 			if hasProcess(folder, pid) {
 				return folder, true
@@ -156,6 +155,20 @@ func (m mount) folder(path string, pid int) (folder string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// foldersBelow are the folders so many levels below one.
+func foldersBelow(folder string, levels int) (out []string) {
+	if levels == 0 {
+		return []string{folder}
+	}
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, foldersBelow(filepath.Join(folder, e.Name()), levels-1)...)
+		}
+	}
+	return out
 }
 
 // splitGroup splits the path of a group into its names, after so many times "..".

@@ -151,14 +151,11 @@ func holders(inodes map[string]bool) (out []Process) {
 	if len(inodes) == 0 {
 		return nil
 	}
-	names, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
-	for _, name := range names {
-		pid, err := strconv.Atoi(filepath.Base(name))
-		if err == nil && slices.ContainsFunc(descriptorsOf(pid), func(inode string) bool { return inodes[inode] }) {
-			out = append(out, Process(pid))
+	for _, p := range Processes() {
+		if slices.ContainsFunc(descriptorsOf(int(p)), func(inode string) bool { return inodes[inode] }) {
+			out = append(out, p)
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 

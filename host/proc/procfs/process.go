@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -233,6 +234,18 @@ func (p Process) commandLine(size int64) string {
 	defer f.Close()
 	text, _ := io.ReadAll(io.LimitReader(f, size+secret.Margin))
 	return string(text)
+}
+
+// Processes are those of this machine, in order.
+func Processes() (out []Process) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			out = append(out, Process(n))
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Descendants returns the live children, and their descendants. The error states that

@@ -20,22 +20,24 @@ def identity(fd: int) -> Optional[Tuple[int, int]]:
     return status.st_dev, status.st_ino
 
 
-class File:
-    """A file that the recorder opened by itself. Raises OSError."""
+class Held:
+    """A descriptor that the recorder opened by itself."""
 
-    def __init__(self, path: str, flags: int) -> None:
-        self.fd = os.open(path, flags | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
-        self.identity = identity(self.fd)
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.identity = identity(fd)
 
     def there(self) -> bool:
-        """Whether the descriptor is still the file's own."""
+        """Whether the descriptor is still the recorder's own."""
         return self.identity is not None and identity(self.fd) == self.identity
 
-    def write(self, data: Union[bytes, memoryview]) -> int:
-        """Write as os.write does."""
+    def write(self, data: Union[bytes, memoryview]) -> None:
+        """Write all of the data. Raises OSError."""
         if not self.there():
             raise OSError(errno.EBADF, "the program closed the recorder's file")
-        return os.write(self.fd, data)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self.fd, rest) :]
 
     def close(self) -> None:
         if self.there():

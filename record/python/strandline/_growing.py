@@ -18,7 +18,9 @@ import json
 import os
 import time
 import tracemalloc
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
+
+from . import _folder
 
 _FRAMES = 12
 _FEWEST = 12  # steps that are traced
@@ -41,8 +43,10 @@ _Sizes = Dict[_Stack, Tuple[int, int]]  # bytes and number
 class Growing:
     """The steps of one process in which its allocations are traced."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path  # what is found is written there
+    def __init__(self, folder: Callable[[], _folder.Folder], name: str, tell: Callable[[str, Exception], None]) -> None:
+        self.folder = folder
+        self.name = name  # of the file in the folder that has what is found
+        self.tell = tell  # notes what failed
         self.pid = os.getpid()
         self.asked = 0  # how often it was asked for
         self.first = 0  # the step after which tracing began; 0 if it does not run
@@ -93,8 +97,8 @@ class Growing:
         if not self.by_period:
             if asked > self.asked and not tracemalloc.is_tracing() and not importing(frame):
                 self.asked, self.by_period, self.periods, self.next = asked, True, [], 0.0
-                with open(self.path + "~", "w"):  # shows that levels are not those of the program alone
-                    pass
+                with self.folder() as folder:  # a file shows that levels are not those of the program alone
+                    folder.append(self.name + "~").close()
                 tracemalloc.start(_FRAMES)
             return
         if importing(frame):
@@ -115,7 +119,8 @@ class Growing:
         """Stop tracing a program without steps, and forget what was seen."""
         self.by_period = False
         tracemalloc.stop()
-        os.unlink(self.path + "~")
+        with self.folder() as folder:
+            folder.unlink(self.name + "~")
 
     def end(self) -> None:
         """Stop tracing, and write what grows."""
@@ -160,9 +165,11 @@ class Growing:
         lines = [(c[k][0] - a.get(k, _NONE)[0], c[k][1] - a.get(k, _NONE)[1], k) for k in stayed]
         lines.sort(reverse=True)
         most = [{"bytes": size, "count": count, "frames": [{"file": f, "line": n} for f, n in stack]} for size, count, stack in lines[:_LINES]]
-        with open(self.path + "~", "w", encoding="utf-8") as f:
-            json.dump({"pid": os.getpid(), **basis, "lines": most}, f)
-        os.replace(self.path + "~", self.path)
+        try:
+            with self.folder() as folder:
+                folder.replace(self.name, json.dumps({"pid": os.getpid(), **basis, "lines": most}).encode())
+        except OSError as e:
+            self.tell("the lines that grow are not known", e)
 
 
 _NONE = (0, 0)

@@ -80,7 +80,7 @@ def _attach(torch: Any) -> None:
 
     o = _options.Options.from_environment(os.environ)
     if o is not None:
-        _journal.loaded(o.dir)
+        _journal.loaded(o.recording())
     if '"no_snapshots"' not in os.environ.get("STRANDLINE_RECORD", ""):
         from . import _recorder
 
@@ -100,7 +100,7 @@ def _at_exit() -> None:
         o = _options.Options.from_environment(os.environ)
         if o is not None:
             why = "torch was imported unseen: the program replaced sys.meta_path, or imports in a way of its own"
-            _journal.note(o.dir, why)
+            _journal.note(o.recording(), why)
     except Exception:
         pass
 

@@ -5,51 +5,93 @@ The lines of all processes are gathered into strandline.json when the recording 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import time
-from typing import Any, Mapping
+from typing import Any, Dict, Mapping, Optional, Set, Tuple
 
-from . import _about, _descriptors, _secret
+from . import _about, _descriptors, _folder, _secret
 
-FOLDER = ".strandline"
-
-
-def append(folder: str, name: str, event: Mapping[str, Any]) -> None:
-    """Append an event to a file of the recording in `folder`. Raises OSError."""
-    line = (json.dumps({"time": round(time.time(), 6), "pid": os.getpid(), **event}, default=str) + "\n").encode()
-    path = os.path.join(folder, FOLDER, name)
-    file = _descriptors.File(path, os.O_WRONLY | os.O_APPEND)
-    try:
-        file.write(line)
-    finally:
-        file.close()
+_NOTES = "notes.jsonl"
+_MOST = 200  # notes of a process
 
 
-def note(folder: str, why: str) -> None:
-    """Note why this process is not recorded, or not wholly. Never raises."""
-    try:
-        append(folder, "notes.jsonl", {"event": "note", "why": why, "command": _about.command()})
-    except Exception:
-        pass
+class Journal:
+    """A file of events. It stays open, so that a process notes that it has lost the right to write elsewhere."""
+
+    def __init__(self, recording: _folder.Recording, name: str) -> None:
+        self.recording = recording
+        self.name = name
+        self.held: Optional[_descriptors.Held] = None
+
+    def open(self) -> _descriptors.Held:
+        """The file; the program may have closed it. Raises OSError."""
+        if self.held is None or not self.held.there():
+            self.held = self.recording.journals().append(self.name)
+        return self.held
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Append an event. Raises OSError."""
+        line = json.dumps({"time": round(time.time(), 6), "pid": os.getpid(), **event}, default=str) + "\n"
+        self.open().write(line.encode())
+
+    def close(self) -> None:
+        """Close the file, unless the program did."""
+        if self.held is not None:
+            self.held.close()
+            self.held = None
 
 
-def loaded(folder: str) -> None:
+_shared: Dict[_folder.Recording, Journal] = {}  # of all processes of a recording
+_noted: Set[Tuple[int, str]] = set()
+
+
+def append(recording: _folder.Recording, event: Mapping[str, Any]) -> None:
+    """Append an event to the journal that processes share. Raises OSError."""
+    if recording not in _shared:
+        _shared[recording] = Journal(recording, _NOTES)
+    _shared[recording].append(event)
+
+
+def note(recording: _folder.Recording, why: str) -> None:
+    """Note once why this process is not recorded, or not wholly. Never raises."""
+    key = os.getpid(), why
+    if key in _noted or len(_noted) >= _MOST:
+        return
+    _noted.add(key)
+    with contextlib.suppress(Exception):
+        append(recording, {"event": "note", "why": why, "command": _about.command()})
+
+
+def loaded(recording: _folder.Recording) -> None:
     """Note that this process has imported torch under the recorder. Never raises."""
-    try:
-        append(folder, "notes.jsonl", {"event": "loaded"})
-    except Exception:
-        pass
+    with contextlib.suppress(Exception):
+        append(recording, {"event": "loaded"})
 
 
-def manifest(folder: str) -> None:
+def manifest(path: str) -> None:
     """Begin a recording that no `strandline record` began. Raises OSError."""
-    os.makedirs(os.path.join(folder, FOLDER), exist_ok=True)
+    os.makedirs(path, mode=0o700, exist_ok=True)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     doc = {"schema": "strandline.record/1", "command": _secret.args(sys.argv), "directory": os.getcwd(), "started": now, "processes": [], "notes": []}
+    with _folder.Folder(path) as folder:
+        try:
+            held = folder.create("strandline.json")
+        except FileExistsError:  # of another process of the same recording
+            if _has_ended(folder):
+                raise FileExistsError(f"{path} holds a recording that has ended; give another folder") from None
+        else:
+            held.write(json.dumps(doc, indent=2).encode())
+            held.close()
+        folder.make(_folder.JOURNALS)
+        folder.folder(_folder.JOURNALS).close()  # that it can be opened
+
+
+def _has_ended(folder: _folder.Folder) -> bool:
+    """Whether the recording of a folder has ended: others read its journals no more."""
     try:
-        with open(os.path.join(folder, "strandline.json"), "x", encoding="utf-8") as f:
-            json.dump(doc, f, indent=2)
-    except FileExistsError:  # another process of the same recording
-        pass
+        return "ended" in json.loads(folder.read("strandline.json", 256 << 20))
+    except ValueError:  # it is being written
+        return False

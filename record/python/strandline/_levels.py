@@ -8,6 +8,7 @@ has many lines, only each second step is noted from then on, then each fourth.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib
 import json
 import os
@@ -15,10 +16,10 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
-from . import _hook, _steps
+from . import _descriptors, _folder, _hook, _steps
 
-_FOLDER = os.path.join(".strandline", "levels")
-_ASKED = os.path.join(".strandline", "ask")  # a file, a byte for each time that lines are asked for
+_FOLDER = "levels"
+_ASKED = "ask"  # a file, a byte for each time that lines are asked for
 _LINES = 2048  # after which half as many steps are noted
 _FREE = 1.0  # seconds of this thread's own time that are not weighed
 _SHARE = 0.1  # of all time, beyond
@@ -27,8 +28,8 @@ _SHARE = 0.1  # of all time, beyond
 class Levels:
     """The steps of one process."""
 
-    def __init__(self, folder: str, steps: str) -> None:
-        self.folder = folder
+    def __init__(self, recording: _folder.Recording, steps: str) -> None:
+        self.recording = recording
         self.steps = steps
         self.began = time.monotonic()
         self.growing: Any = None
@@ -38,8 +39,7 @@ class Levels:
     def forget(self) -> None:
         """Start over, as in a child that was forked."""
         self.pid = os.getpid()
-        self.fd = -1
-        self.file: Any = None  # what fd stands for
+        self.file: Optional[_descriptors.Held] = None
         self.n = 0
         self.before = 0  # how often lines had been asked for at the first step: what grew then need not be what leaks
         self.own = False
@@ -81,8 +81,15 @@ class Levels:
             self.note(by, own)
             self.trace()
             self.spent += time.thread_time() - now
-        except Exception:
-            pass
+        except Exception as e:
+            self.tell("its steps are not noted", e)
+
+    def tell(self, what: str, e: Exception) -> None:
+        """Note once what is not known of this process, and why. Never raises."""
+        with contextlib.suppress(Exception):
+            from . import _journal, _why
+
+            _journal.note(self.recording, f"{what}: {_why.of(e)}")
 
     def trace(self) -> None:
         """Trace allocations from here on if that was asked for."""
@@ -93,16 +100,22 @@ class Levels:
     def asked(self) -> int:
         """How often lines were asked for."""
         try:
-            return os.stat(os.path.join(self.folder, _ASKED)).st_size
+            return self.recording.journals().status(_ASKED).st_size
         except OSError:
             return 0
+
+    def folder(self) -> _folder.Folder:
+        """The folder of levels, which is to be closed. Raises OSError."""
+        journals = self.recording.journals()
+        journals.make(_FOLDER)
+        return journals.folder(_FOLDER)
 
     def traced(self) -> Any:
         """What traces the allocations of this process."""
         if self.growing is None:
             from . import _growing
 
-            self.growing = _growing.Growing(os.path.join(self.folder, _FOLDER, f"{self.pid}.lines"))
+            self.growing = _growing.Growing(self.folder, f"{self.pid}.lines", self.tell)
         return self.growing
 
     def period(self, _: int, frame: Any) -> None:
@@ -114,21 +127,15 @@ class Levels:
             if os.getpid() != self.pid:
                 self.forget()
             if self.n == 0:
-                os.makedirs(os.path.join(self.folder, _FOLDER), exist_ok=True)
                 self.traced().period(self.asked(), heap() or host() or 0, frame)
-        except Exception:
-            pass
+        except Exception as e:
+            self.tell("its allocations are not traced", e)
         self.looking = False
 
     def note(self, by: str, own: int) -> None:
-        if self.fd >= 0 and not _same(self.fd, self.file):  # the program closed it, and it may be one of its own by now
-            self.fd = -1
-        if self.fd < 0:
-            folder = os.path.join(self.folder, _FOLDER)
-            os.makedirs(folder, exist_ok=True)
-            path = os.path.join(folder, f"{self.pid}-{time.time_ns()}.jsonl")
-            self.fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
-            self.file = os.fstat(self.fd)
+        if self.file is None or not self.file.there():  # the program closed it
+            with self.folder() as folder:
+                self.file = folder.append(f"{self.pid}-{time.time_ns()}.jsonl")
         line: Dict[str, Any] = {"pid": self.pid, "by": by, "step": self.n, "time": round(time.time(), 6), "host": host(), "heap": heap()}
         for name in ("host", "heap"):
             if own and line[name] is not None:
@@ -138,7 +145,7 @@ class Levels:
         on = devices()
         if on:
             line["devices"] = on
-        os.write(self.fd, (json.dumps(line) + "\n").encode())
+        self.file.write((json.dumps(line) + "\n").encode())
         self.lines += 1
         if self.lines % _LINES == 0:
             self.every *= 2
@@ -152,14 +159,6 @@ def versions() -> Dict[str, str]:
     except (AttributeError, OSError, ValueError):
         pass  # another C library
     return out
-
-
-def _same(fd: int, file: Any) -> bool:
-    """Report whether a descriptor stands for a file."""
-    try:
-        return os.path.samestat(os.fstat(fd), file)
-    except OSError:
-        return False
 
 
 def host() -> Optional[int]:
@@ -240,8 +239,8 @@ def install() -> None:
     """Note steps, in a process that `strandline check` started."""
     global _levels
     given = json.loads(os.environ["STRANDLINE_RECORD"])
-    _levels = Levels(given["dir"], given["levels"])
-    atexit.register(_at_exit, given["dir"])
+    _levels = Levels(_folder.of(given["dir"], given["session"]), given["levels"])
+    atexit.register(_at_exit, _levels.recording)
     _listen(_levels.period)
     module, colon, _ = _levels.steps.partition(":")
     if colon and module in sys.modules:
@@ -250,13 +249,13 @@ def install() -> None:
         _hook.when_imported(module, _levels.attach_function)
 
 
-def _at_exit(folder: str) -> None:
+def _at_exit(recording: _folder.Recording) -> None:
     """Note that the program ends by a MemoryError, which Python has printed by now. Never raises."""
     try:
         if issubclass(getattr(sys, "last_type", None) or object, MemoryError):
             from . import _journal
 
-            _journal.append(folder, "notes.jsonl", {"event": "memory_error"})
+            _journal.append(recording, {"event": "memory_error"})
     except Exception:
         pass
 

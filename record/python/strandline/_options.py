@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any, Mapping, Optional, Tuple, Union
 
+from . import _folder
+
 VARIABLE = "STRANDLINE_RECORD"
 
 _SIZES = ("above", "max_bytes", "reclaim_above")
@@ -16,6 +18,7 @@ _UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 
 @dataclass
 class Options:
     dir: str = ""
+    session: str = ""  # of `strandline record`
     every_seconds: float = 0.0  # between two, after first ones in which the time between doubles; 0: most_seconds
     every_steps: int = 0  # 0: not by steps
     first_seconds: float = 0.5
@@ -42,6 +45,10 @@ class Options:
             return None
         names = {f.name for f in fields(cls)}
         return cls(**{k: v for k, v in given.items() if k in names})
+
+    def recording(self) -> _folder.Recording:
+        """The folder to write to."""
+        return _folder.of(self.dir, self.session)
 
     @classmethod
     def from_call(cls, out: str, given: Mapping[str, Any]) -> Options:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-import os
 import pickle
 from typing import Any, Iterable, Iterator, Mapping
 
-from . import _descriptors
+from . import _folder
 
 # Protocol 3 has no frames, so that the pickles of parts can stand inside one pickle;
 # pytorch.org/memory_viz reads it, and nothing newer than 4.
@@ -66,26 +66,21 @@ def pieces(snapshot: Mapping[str, Any]) -> Iterator[bytes]:
     yield b"u."
 
 
-def write(snapshot: Mapping[str, Any], path: str) -> int:
-    """Write a snapshot to a new file and return its size. The file has its name once it is whole."""
-    unfinished = path + ".tmp"
+def write(snapshot: Mapping[str, Any], folder: _folder.Folder, name: str) -> int:
+    """Write a snapshot to a new file in a folder and return its size. The file has its name once it is whole."""
+    unfinished = name + ".tmp"
     size = 0
-    file = _descriptors.File(unfinished, os.O_WRONLY | os.O_TRUNC)
+    file = folder.create(unfinished)
     try:
         try:
             for piece in pieces(snapshot):
-                view = memoryview(piece)
-                while view:
-                    n = file.write(view)
-                    view = view[n:]
-                    size += n
+                file.write(piece)
+                size += len(piece)
         finally:
             file.close()
-        os.rename(unfinished, path)
+        folder.rename(unfinished, name)
     except BaseException:
-        try:
-            os.unlink(unfinished)
-        except OSError:
-            pass
+        with contextlib.suppress(OSError):
+            folder.unlink(unfinished)
         raise
     return size

@@ -13,15 +13,16 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Callable, Deque, Dict, List, Mapping, Optional
+from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Set
 
-from . import _about, _control, _engine, _hook, _journal, _options, _reclaim, _snapshot, _steps, _store
+from . import _about, _control, _engine, _hook, _journal, _options, _reclaim, _snapshot, _steps, _store, _why
 
 _STEP_WAIT = 5.0  # seconds that a snapshot of the schedule waits for the end of a step
 _LOOK = 0.5  # seconds between two looks at what is reserved
 _OOM_BURST = 3  # snapshots at out-of-memory, then one in _OOM_PAUSE seconds
 _OOM_PAUSE = 60.0
 _BACKWARD = 1.0  # seconds that a snapshot waits for the end of a backward pass
+_MOST_TOLD = 200  # notes of what is not recorded
 _PATIENCE = 10.0  # seconds that a snapshot waits for other processes where the program waits for it
 
 _given: Optional[_options.Options] = None
@@ -44,7 +45,7 @@ def _wait_for_device(torch: Any) -> None:
         return
     _torch = torch
     if getattr(torch.version, "cuda", None) is None and getattr(torch.version, "hip", None) is None:
-        _journal.note(_given.dir, "this build of torch is for the CPU alone")
+        _journal.note(_given.recording(), "this build of torch is for the CPU alone")
         return
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_forked)
@@ -60,6 +61,7 @@ def _forked() -> None:
     r, _recorder = _recorder, None
     if r is not None:
         r.control.leave()
+        r.journal.close()
 
 
 def _begin() -> None:
@@ -71,7 +73,7 @@ def _begin() -> None:
         r.begin()
         _recorder = r
     except Exception as e:
-        _journal.note(_given.dir, f"recording could not begin: {_told(e)}")
+        _journal.note(_given.recording(), f"recording could not begin: {_why.of(e)}")
 
 
 def start(out: Optional[str], given: Mapping[str, Any]) -> None:
@@ -128,8 +130,10 @@ class Recorder:
         self.role = _about.role()
         self.rank = _about.rank(torch)
         rank = "" if self.rank is None else f"_rank{self.rank}"
-        self.store = _store.Store(options.dir, f"{self.role}{rank}_pid{self.pid}", options.max_files, options.max_bytes)
-        self.journal = f"pid{self.pid}-{time.time_ns()}.jsonl"
+        self.recording = options.recording()
+        self.store = _store.Store(self.recording, f"{self.role}{rank}_pid{self.pid}", options.max_files, options.max_bytes)
+        self.journal = _journal.Journal(self.recording, f"pid{self.pid}-{time.time_ns()}.jsonl")
+        self.told: Set[str] = set()
         self.lock = threading.RLock()  # one snapshot is taken at a time; a signal handler may want one too
         self.queue: Deque[Taken] = collections.deque()
         self.writing = threading.Lock()
@@ -161,6 +165,7 @@ class Recorder:
 
     def begin(self) -> None:
         """Switch the history on, and start the thread that writes."""
+        self.journal.open()
         arguments = record_history(self.torch, self.options)
         attach = getattr(self.torch._C, "_cuda_attach_out_of_memory_observer", None)
         if attach is not None:
@@ -170,29 +175,36 @@ class Recorder:
         if util is not None:  # whose children do not run atexit before CPython 3.13
             util.Finalize(None, self.at_exit, exitpriority=100)
         if self.control.taken_by is not None:
-            self.note({"event": "note", "why": f"{self.control.taken_by} has taken the name of the recorder's socket, which is found by another one"})
+            self.tell(f"{self.control.taken_by} has taken the name of the recorder's socket, which is found by another one")
         self.note({"event": "recording", "arguments": arguments, "role": self.role, "rank": self.rank, "command": _about.command()})
         try:
             self.count_steps()
         except Exception as e:
-            self.note({"event": "note", "why": f"steps are not counted: {_told(e)}"})
+            self.tell("steps are not counted", e)
         try:
             if self.options.reclaim_after:
                 self.removes += _steps.of_annotation(self.torch, self.options.reclaim_after, lambda _: self.reclaim_now("after"))
         except Exception as e:
-            self.note({"event": "note", "why": f"nothing is reclaimed after {self.options.reclaim_after}: {_told(e)}"})
+            self.tell(f"nothing is reclaimed after {self.options.reclaim_after}", e)
         self.thread.start()
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Append to this process's journal; the program does not see a disk that refuses."""
         try:
-            _journal.append(self.options.dir, self.journal, event)
+            self.journal.append(event)
         except OSError:
             pass
 
+    def tell(self, what: str, e: Optional[BaseException] = None) -> None:
+        """Note once what is not recorded, and why."""
+        why = what if e is None else f"{what}: {_why.of(e)}"
+        if why not in self.told and len(self.told) < _MOST_TOLD:
+            self.told.add(why)
+            self.note({"event": "note", "why": why})
+
     def unheard(self) -> None:
         """The program has closed the sockets of the recorder."""
-        self.note({"event": "note", "why": "requests, such as those of strandline snapshot, are not answered: the program closed the recorder's sockets"})
+        self.tell("requests, such as those of strandline snapshot, are not answered: the program closed the recorder's sockets")
 
     def count_steps(self) -> None:
         """Notice the steps of the program."""
@@ -228,7 +240,7 @@ class Recorder:
                 self.torch.cuda.memory._record_memory_history(False if old else None)
             self.note({"event": "end", "steps": self.steps})
         except Exception as e:
-            self.note({"event": "note", "why": f"the end of the recording failed: {_told(e)}"})
+            self.tell("the end of the recording failed", e)
 
     # When snapshots are taken.
 
@@ -243,7 +255,7 @@ class Recorder:
                 self.write_waiting()
             self.write_waiting()
         except Exception as e:
-            self.note({"event": "note", "why": f"the recorder failed: {_told(e)}"})
+            self.tell("the recorder failed", e)
         finally:
             self.control.leave()
 
@@ -313,7 +325,7 @@ class Recorder:
         try:
             self.stepped(self.steps + 1)
         except Exception as e:
-            self.note({"event": "note", "why": f"step {self.steps}: {_told(e)}"})
+            self.tell(f"step {self.steps}", e)
 
     def stepped(self, n: int) -> None:
         """In the program's own thread, at the end of a step."""
@@ -379,7 +391,7 @@ class Recorder:
                 taken = Taken(reason, self.steps or None, snapshot, time.monotonic() - before)
                 taken.held_by = held_by
         except Exception as e:
-            self.note({"event": "note", "why": f"no snapshot ({reason}): {_told(e)}"})
+            self.tell(f"no snapshot ({reason})", e)
             return None
         if queued:
             self.queue.append(taken)
@@ -397,11 +409,11 @@ class Recorder:
             before = time.monotonic()
             with self.writing:
                 path, size = self.store.write(taken.snapshot, taken.when, taken.reason in ("oom", "call", "signal", "above"), patience)
-            taken.path = path
+            taken.path = os.path.join(self.options.dir, path)
             self.dumps += 1
             event = {
                 "event": "dump",
-                "file": os.path.relpath(path, self.options.dir),
+                "file": path,
                 "reason": taken.reason,
                 "step": taken.step,
                 "taken": round(taken.when, 6),
@@ -415,8 +427,8 @@ class Recorder:
                 event["held_by"] = taken.held_by
             self.note(event)
         except Exception as e:
-            taken.failed = _told(e)
-            self.note({"event": "note", "why": f"a snapshot ({taken.reason}) was not written: {taken.failed}"})
+            taken.failed = _why.of(e)
+            self.tell(f"a snapshot ({taken.reason}) was not written", e)
         finally:
             taken.done.set()
 
@@ -462,7 +474,7 @@ class Recorder:
         try:
             self.reclaim(reason)
         except Exception as e:  # the program captures a graph, for one
-            self.note({"event": "note", "why": f"nothing was reclaimed ({reason}): {_told(e)}"})
+            self.tell(f"nothing was reclaimed ({reason})", e)
 
     def reclaim(self, reason: str) -> Dict[str, Any]:
         """Give memory back, and note what that brought."""
@@ -512,7 +524,3 @@ def _holders(torch: Any) -> Any:
     except ImportError:
         return None
     return module.Holders(torch)
-
-
-def _told(e: BaseException) -> str:
-    return f"{type(e).__name__}: {e}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import os
 import time
 from typing import Any, Iterator, List, Mapping, Optional, Tuple
 
-from . import _descriptors, _journal, _pickle
+from . import _descriptors, _folder, _pickle
 
 try:
     import fcntl
@@ -26,48 +27,57 @@ class Full(Exception):
 class Store:
     """The snapshots of one process, in the folder of a recording that it shares with others."""
 
-    def __init__(self, folder: str, name: str, max_files: int, max_bytes: int) -> None:
-        self.folder = folder
-        self.name = name
+    def __init__(self, recording: _folder.Recording, name: str, max_files: int, max_bytes: int) -> None:
+        self.recording = recording
+        self.name = name + ".pickle"
         self.max_files = max(max_files, 2)
         self.max_bytes = max_bytes
-        self.files: List[Tuple[float, str, bool]] = []  # when, path, whether it may be removed
+        self.files: List[Tuple[float, str, bool]] = []  # when, its moment, whether it may be removed
         self.largest = 0  # bytes
 
     def write(self, snapshot: Mapping[str, Any], when: float, keep: bool, patience: float = _PATIENCE) -> Tuple[str, int]:
-        """Write a snapshot and return its path and size. Raises Full and OSError."""
+        """Write a snapshot and return its path, MOMENT/NAME.pickle in the recording, and size. Raises Full and OSError."""
         with self.turn(patience):
             self.make_room()
-            path = self.path(when)
-            try:
-                size = _pickle.write(snapshot, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.rmdir(os.path.dirname(path))
-                raise
+            moment, folder = self.place(when)
+            with folder:
+                try:
+                    size = _pickle.write(snapshot, folder, self.name)
+                except BaseException:
+                    with contextlib.suppress(OSError):
+                        self.recording.folder().rmdir(moment)
+                    raise
         self.largest = max(self.largest, size)
-        self.files.append((when, path, not keep))
+        self.files.append((when, moment, not keep))
         self.thin(self.max_files)
-        return path, size
+        return os.path.join(moment, self.name), size
 
-    def path(self, when: float) -> str:
-        """A new path DIR/MOMENT/NAME.pickle, in a folder that exists."""
+    def place(self, when: float) -> Tuple[str, _folder.Folder]:
+        """A folder named by the moment, in which there is no such snapshot yet."""
         for n in range(100):
             at = datetime.datetime.fromtimestamp(when + n / 1000)
-            folder = os.path.join(self.folder, at.strftime("%Y%m%d-%H%M%S.") + f"{at.microsecond // 1000:03d}")
-            path = os.path.join(folder, self.name + ".pickle")
-            if not os.path.exists(path):
-                os.makedirs(folder, exist_ok=True)
-                return path
+            moment = at.strftime("%Y%m%d-%H%M%S.") + f"{at.microsecond // 1000:03d}"
+            try:
+                self.recording.folder().make(moment)
+                folder = self.recording.folder().folder(moment)
+            except OSError as e:
+                if isinstance(e, _folder.Foreign) or e.errno in (errno.ENOTDIR, errno.ELOOP):  # of somebody else
+                    continue
+                raise
+            try:
+                folder.status(self.name)
+            except FileNotFoundError:
+                return moment, folder
+            folder.close()
         raise Full("there is no name left for it")
 
     @contextlib.contextmanager
     def turn(self, patience: float) -> Iterator[None]:
         """Wait for the other processes to finish writing, so that all ranks do not write at once."""
-        lock = None
+        lock: Optional[_descriptors.Held] = None
         try:
             if fcntl is not None:
-                lock = _descriptors.File(os.path.join(self.folder, _journal.FOLDER, "lock"), os.O_RDWR)
+                lock = self.recording.journals().append("lock")
                 end = time.monotonic() + patience
                 while time.monotonic() < end and lock.there():
                     try:
@@ -99,7 +109,7 @@ class Store:
         if self.used() + need > self.max_bytes:
             return f"the recording holds {self.used()} of at most {self.max_bytes} bytes"
         if hasattr(os, "statvfs"):
-            disk = os.statvfs(self.folder)
+            disk = self.recording.folder().disk()
             free = disk.f_bavail * disk.f_frsize
             if free - need < min(_LEAST_FREE, disk.f_blocks * disk.f_frsize // 20):
                 return f"the disk has {free} bytes left"
@@ -109,11 +119,11 @@ class Store:
         """The bytes of all snapshots of the recording."""
         total = 0
         with contextlib.suppress(OSError):
-            for moment in os.scandir(self.folder):
-                if moment.name.startswith(".") or not moment.is_dir():
+            for moment in self.recording.folder().entries():
+                if moment.name.startswith(".") or not moment.is_dir(follow_symlinks=False):
                     continue
-                with contextlib.suppress(OSError):
-                    total += sum(f.stat().st_size for f in os.scandir(moment.path))
+                with contextlib.suppress(OSError), self.recording.folder().folder(moment.name) as folder:
+                    total += sum(f.stat(follow_symlinks=False).st_size for f in folder.entries())
         return total
 
     def thin(self, most: int) -> None:
@@ -126,8 +136,8 @@ class Store:
         if not inner:
             return False
         i = min(inner, key=lambda i: self.files[i + 1][0] - self.files[i - 1][0])
-        _, path, _ = self.files.pop(i)
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-            os.rmdir(os.path.dirname(path))  # unless another process has one there
+        _, moment, _ = self.files.pop(i)
+        with contextlib.suppress(OSError), self.recording.folder().folder(moment) as folder:
+            folder.unlink(self.name)
+            self.recording.folder().rmdir(moment)  # unless another process has one there
         return True
