@@ -24,12 +24,13 @@ failed=()
 skipped=()
 flaky=()
 
-# step NAME COMMAND... runs one check and goes on if it fails.
+# step NAME COMMAND... runs one check, prints how long it took, and goes on if it fails.
 step() {
-	local name=$1
+	local name=$1 began=$SECONDS
 	shift
 	echo "== $name"
 	"$@" || failed+=("$name")
+	echo "   $((SECONDS - began)) s"
 }
 
 # skip NAME REASON notes a check that this machine cannot run.

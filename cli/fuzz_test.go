@@ -45,6 +45,7 @@ func TestHostileFiles(t *testing.T) {
 // 256 MiB and 8 KiB a byte: a packed byte can hold twenty events, each of which is
 // looked at by every detector. The time is looked at where STRANDLINE_TIMED is set.
 func FuzzDiagnose(f *testing.F) {
+	live.Sequential(f)
 	for _, pattern := range []string{"testdata/hostile/*", "../torch/snapshot/testdata/w*", "../torch/replay/testdata/*.json", "../examples/munmap-leak/server.trace", "../logs/testdata/*"} {
 		names, _ := filepath.Glob(pattern)
 		for _, name := range names {

@@ -162,19 +162,22 @@ func TestInterruptAtPipe(t *testing.T) {
 		{"check", "--baseline", "PIPE", "--", "true"}, {"check", "--junit", "PIPE", "--metric", "host", "--", "true"},
 		{"diagnose", "PIPE"}, {"view", "../examples/image-leak/step-4.pickle", "--html", "PIPE"},
 	} {
-		fifo := filepath.Join(t.TempDir(), "pipe")
-		mustAll(t, syscall.Mkfifo(fifo, 0o600))
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "PIPE", fifo)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		stop := time.AfterFunc(2*time.Second, cancel) // by then it waits, or has yet to
-		var out, messages bytes.Buffer
-		code := Main(&Env{args: args, stdout: &out, stderr: &messages, context: ctx, getenv: func(string) string { return "" }})
-		if code == exitOK || !strings.Contains(messages.String(), "interrupted") && !strings.Contains(messages.String(), "canceled") {
-			t.Errorf("%v: exit status %d, %s", args, code, &messages)
-		}
-		stop.Stop()
-		cancel()
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel() // each waits
+			fifo := filepath.Join(t.TempDir(), "pipe")
+			mustAll(t, syscall.Mkfifo(fifo, 0o600))
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], "PIPE", fifo)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stop := time.AfterFunc(2*time.Second, cancel) // by then it waits, or has yet to
+			defer stop.Stop()
+			var out, messages bytes.Buffer
+			code := Main(&Env{args: args, stdout: &out, stderr: &messages, context: ctx, getenv: func(string) string { return "" }})
+			if code == exitOK || !strings.Contains(messages.String(), "interrupted") && !strings.Contains(messages.String(), "canceled") {
+				t.Errorf("%v: exit status %d, %s", args, code, &messages)
+			}
+		})
 	}
 }

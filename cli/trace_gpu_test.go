@@ -138,6 +138,7 @@ func TestTraceOfTheDriver(t *testing.T) {
 // it could be read.
 func TestBurst(t *testing.T) {
 	live.Traces(t)
+	live.Unraced(t, "TestTraceOfTheDriver starts the same goroutines")
 	needBPF(t)
 	t.Parallel()
 	for _, r := range []struct {
@@ -193,6 +194,7 @@ serve()
 // TestTraceOfTheDriverInPython names the line that asks for the memory.
 func TestTraceOfTheDriverInPython(t *testing.T) {
 	live.Traces(t)
+	live.Unraced(t, "TestTraceOfTheDriver starts the same goroutines")
 	needBPF(t)
 	t.Parallel()
 	python := live.Tool(t, "python3")
@@ -316,6 +318,7 @@ func TestAccountOfTheDevice(t *testing.T) {
 // none, and with a snapshot that is not there.
 func TestAccountByHand(t *testing.T) {
 	live.Traces(t)
+	live.Unraced(t, "TestAccountOfTheDevice starts the same goroutines")
 	needBPF(t)
 	exe, driver := buildGPU(t, `if (i < 5) alloc(&p, 3 << 20)`, "2500000")
 	pid, _ := live.Start(t, exe, driver)

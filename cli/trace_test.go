@@ -131,6 +131,7 @@ func traceAll(t *testing.T, some []*reproducer, args func(exe string) []string) 
 // and nothing else.
 func TestTraceFindsKinds(t *testing.T) {
 	live.Traces(t)
+	live.Unraced(t, "TestTraceOfOneThatEnds starts the same goroutines")
 	needBPF(t)
 	var all []*reproducer
 	for i := range reproducers {
@@ -191,6 +192,7 @@ func TestTraceOfCommands(t *testing.T) {
 // place.
 func TestTraceAfterWarmUp(t *testing.T) {
 	live.Traces(t)
+	live.Unraced(t, "TestTraceOfOneThatEnds starts the same goroutines")
 	needBPF(t)
 	t.Parallel()
 	const grow = "__attribute__((noinline)) void grow"

@@ -18,6 +18,7 @@ import (
 // recording, with which the next watch goes on.
 func TestWatchKilled(t *testing.T) {
 	live.Linux(t)
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.strandline")
 	printed := 0
 	for _, after := range []int{1, 2, 3, 30, 650} { // samples; a frame of the file has 600
