@@ -136,18 +136,18 @@ func (e *Log) stated() (n int) {
 
 // A use is what a word of a vocabulary is for: a reading or, behind those, an argument.
 type use struct {
-	word  string
-	index int
-	steps []text.Step // behind the word
-	name  string      // of the argument, with what is around it
+	word    string
+	index   int
+	wording *text.Wording
+	name    string // of the argument, with what is around it
 }
 
 // uses are the words of lines and arguments of engines.
 var uses = sync.OnceValue(func() (out []use) {
 	for i, r := range readings {
 		for _, wording := range r.forms {
-			f := text.NewForm(wording)
-			out = append(out, use{word: f.Key, index: i, steps: f.Steps})
+			w := text.NewWording(wording)
+			out = append(out, use{word: w.Key, index: i, wording: w})
 		}
 	}
 	for i, a := range arguments {
@@ -173,13 +173,14 @@ type reader struct {
 	args   bool    // the piece states arguments
 	looked bool    // whether it does was looked for
 	found  text.Match
+	uses   []use // of the words of the vocabulary
 
 	estimated []expected // of the last start
 	gpus      map[string]bool
 }
 
 func newReader() *reader {
-	return &reader{Log: Log{Setup: map[string]string{}}, ranks: map[string]*Rank{}, gpus: map[string]bool{}, seen: make([]int64, len(readings)+len(arguments))}
+	return &reader{Log: Log{Setup: map[string]string{}}, ranks: map[string]*Rank{}, gpus: map[string]bool{}, seen: make([]int64, len(readings)+len(arguments)), uses: uses()}
 }
 
 // Idle implements [text.Reader].
@@ -190,9 +191,9 @@ func (e *reader) Line(number int64, line []byte, hits []text.Hit) {
 	e.number, e.text, e.of, e.looked = number, line, nil, false
 	e.pieces++
 	const mostTries = 1024
-	tries, uses := 0, uses()
+	tries := 0
 	for _, h := range hits {
-		u := &uses[h.Word]
+		u := &e.uses[h.Word]
 		if e.seen[u.index] == e.pieces {
 			continue
 		}
@@ -200,8 +201,7 @@ func (e *reader) Line(number int64, line []byte, hits []text.Hit) {
 			e.argument(u, int(h.End))
 			continue
 		}
-		e.found.Count = 0
-		if e.found.Match(line[h.End:], u.steps) {
+		if e.found.Behind(line, int(h.End), u.wording) {
 			e.seen[u.index] = e.pieces
 			readings[u.index].take(e, &e.found)
 		} else if tries++; tries == mostTries { // a line without end, of the same words

@@ -16,7 +16,7 @@ type reading struct {
 	take  func(*reader, *text.Match)
 }
 
-// To add a line, add a reading here (for the notation see [form]) and an example in
+// To add a line, add a reading here (for the notation see [text.Wording]) and an example in
 // TestScanEngine or TestOtherEngines. To add an engine, add it to the table of
 // plan/engine too, and, so that a log can be held against a plan, From in plan/serving.
 
@@ -24,30 +24,30 @@ type reading struct {
 // means GiB, torchtitan, verl, the C++ runtime of TensorRT-LLM, llama.cpp and Ollama.
 var readings = append([]reading{
 	{[]string{"Load weight begin.", "Starting to load model", "Loading model from scratch", "llama_model_loader: loaded meta data"}, (*reader).start},
-	sizes(Weights, last, "Loading model weights took {gib}", "Model loading took {gib}", "model weights take {gib}", "Load weight end.{…}mem usage={gib}"),
-	sizes(NonTorch, last, "non_torch_memory takes {gib}", "non_torch_memory{signs}{gib}"),
-	sizes(Activation, last, "PyTorch activation peak memory takes {gib}", "PyTorch activation peak memory {gib}"),
-	sizes(KV, last, "reserved for KV Cache is {gib}", "available_kv_cache_memory {gib}", "kv_cache_size={gib}", "Available KV cache memory: {gib}"),
-	{[]string{"KV Cache is allocated.{…}K size: {gib}, V size: {gib}", "KV Cache is allocated.{…}KV size: {gib}"}, (*reader).pool},
-	sizes(Total, last, "total_gpu_memory{signs}{gib}", "Free memory on device{…}/{gib})"),
-	sizes(Graphs, last, "Graph capturing finished in{…}took {gib}", "CUDA graph pool memory: {gib} (actual)"),
-	sizes(Graphs, summed, "cuda graph end.{…}mem usage={gib}"),
-	sizes(freeFirst, last, "Load weight begin. avail mem={gib}"),
-	ended(sizes(freeLoaded, last, "Load weight end.{…}avail mem={gib}")),
-	ended(sizes(freePool, last, "Memory pool end. avail mem={gib}")),
-	sizes(freeBefore, last, "cuda graph begin.{…}avail mem={gib}"),
-	sizes(freeAfter, last, "cuda graph end.{…}avail mem={gib}"),
-	sizes(Train, last, "step: {tail} {…}memory: {gib}", "perf/max_memory_allocated_gb{signs}{gb}"),
+	sizes(Weights, last, "Loading model weights took {GiB}", "Model loading took {GiB}", "model weights take {GiB}", "Load weight end.{…}mem usage={GiB}"),
+	sizes(NonTorch, last, "non_torch_memory takes {GiB}", "non_torch_memory{:signs}{GiB}"),
+	sizes(Activation, last, "PyTorch activation peak memory takes {GiB}", "PyTorch activation peak memory {GiB}"),
+	sizes(KV, last, "reserved for KV Cache is {GiB}", "available_kv_cache_memory {GiB}", "kv_cache_size={GiB}", "Available KV cache memory: {GiB}"),
+	{[]string{"KV Cache is allocated.{…}K size: {GiB}, V size: {GiB}", "KV Cache is allocated.{…}KV size: {GiB}"}, (*reader).pool},
+	sizes(Total, last, "total_gpu_memory{:signs}{GiB}", "Free memory on device{…}/{GiB})"),
+	sizes(Graphs, last, "Graph capturing finished in{…}took {GiB}", "CUDA graph pool memory: {GiB} (actual)"),
+	sizes(Graphs, summed, "cuda graph end.{…}mem usage={GiB}"),
+	sizes(freeFirst, last, "Load weight begin. avail mem={GiB}"),
+	ended(sizes(freeLoaded, last, "Load weight end.{…}avail mem={GiB}")),
+	ended(sizes(freePool, last, "Memory pool end. avail mem={GiB}")),
+	sizes(freeBefore, last, "cuda graph begin.{…}avail mem={GiB}"),
+	sizes(freeAfter, last, "cuda graph end.{…}avail mem={GiB}"),
+	sizes(Train, last, "step: {:tail} {…}memory: {GiB}", "perf/max_memory_allocated_gb{:signs}{number}"),
 	{[]string{"Actual usage"}, (*reader).usage},
-	{[]string{"peak_torch_memory={gib}"}, (*reader).peakTorch},
-	{[]string{"# GPU blocks: {many}", "# CUDA blocks: {many}", "# rocm blocks: {many}"}, func(e *reader, m *text.Match) { e.rank().blocks = text.Count(m.Text[0]) }},
-	{[]string{"GPU KV cache size: {many} tokens", "max_total_num_tokens={many}", "KV Cache is allocated.{…}#tokens: {many}"}, func(e *reader, m *text.Match) { e.rank().tokens = text.Count(m.Text[0]) }},
-	{[]string{"Maximum concurrency for {many} tokens per request: {num}x"}, func(e *reader, m *text.Match) {
+	{[]string{"peak_torch_memory={GiB}"}, (*reader).peakTorch},
+	{[]string{"# GPU blocks: {count}", "# CUDA blocks: {count}", "# rocm blocks: {count}"}, func(e *reader, m *text.Match) { e.rank().blocks = text.Count(m.Text[0]) }},
+	{[]string{"GPU KV cache size: {count} tokens", "max_total_num_tokens={count}", "KV Cache is allocated.{…}#tokens: {count}"}, func(e *reader, m *text.Match) { e.rank().tokens = text.Count(m.Text[0]) }},
+	{[]string{"Maximum concurrency for {count} tokens per request: {number}x"}, func(e *reader, m *text.Match) {
 		if x, err := strconv.ParseFloat(string(m.Text[1]), 64); err == nil {
 			e.rank().Length, e.rank().many = text.Count(m.Text[0]), &x
 		}
 	}},
-	{[]string{"LLM engine (v{word})", "vLLM API server version {word}"}, func(e *reader, m *text.Match) { e.Engine, e.Version = engine.VLLM, string(m.Text[0]) }},
+	{[]string{"LLM engine (v{name})", "vLLM API server version {name}"}, func(e *reader, m *text.Match) { e.Engine, e.Version = engine.VLLM, string(m.Text[0]) }},
 	{[]string{"server_args=ServerArgs(", "Load weight begin. avail mem="}, func(e *reader, _ *text.Match) { e.Engine = engine.SGLang }},
 	{[]string{"Load weight end.", "Memory pool end. avail mem=", "KV Cache is allocated."}, func(e *reader, _ *text.Match) { // the beginning is cut off
 		if e.Engine == "" {
@@ -61,47 +61,47 @@ var readings = append([]reading{
 	}},
 	{[]string{"V0 LLM engine", "model weights take"}, func(e *reader, _ *text.Match) { e.Setup["v0"] = "True" }}, // the second engine has other lines
 	{[]string{"Found local HF snapshot for {path}", "Starting to load model {path}"}, (*reader).named},
-	settingOf("chunk", printedAs(engine.Step, "{int}")...),
-	settingOf("fraction", append(printedAs(engine.Fraction, "{num}"), "gpu_memory_utilization ({num}", "memory utilization is ({num}")...),
+	settingOf("chunk", printedAs(engine.Step, "{digits}")...),
+	settingOf("fraction", append(printedAs(engine.Fraction, "{number}"), "gpu_memory_utilization ({number}", "memory utilization is ({number}")...),
 }, otherReadings...)
 
 // otherReadings are those of the engines that state sizes by device or in several units.
 var otherReadings = append([]reading{
 	{[]string{"[TensorRT-LLM]", "[TRT-LLM]"}, func(e *reader, _ *text.Match) { e.Engine = engine.TensorRT }},
-	inTensorRT(sizes(KV, last, "Allocate {size} for k/v cache")),
-	inTensorRT(tokens(0, sizes(KV, last, "Max tokens in paged KV cache: {int}. Allocating {size}"))),
-	inTensorRT(tokens(1, sizes(KV, last, "Allocated {size} for max tokens in paged KV cache ({int})"))),
-	inTensorRT(tokens(0, reading{[]string{"Using {int} tokens in paged KV cache"}, func(*reader, *text.Match) {}})),
-	inTensorRT(sizes(Weights, last, "Loaded engine size: {size}")),
-	inTensorRT(sizes(Activation, last, "Allocated {size} for execution context memory")),
-	devices(Weights, summed, "load_tensors: {word} model buffer size = {size}", "load_tensors: {word} buffer size = {size}"),
-	devices(KV, summed, "llama_kv_cache{tail}: {word} KV buffer size = {size}", "llama_kv_cache{tail}: {word} RS buffer size = {size}", "llama_memory{tail}: {word} RS buffer size = {size}", "llama_memory{tail}: {word} KV buffer size = {size}"),
-	devices(Activation, largest, "llama_{tail}: {word} compute buffer size = {size}", "sched_reserve: {word} compute buffer size = {size}"),
-	devices(Weights, newest, `msg="model weights" device={word} size="{size}`, `msg="model weights" buffer={word} size="{size}`),
-	devices(KV, newest, `msg="kv cache" device={word} size="{size}`, `msg="kv cache" buffer={word} size="{size}`),
-	devices(Activation, largest, `msg="compute graph" device={word}{…}size="{size}`, `msg="compute graph" backend={word}{…}size="{size}`),
+	inTensorRT(sizes(KV, last, "Allocate {bytes} for k/v cache")),
+	inTensorRT(tokens(0, sizes(KV, last, "Max tokens in paged KV cache: {digits}. Allocating {bytes}"))),
+	inTensorRT(tokens(1, sizes(KV, last, "Allocated {bytes} for max tokens in paged KV cache ({digits})"))),
+	inTensorRT(tokens(0, reading{[]string{"Using {digits} tokens in paged KV cache"}, func(*reader, *text.Match) {}})),
+	inTensorRT(sizes(Weights, last, "Loaded engine size: {bytes}")),
+	inTensorRT(sizes(Activation, last, "Allocated {bytes} for execution context memory")),
+	devices(Weights, summed, "load_tensors: {name} model buffer size = {bytes}", "load_tensors: {name} buffer size = {bytes}"),
+	devices(KV, summed, "llama_kv_cache{:tail}: {name} KV buffer size = {bytes}", "llama_kv_cache{:tail}: {name} RS buffer size = {bytes}", "llama_memory{:tail}: {name} RS buffer size = {bytes}", "llama_memory{:tail}: {name} KV buffer size = {bytes}"),
+	devices(Activation, largest, "llama_{:tail}: {name} compute buffer size = {bytes}", "sched_reserve: {name} compute buffer size = {bytes}"),
+	devices(Weights, newest, `msg="model weights" device={name} size="{bytes}`, `msg="model weights" buffer={name} size="{bytes}`),
+	devices(KV, newest, `msg="kv cache" device={name} size="{bytes}`, `msg="kv cache" buffer={name} size="{bytes}`),
+	devices(Activation, largest, `msg="compute graph" device={name}{…}size="{bytes}`, `msg="compute graph" backend={name}{…}size="{bytes}`),
 	{[]string{"memory.weights.total="}, (*reader).estimate},
-	{[]string{"llama_kv_cache: size ={…}( {int} cells,{…}layers, {int}/ {int} seqs)"}, (*reader).cells},
+	{[]string{"llama_kv_cache: size ={…}( {digits} cells,{…}layers, {digits}/ {digits} seqs)"}, (*reader).cells},
 }, llamaSettings...)
 
 // llamaSettings are what llama.cpp and Ollama print of their set-up.
 var llamaSettings = []reading{
-	llama("model", "", "print_info: name{signs}{rest}", "print_info: general.name{signs}{rest}", "print_meta: name{signs}{rest}", "print_meta: general.name{signs}{rest}"),
-	llama("file_type", "", "print_info: file type{signs}{rest}", "print_info: model ftype{signs}{rest}", "print_meta: file type{signs}{rest}", "print_meta: model ftype{signs}{rest}"),
-	llama("max_len", "", "llama_context: n_ctx = {int}", "llama_new_context_with_model: n_ctx = {int}", "KvSize:{int}"),
-	llama("slots", "", "llama_context: n_seq_max = {int}", "llama_new_context_with_model: n_seq_max = {int}"),
-	llama("slots", "KvSize:", "Parallel:{int}"),
-	llama("chunk", "", "llama_context: n_ubatch = {int}", "llama_new_context_with_model: n_ubatch = {int}"),
-	llama("chunk", "KvSize:", "BatchSize:{int}"),
-	llama("flash", "", "llama_context: flash_attn = {word}", "llama_new_context_with_model: flash_attn = {word}", "Flash Attention was auto, set to {word}"),
-	llama("flash", "KvSize:", "FlashAttention:{word}"),
-	llama("max_len", "starting llama server", "--ctx-size {int}"),
-	llama("slots", "starting llama server", "--parallel {int}"),
-	llama("chunk", "starting llama server", "--batch-size {int}"),
-	llama("unified", "", "llama_context: kv_unified = {word}"),
-	llama("gpu_layers", "", "offloaded {int}/{int} layers to GPU"),
-	llama("kv_dtype", "llama_", ", K ({word}): "),
-	llama("kv_dtype_v", "llama_", ", V ({word}): "),
+	llama("model", "", "print_info: name{:signs}{rest}", "print_info: general.name{:signs}{rest}", "print_meta: name{:signs}{rest}", "print_meta: general.name{:signs}{rest}"),
+	llama("file_type", "", "print_info: file type{:signs}{rest}", "print_info: model ftype{:signs}{rest}", "print_meta: file type{:signs}{rest}", "print_meta: model ftype{:signs}{rest}"),
+	llama("max_len", "", "llama_context: n_ctx = {digits}", "llama_new_context_with_model: n_ctx = {digits}", "KvSize:{digits}"),
+	llama("slots", "", "llama_context: n_seq_max = {digits}", "llama_new_context_with_model: n_seq_max = {digits}"),
+	llama("slots", "KvSize:", "Parallel:{digits}"),
+	llama("chunk", "", "llama_context: n_ubatch = {digits}", "llama_new_context_with_model: n_ubatch = {digits}"),
+	llama("chunk", "KvSize:", "BatchSize:{digits}"),
+	llama("flash", "", "llama_context: flash_attn = {name}", "llama_new_context_with_model: flash_attn = {name}", "Flash Attention was auto, set to {name}"),
+	llama("flash", "KvSize:", "FlashAttention:{name}"),
+	llama("max_len", "starting llama server", "--ctx-size {digits}"),
+	llama("slots", "starting llama server", "--parallel {digits}"),
+	llama("chunk", "starting llama server", "--batch-size {digits}"),
+	llama("unified", "", "llama_context: kv_unified = {name}"),
+	llama("gpu_layers", "", "offloaded {digits}/{digits} layers to GPU"),
+	llama("kv_dtype", "llama_", ", K ({name}): "),
+	llama("kv_dtype_v", "llama_", ", V ({name}): "),
 }
 
 // sizes is a reading of which each figure is of a size, and added up.

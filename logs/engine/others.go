@@ -43,12 +43,13 @@ var estimates = []struct{ name, field string }{
 // estimate keeps what Ollama expects of a model that is on the GPUs as a whole; of one that
 // is not, the line does not state which part of its sizes is on them.
 func (e *reader) estimate(*text.Match) {
+	const maxField = 300 // bytes
 	field := func(name string) []byte {
 		_, value, ok := bytes.Cut(e.text, []byte(name))
 		if !ok {
 			return nil
 		}
-		value = bytes.TrimLeft(value[:min(len(value), text.MostGap)], `\"`)
+		value = bytes.TrimLeft(value[:min(len(value), maxField)], `\"`)
 		return value[:max(text.WithUnit(value, "B", "KiB", "MiB", "GiB"), text.Run(value, 15, text.Digit))]
 	}
 	model, offload := field("layers.model="), field("layers.offload=")

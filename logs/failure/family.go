@@ -34,7 +34,7 @@ type family struct {
 	// harmless is what resembles a statement and is not one.
 	harmless *lazyregexp.Regexp
 	wordings []wording // the first that is found is the kind of the statement
-	facts    []string  // patterns of further figures
+	facts    []string  // wordings of further figures
 	// read adds what patterns do not cover; it reports whether the statement is one.
 	read func(*excerpt, *Failure) bool
 }
@@ -42,7 +42,7 @@ type family struct {
 // A wording is one of the messages of a family.
 type wording struct {
 	kind   Kind
-	text   string // a pattern; see [pattern]
+	text   string // see [text.Wording]
 	line   string // or a regular expression for an unchanged line
 	source Source // instead of the family's
 	host   bool   // of the host, whatever the family is
@@ -59,9 +59,9 @@ const (
 // compiled is a family with its patterns.
 type compiled struct {
 	*family
-	texts []*pattern           // by wording, nil where it is a line
+	texts []*text.Wording      // by wording, nil where it is a line
 	exprs []*lazyregexp.Regexp // the others
-	facts []*pattern
+	facts []*text.Wording
 }
 
 // A use is what a word of the families is for: one of them, or a hint.
@@ -89,17 +89,17 @@ var known = sync.OnceValue(func() *vocabulary {
 	for i, f := range families {
 		c := compiled{family: f}
 		for _, w := range f.wordings {
-			var p *pattern
+			var p *text.Wording
 			var e *lazyregexp.Regexp
 			if w.line != "" {
 				e = lazyregexp.Of(w.line)
 			} else {
-				p = newPattern(w.text)
+				p = text.NewWording(w.text).Compact()
 			}
 			c.texts, c.exprs = append(c.texts, p), append(c.exprs, e)
 		}
 		for _, fact := range f.facts {
-			c.facts = append(c.facts, newPattern(fact))
+			c.facts = append(c.facts, text.NewWording(fact).Compact())
 		}
 		v.families = append(v.families, c)
 		for _, key := range f.keys {
@@ -375,7 +375,7 @@ func (c *compiled) parse(e *excerpt) (Failure, bool) {
 	at := -1
 	for i, w := range c.wordings {
 		if p := c.texts[i]; p != nil {
-			if found, ok := p.last(compact, lower, &f); ok {
+			if found, ok := f.readLast(p, compact, lower); ok {
 				if at = text.lineAt(found); explained.MatchString(text.lines[at]) && len(f.Figures) == 0 {
 					at = -1
 				}
@@ -398,7 +398,7 @@ func (c *compiled) parse(e *excerpt) (Failure, bool) {
 	f.Line, f.Quote = e.number(text.original(at)), quote(text.lines[at])
 	e.stated = text.lines[at:]
 	for _, p := range c.facts {
-		p.last(compact, lower, &f)
+		f.readLast(p, compact, lower)
 	}
 	if len(f.Figures) == 0 && (f.Kind == HostUnknown || f.Kind == DriverMemory || f.Kind == TorchShort) {
 		f.state(text.lines[at], false)

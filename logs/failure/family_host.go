@@ -220,6 +220,7 @@ var familyRay = &family{
 	lines:  16,
 	wordings: []wording{
 		{kind: RayKilled, text: "was running was {used:size} / {capacity_bytes:size} ({:num}), which exceeds the memory usage threshold of {fraction:num}"},
+		{kind: RayKilled, text: "node running low on memory{:any}{used:size} / {capacity_bytes:size}{:any}memory usage threshold"},
 		{kind: RayKilled, text: "node{:any}{used:size} / {capacity_bytes:size}{:any}memory usage threshold"},
 		{kind: RayKilled, text: "% of the memory on node {:any} is used ({used:gib} / {capacity_bytes:gib})"},
 		{kind: RayKilled, text: "Node memory usage above threshold, used: {used:int}, total: {capacity_bytes:int}, usage fraction: {:num}, threshold: {fraction:num}"},
