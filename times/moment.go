@@ -26,9 +26,10 @@ const (
 )
 
 var forms = []form{
-	{lazyregexp.New(`(?:^|[^\d])(\d{4}[-/]\d\d[-/]\d\d[T _,]?\s?\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?)`), []string{
+	{lazyregexp.New(`(?:^|[^\d])(\d{4}[-/.]\d\d[-/.]\d\d[T _,]?\s{0,2}\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?)`), []string{
 		"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700", "2006-01-02 15:04", "2006-01-02 15:04Z07:00", "2006-01-02 15:04Z0700",
 	}, 0},
+	{lazyregexp.New(`\b(\d\d/\d\d/\d{4}[T, -]{1,3}\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)`), []string{"01-02-2006 15:04:05"}, 0}, // as Americans write
 	{lazyregexp.New(`\b((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [A-Z][a-z]{2} +\d{1,2},? \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{3,5})? \d{4})\b`), []string{
 		"Mon Jan 2 15:04:05 2006", "Mon Jan 2 15:04:05 MST 2006", "Mon Jan 2 03:04:05 PM MST 2006", "Mon Jan 2 03:04:05 PM 2006",
 	}, 0},
@@ -36,7 +37,8 @@ var forms = []form{
 		"Mon 2 Jan 2006 15:04:05", "Mon 2 Jan 2006 15:04:05 MST", "Mon 2 Jan 2006 03:04:05 PM MST", "Mon 2 Jan 2006 03:04:05 PM",
 	}, 0},
 	{lazyregexp.New(`\b(\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?)\b`), []string{"01-02 15:04:05"}, year},
-	{lazyregexp.New(`\b((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?)\b`), []string{"Jan 2 15:04:05"}, year},
+	{lazyregexp.New(`\b((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d +\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)\b`), []string{"Jan 2 15:04:05"}, year},
+	{lazyregexp.New(`(?:\b|[IWEF])(\d{4} +\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)`), []string{"0102 15:04:05"}, year}, // Google's loggers
 	{lazyregexp.New(`\b(\d{8}[- _]\d\d:\d\d:\d\d)\b`), []string{"20060102 15:04:05"}, 0},
 	{lazyregexp.New(`\b(\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)\b`), []string{"15:04:05"}, day},
 	{lazyregexp.New(`^\W*(1\d{9}(?:\.\d+)?|1\d{12})\W*$`), nil, 0},
@@ -210,13 +212,13 @@ func plain(text string) string {
 	for i, c := range b {
 		digit := func(k int) bool { return k >= 0 && k < len(b) && digit(b[k]) }
 		switch {
-		case c == '/':
+		case c == '/', c == '.' && (i == 4 || i == 7):
 			b[i] = '-'
 		case (c == 'T' || c == '_' || c == ',' || c == '-' && i == 8) && digit(i-1) && digit(i+1) && i >= 8 && i <= 10:
 			b[i] = ' '
 		case c == ',' && digit(i-1) && digit(i+1):
 			b[i] = '.'
-		case c == ',':
+		case c == ',', c == '-' && i > 0 && i+1 < len(b) && b[i-1] == ' ' && b[i+1] == ' ':
 			b[i] = ' '
 		}
 	}
