@@ -27,14 +27,17 @@ func TestModule(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	if err := record.WriteModule(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "strandline", pausable.Name), library, 0o755); err != nil {
-		t.Fatal(err)
+	module := live.OwnFolder(t)
+	for _, folder := range []string{module, dir} {
+		if err := record.WriteModule(folder); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "strandline", pausable.Name), library, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	run := exec.Command(python, "testdata/module.py")
-	run.Env = append(os.Environ(), "PYTHONPATH="+dir, "LD_LIBRARY_PATH="+dir, "TMPDIR="+dir, "PYTHONDONTWRITEBYTECODE=1")
+	run.Env = append(os.Environ(), "PYTHONPATH="+module, "SHARED="+dir, "LD_LIBRARY_PATH="+dir, "TMPDIR="+dir, "PYTHONDONTWRITEBYTECODE=1")
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -13,27 +13,6 @@ import (
 	"strandline/internal/test/live"
 )
 
-// ownFolder makes a folder that only this user can write to, like those above it.
-func ownFolder(t *testing.T) string {
-	t.Helper()
-	if runtime.GOOS == "windows" {
-		live.Missing(t, "folders of users by mode", runtime.GOOS)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp(cache, "strandline-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 // asRoot skips a test that acts as several users where this user cannot.
 func asRoot(t *testing.T) {
 	t.Helper()
@@ -44,7 +23,7 @@ func asRoot(t *testing.T) {
 
 // TestModuleFolder places the module where only this user can write, and nowhere else.
 func TestModuleFolder(t *testing.T) {
-	own, open := ownFolder(t), ""
+	own, open := live.OwnFolder(t), ""
 	if os.Geteuid() == 0 && runtime.GOOS == "linux" { // nothing above it is closed to others
 		var err error
 		if open, err = os.MkdirTemp("/run", "strandline-test-"); err != nil {
@@ -138,7 +117,7 @@ func makeFolder(t *testing.T, name string) {
 
 // TestModuleInRecording places the module in the recording where the user has no cache.
 func TestModuleInRecording(t *testing.T) {
-	recording := ownFolder(t)
+	recording := live.OwnFolder(t)
 	t.Setenv("XDG_CACHE_HOME", "/dev/null/cache")
 	folder, err := placeModule(recording)
 	if err != nil || folder != filepath.Join(recording, "module") {
@@ -153,7 +132,7 @@ func TestModuleInRecording(t *testing.T) {
 // TestNoModule leaves nothing of a recording that has no place for the module, so that its
 // folder can be given again.
 func TestNoModule(t *testing.T) {
-	dir := filepath.Join(ownFolder(t), "a:b")
+	dir := filepath.Join(live.OwnFolder(t), "a:b")
 	t.Setenv("XDG_CACHE_HOME", "/dev/null/cache")
 	if _, err := Begin(Options{Dir: dir}, Manifest{}); err == nil || !strings.Contains(err.Error(), "PYTHONPATH cannot name") {
 		t.Errorf("%v; want that PYTHONPATH cannot name it", err)
@@ -166,7 +145,7 @@ func TestNoModule(t *testing.T) {
 // TestModuleOfAnother places no module in a folder that belongs to another user.
 func TestModuleOfAnother(t *testing.T) {
 	asRoot(t)
-	cache := ownFolder(t)
+	cache := live.OwnFolder(t)
 	t.Setenv("XDG_CACHE_HOME", cache)
 	folder, err := placeModule("")
 	if err != nil {
@@ -188,7 +167,7 @@ func TestModuleOfAnother(t *testing.T) {
 
 // TestModuleIsMended restores files that are missing or changed, and leaves the others.
 func TestModuleIsMended(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", ownFolder(t))
+	t.Setenv("XDG_CACHE_HOME", live.OwnFolder(t))
 	folder, err := placeModule("")
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +201,7 @@ func TestModuleIsMended(t *testing.T) {
 // TestModuleStays ends a recording whose processes run on: what their environment names is
 // there still, and nobody else can make it.
 func TestModuleStays(t *testing.T) {
-	cache := ownFolder(t)
+	cache := live.OwnFolder(t)
 	t.Setenv("XDG_CACHE_HOME", cache)
 	s, err := Begin(Options{Dir: filepath.Join(t.TempDir(), "recording")}, Manifest{})
 	if err != nil {
@@ -248,7 +227,7 @@ func TestModuleStays(t *testing.T) {
 // TestHookRefuses starts interpreters with a module that others can change: it is not
 // imported, and the program runs.
 func TestHookRefuses(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", ownFolder(t))
+	t.Setenv("XDG_CACHE_HOME", live.OwnFolder(t))
 	folder, err := placeModule("")
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ static int asked;
 
 static int append(const char *text, size_t n, int flags)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0600);
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600); /* whatever has its name now */
 	int code = fd < 0 ? errno : 0;
 	while (!code && n) {
 		ssize_t done = write(fd, text, n);

@@ -1,9 +1,12 @@
 /* What is not about a call of the driver that fails: full devices, misuse, forks, files, many cycles. */
 #include "faults.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -398,4 +401,21 @@ void logged(const char *folder)
 	check(!op_resume() && !pausable_set_log(NULL), "it fails");
 	same("w");
 	empty();
+	char victim[300], path[600] = "";
+	snprintf(victim, sizeof victim, "%s/victim", folder);
+	FILE *f = fopen(victim, "w");
+	check(f && !fclose(f), "cannot write %s", victim);
+	check(!pausable_set_log(folder), "there is no log");
+	DIR *d = opendir(folder);
+	for (struct dirent *e; d && (e = readdir(d));) { /* the newest of this process is the one of the most seconds */
+		char name[600];
+		snprintf(name, sizeof name, "%s/%s", folder, e->d_name);
+		if (atoi(e->d_name) == getpid() && strcmp(name, path) > 0)
+			strcpy(path, name);
+	}
+	check(d && !closedir(d) && *path && !unlink(path) && !symlink(victim, path), "cannot put a link in the way of %s", path);
+	pausable_note("x");
+	struct stat is;
+	check(!stat(victim, &is) && !is.st_size && !pausable_note(NULL), "the log is written through a link");
+	check(!unlink(path) && !unlink(victim) && !pausable_set_log(NULL), "cannot clean up");
 }

@@ -95,6 +95,11 @@ with configure_subprocess():
     assert os.environ["LD_PRELOAD"].endswith("/libstrandline-mem.so")
     fails(tms.pause, Failure, "which names it: it was set after the start")
 assert "LD_PRELOAD" not in os.environ
+os.environ["STRANDLINE_MEM_LIBRARY"] = os.environ["SHARED"] + "/strandline/libstrandline-mem.so"
+fails(configure_subprocess().__enter__, Failure, "LD_PRELOAD cannot name")
+assert "LD_PRELOAD" not in os.environ
+fails(lambda: strandline.pausable._load("torch"), Failure, "STRANDLINE_MEM_LIBRARY cannot name")
+del os.environ["STRANDLINE_MEM_LIBRARY"]
 os.environ["LD_PRELOAD"] = "/lib/other.so"
 with configure_subprocess():
     assert os.environ["LD_PRELOAD"].endswith("/libstrandline-mem.so:/lib/other.so")

@@ -26,7 +26,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from . import _pausing
+from . import _guarded, _pausing
 
 __all__ = ["Failure", "NotEnoughMemory", "MemorySaver", "configure_subprocess", "torch_memory_saver"]
 
@@ -81,6 +81,8 @@ def _load(mode: str) -> Any:
     if mode == "preload" and lib is None:
         named = ", which names it: it was set after the start, or it cannot be loaded" if _path() in os.environ.get("LD_PRELOAD", "") else ""
         raise Failure(f"hook mode 'preload', but the library is not preloaded; start the process with LD_PRELOAD={_path()}{named}")
+    if lib is None and os.environ.get("STRANDLINE_MEM_LIBRARY"):
+        _guarded.check(_path(), "STRANDLINE_MEM_LIBRARY", Failure)
     try:
         lib = lib or ctypes.CDLL(_path())
     except OSError as e:
@@ -570,6 +572,7 @@ def configure_subprocess() -> Iterator[None]:
         raise Failure(f"the library of pausable memory, which `strandline record --module DIR` writes, is not at {path}")
     if " " in path or ":" in path:
         raise Failure(f"LD_PRELOAD cannot name {path}, which has a space or a colon")
+    _guarded.check(path, "LD_PRELOAD", Failure)
     os.environ["LD_PRELOAD"] = path + (":" + before if before else "")
     try:
         yield
