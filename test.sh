@@ -91,8 +91,8 @@ with_line() {
 tracing() { with_line 'live\.Traces\(t'; }
 
 # concurrent lists the packages that start goroutines, by themselves or in their
-# tests: the race detector has nothing to see in the others.
-concurrent() { with_line '^[^/]*\<(go (func\(|[A-Za-z_.]+\()|Parallel\(\)|AfterFunc\()|^[^/]*\.Go\('; }
+# tests, or say that others do: the race detector has nothing to see in the rest.
+concurrent() { with_line '^[^/]*\<(go (func\(|[A-Za-z_.]+\()|Parallel\(\)|AfterFunc\()|^[^/]*\.Go\(|live\.Concurrent\(t'; }
 
 # in_turn PACKAGES COMMAND... runs a command that tests packages, those that trace last.
 in_turn() {

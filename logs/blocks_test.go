@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"strandline/internal/test/live"
 	"strandline/logs/text"
 )
 
@@ -56,6 +57,7 @@ func mixed(t testing.TB, r *rand.Rand) []byte {
 // lines, and in pieces of any size. Short tests read two of them: the race detector sees
 // the same in each.
 func TestQuickReadingChangesNothing(t *testing.T) {
+	live.Unraced(t, "TestScanMessages starts the same goroutines")
 	seeds := uint64(10)
 	if testing.Short() {
 		seeds = 2
@@ -88,6 +90,7 @@ func TestQuickReadingChangesNothing(t *testing.T) {
 // TestRepeatedLinesChangeNothing reads lines that come again and again in an open message, between
 // others, with and without passing over them.
 func TestRepeatedLinesChangeNothing(t *testing.T) {
+	live.Unraced(t, "TestScanMessages starts the same goroutines")
 	again := []string{
 		"CUDA out of memory. Tried to allocate", "[rank1]: CUDA out of memory. Tried to allocate", "12:00:01 CUDA out of memory. Tried to allocate", "allocate: 1.00 GiB is reserved by PyTorch 2.00 GiB",
 		"CUDA out of memory. Tried to allocate 2.00 GiB", "x CUDA out of memory. Tried to allocate. CUDA error: out of memory", "Process 7 has 3.00 GiB memory in use", "capacity of 8", "allocate 1", "Tried to", "a", "7", "",

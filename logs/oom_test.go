@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"strandline/internal/test/live"
 	"strandline/logs/failure"
 	"strandline/logs/table"
 	"strandline/logs/text"
@@ -77,6 +78,7 @@ const (
 //
 // long: one row a message
 func TestScanMessages(t *testing.T) {
+	live.Concurrent(t)
 	for _, c := range []struct {
 		name, text string
 		count      int
@@ -396,6 +398,7 @@ func TestFailures(t *testing.T) {
 // TestVeryLongLines are read in pieces, and a message can begin in one and end in
 // the next, in which there are others. Short tests break it at each seventh place.
 func TestVeryLongLines(t *testing.T) {
+	live.Unraced(t, "TestScanMessages starts the same goroutines")
 	message := strings.TrimPrefix(message21, "torch.cuda.OutOfMemoryError: ") + `", "`
 	step := 1
 	if testing.Short() {

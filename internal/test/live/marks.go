@@ -34,6 +34,10 @@ func Traces(t testing.TB) {
 	}
 }
 
+// Concurrent marks a test of goroutines that another package starts: test.sh runs its
+// package under the race detector, as it does those that start some themselves.
+func Concurrent(testing.TB) {}
+
 // Sequential marks a test in which nothing runs at once, in a package whose other tests
 // have goroutines: the race detector leaves it out.
 func Sequential(t testing.TB) {
