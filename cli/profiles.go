@@ -96,7 +96,7 @@ func (g *globals) profile(ctx context.Context, path string) (*profiles.File, err
 			return nil, ctx.Err()
 		case errors.Is(err, profiles.ErrOther):
 			return nil, nil
-		case err != nil && g.statesMore(ctx, path):
+		case err != nil && g.containsOOM(ctx, path):
 			return nil, nil
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -232,7 +232,7 @@ func (g *globals) profiles(ctx context.Context, args []string) (files []*profile
 			return nil, nil, nil
 		case f == nil:
 			others = append(others, path)
-		case (f.Host != nil || len(f.Columns) > 0) && g.statesMore(ctx, path):
+		case (f.Host != nil || len(f.Columns) > 0) && g.containsOOM(ctx, path):
 			others = append(others, path)
 		default:
 			files = append(files, f)
@@ -246,9 +246,9 @@ func (g *globals) profiles(ctx context.Context, args []string) (files []*profile
 	return files, others, nil
 }
 
-// statesMore reports whether a text of /proc, or one that reads as a table, also states that
+// containsOOM reports whether a text of /proc, or one that reads as a table, also states that
 // memory ran out: the text contains both, and the failure is to be explained.
-func (g *globals) statesMore(ctx context.Context, path string) bool {
+func (g *globals) containsOOM(ctx context.Context, path string) bool {
 	d, _ := g.readText(ctx, path, profiles.ErrOther)
 	return d != nil
 }

@@ -65,8 +65,8 @@ const (
 	freeAfter  = "free after the graphs"
 )
 
-// mostWorkers are as many as a log is read for; the largest runs have some thousands.
-const mostWorkers = 1 << 14
+// maxWorkers are as many as a log is read for; the largest runs have some thousands.
+const maxWorkers = 1 << 14
 
 // Scan reads a log to its end. Of several starts the last one counts, and of
 // several figures of a rank the last one. A text whose lines seem to be broken at a width is
@@ -190,7 +190,7 @@ func (e *reader) Idle(int64) bool { return true }
 func (e *reader) Line(number int64, line []byte, hits []text.Hit) {
 	e.number, e.text, e.of, e.looked = number, line, nil, false
 	e.pieces++
-	const mostTries = 1024
+	const maxTries = 1024
 	tries := 0
 	for _, h := range hits {
 		u := &e.uses[h.Word]
@@ -204,7 +204,7 @@ func (e *reader) Line(number int64, line []byte, hits []text.Hit) {
 		if e.found.Behind(line, int(h.End), u.wording) {
 			e.seen[u.index] = e.pieces
 			readings[u.index].take(e, &e.found)
-		} else if tries++; tries == mostTries { // a line without end, of the same words
+		} else if tries++; tries == maxTries { // a line without end, of the same words
 			return
 		}
 	}
@@ -247,7 +247,7 @@ func (e *reader) rank() *Rank {
 	r := e.ranks[string(name)]
 	if r == nil {
 		r = newRank(string(name))
-		if len(e.ranks) < mostWorkers {
+		if len(e.ranks) < maxWorkers {
 			e.ranks[r.name] = r
 		}
 	}
@@ -456,7 +456,7 @@ func (e *Log) Smallest(name string) (least Stated, ok bool) {
 	return least, ok
 }
 
-// Tokens returns what the KV cache holds: the fewest of all ranks, as engines take
+// Tokens returns what the KV cache holds: the least of all ranks, as engines take
 // them. Blocks are of so many tokens.
 func (e *Log) Tokens(block int64) (n int64, ok bool) {
 	for _, r := range e.Ranks {

@@ -119,7 +119,7 @@ func (e *reader) size(name string, join joined, device []byte, figures [][]byte)
 	case newest:
 		key := name + " " + string(device)
 		before, seen := r.parts[key]
-		if !seen && len(r.parts) == mostWorkers {
+		if !seen && len(r.parts) == maxWorkers {
 			return
 		}
 		if r.parts == nil {

@@ -50,10 +50,10 @@ type wording struct {
 }
 
 const (
-	fewLines  = 4
-	someBytes = 8 << 10
-	tail      = 512
-	mostRead  = 64 << 10 // bytes of an excerpt in which patterns are looked for
+	maxFollowing = 4
+	maxStatement = 8 << 10
+	tail         = 512
+	maxRead      = 64 << 10 // bytes of an excerpt in which patterns are looked for
 )
 
 // compiled is a family with its patterns.
@@ -165,7 +165,7 @@ type Finder struct {
 	kept   []kept     // by family
 	spare  []*excerpt // by family, one to be used again
 	count  []int
-	hints  [mostHints]int64 // the last lines that show them
+	hints  [maxHints]int64 // the last lines that show them
 }
 
 // numbered is a line with its number.
@@ -176,31 +176,31 @@ type numbered struct {
 
 // kept are the newest excerpts of a family, the oldest first.
 type kept struct {
-	ring  [mostExcerpts]*excerpt
+	ring  [maxExcerpts]*excerpt
 	first int
 	count int
 	bytes int
 }
 
-// mostExcerpts is the largest number of excerpts that are kept of a family.
-const mostExcerpts = 32
+// maxExcerpts is the largest number of excerpts that are kept of a family.
+const maxExcerpts = 32
 
 // add keeps an excerpt, for which there is room.
 func (k *kept) add(e *excerpt) {
-	k.ring[(k.first+k.count)%mostExcerpts] = e
+	k.ring[(k.first+k.count)%maxExcerpts] = e
 	k.count, k.bytes = k.count+1, k.bytes+len(e.raw)
 }
 
 // drop takes out the oldest.
 func (k *kept) drop() (e *excerpt) {
 	e, k.ring[k.first] = k.ring[k.first], nil
-	k.first, k.count, k.bytes = (k.first+1)%mostExcerpts, k.count-1, k.bytes-len(e.raw)
+	k.first, k.count, k.bytes = (k.first+1)%maxExcerpts, k.count-1, k.bytes-len(e.raw)
 	return e
 }
 
 // newestFirst yields those that are kept.
 func (k *kept) newestFirst(yield func(*excerpt) bool) {
-	for i := k.count - 1; i >= 0 && yield(k.ring[(k.first+i)%mostExcerpts]); i-- {
+	for i := k.count - 1; i >= 0 && yield(k.ring[(k.first+i)%maxExcerpts]); i-- {
 	}
 }
 
@@ -279,7 +279,7 @@ func (s *Finder) take(h text.Hit, number int64, line []byte) {
 		e = s.begin(u, number, line, int(h.End))
 	}
 	if u.end {
-		e.lines = min(e.lines, fewLines)
+		e.lines = min(e.lines, maxFollowing)
 	}
 }
 
@@ -294,7 +294,7 @@ func (s *Finder) begin(u *use, number int64, line []byte, at int) *excerpt {
 	}
 	*e = excerpt{opened: number, lines: f.lines, raw: e.raw[:0], jumps: e.jumps[:0]}
 	if e.lines == 0 {
-		e.lines = fewLines
+		e.lines = maxFollowing
 	}
 	if a := &s.about[family]; a.number > 0 && a.number < number-int64(s.before.count) {
 		e.add(a.number, a.line)
@@ -302,8 +302,8 @@ func (s *Finder) begin(u *use, number int64, line []byte, at int) *excerpt {
 	if !u.begin {
 		s.before.appendTo(e)
 	}
-	from := max(0, at-someBytes/2) // of a very long line, what is around the word
-	e.add(number, line[from:min(len(line), max(from+someBytes, f.bytes))])
+	from := max(0, at-maxStatement/2) // of a very long line, what is around the word
+	e.add(number, line[from:min(len(line), max(from+maxStatement, f.bytes))])
 	s.open[family] = e
 	s.opened = append(s.opened, family)
 	return e
@@ -312,7 +312,7 @@ func (s *Finder) begin(u *use, number int64, line []byte, at int) *excerpt {
 // extend adds a line to an excerpt that is open, and closes it when it is full.
 func (s *Finder) extend(family int, number int64, line []byte) {
 	e := s.open[family]
-	most := max(someBytes, s.v.families[family].bytes)
+	most := max(maxStatement, s.v.families[family].bytes)
 	e.add(number, line[:max(0, min(len(line), most-len(e.raw)))])
 	if e.lines--; e.lines <= 0 || len(e.raw) >= most {
 		s.close(family)
@@ -328,7 +328,7 @@ func (s *Finder) close(family int) {
 	s.opened[at] = s.opened[last]
 	s.opened = s.opened[:last]
 	s.count[family]++
-	for k.count == mostExcerpts || k.count > 0 && k.bytes+len(e.raw) > bytes {
+	for k.count == maxExcerpts || k.count > 0 && k.bytes+len(e.raw) > bytes {
 		s.spare[family] = k.drop()
 	}
 	k.add(e)
@@ -427,10 +427,10 @@ func (p *passage) original(at int) int {
 func (e *excerpt) clean() *passage {
 	p := &passage{}
 	raw := e.raw
-	if len(raw) > mostRead { // what is between is a table, which patterns do not read
-		raw = slices.Concat(raw[:mostRead/2], []byte("\n"), raw[len(raw)-mostRead/2:])
-		p.cut = bytes.Count(e.raw[mostRead/2:len(e.raw)-mostRead/2], []byte("\n")) - 1
-		p.cutAt = bytes.Count(raw[:mostRead/2], []byte("\n")) + 1
+	if len(raw) > maxRead { // what is between is a table, which patterns do not read
+		raw = slices.Concat(raw[:maxRead/2], []byte("\n"), raw[len(raw)-maxRead/2:])
+		p.cut = bytes.Count(e.raw[maxRead/2:len(e.raw)-maxRead/2], []byte("\n")) - 1
+		p.cutAt = bytes.Count(raw[:maxRead/2], []byte("\n")) + 1
 	}
 	var compacted []byte
 	empty := false

@@ -81,8 +81,8 @@ func (f *Failure) state(sentence string, plain bool) {
 			unit = sentence[m[4]:m[5]]
 		}
 		n, ok := amountOf("size", strings.ReplaceAll(sentence[m[number]:m[number+1]]+strings.ToLower(unit), " ", ""))
-		const fewBytes = 1 << 10 // "a 40B model" has so many parameters
-		if !ok || n <= 0 || n < fewBytes && strings.EqualFold(unit, "b") {
+		const minBytes = 1 << 10 // "a 40B model" has so many parameters
+		if !ok || n <= 0 || n < minBytes && strings.EqualFold(unit, "b") {
 			continue
 		}
 		left, right := sentence[max(0, m[0]-before):m[0]], sentence[m[1]:min(len(sentence), m[1]+behind)]

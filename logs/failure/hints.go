@@ -36,7 +36,7 @@ const (
 	HintPinned // ggml could not lock host memory, and goes on without
 	HintWhisper
 
-	mostHints // how many there are
+	maxHints // how many there are
 )
 
 // hints are the words that show it, in lower case and without white space.

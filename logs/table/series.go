@@ -26,13 +26,13 @@ type Series struct {
 
 // The bounds of memory.
 const (
-	MaxTables  = 64   // tables of a series
-	MaxSeries  = 1024 // what comes after is left out
-	mostTables = 1024 // that are written at the same time
-	mostBroken = 512  // bytes of a row that is broken into lines
-	mostTorn   = 256  // lines, of others too, in which its rest is awaited
-	// mostBetween is the largest number of lines inside a table: several ranks write at once.
-	mostBetween = 20_000
+	MaxTables = 64   // tables of a series
+	MaxSeries = 1024 // what comes after is left out
+	maxTables = 1024 // that are written at the same time
+	maxBroken = 512  // bytes of a row that is broken into lines
+	maxTorn   = 256  // lines, of others too, in which its rest is awaited
+	// maxBetween is the largest number of lines inside a table: several ranks write at once.
+	maxBetween = 20_000
 	// maxBefore is how far before a table a line may be with the time of the table.
 	maxBefore = text.Before - 1
 )
@@ -193,7 +193,7 @@ func (t *Reader) piece(from string, number int64, line []byte) {
 		}
 		tb.goOn(line)
 	case row < 0:
-	case tb != nil && number-tb.number < mostBetween:
+	case tb != nil && number-tb.number < maxBetween:
 		t.row(tb, row, number, line[figures:])
 	case row <= firstFigures || !t.seen[from]: // the title is cut off, or mangled
 		tb = t.begin(from, number, nil)
@@ -211,7 +211,7 @@ func (t *Reader) leadAfter(number int64) {
 // begin opens a table and closes the one before.
 func (t *Reader) begin(from string, number int64, prefix []byte) *table {
 	t.close(from)
-	if len(t.open) >= mostTables {
+	if len(t.open) >= maxTables {
 		t.closeAll()
 	}
 	tb := &table{last: title, number: number}
@@ -241,14 +241,14 @@ func (t *Reader) row(tb *table, row int, number int64, text []byte) {
 	}
 	tb.last = row
 	if !tb.take(row, text) {
-		tb.broken = bytes.Clone(text[:min(len(text), mostBroken)])
-		t.torn = number + mostTorn
+		tb.broken = bytes.Clone(text[:min(len(text), maxBroken)])
+		t.torn = number + maxTorn
 	}
 }
 
 // goOn takes a line that may be the rest of a row: figures and bars.
 func (tb *table) goOn(line []byte) {
-	if len(tb.broken)+len(line) > mostBroken || len(bytes.Trim(line, "0123456789 |KMGTPiB\t\r")) > 0 {
+	if len(tb.broken)+len(line) > maxBroken || len(bytes.Trim(line, "0123456789 |KMGTPiB\t\r")) > 0 {
 		tb.broken = nil
 		return
 	}

@@ -14,10 +14,10 @@ func unpainted(r io.Reader) io.Reader { return rewritten(r, sequences{}) }
 // sequences is that rewriting.
 type sequences struct{}
 
-// longestSequence is as long as an escape sequence may be.
-const longestSequence = 32
+// maxSequenceLength is as long as an escape sequence may be.
+const maxSequenceLength = 32
 
-func (sequences) longest() int { return longestSequence }
+func (sequences) longest() int { return maxSequenceLength }
 
 // special are the bytes with which something to be taken out begins.
 var special = [256]bool{0x1b: true, '[': true, '\\': true, '^': true, '&': true, '<': true, 0xc2: true, 0xe2: true, 0xef: true}
@@ -30,7 +30,7 @@ func (sequences) rewrite(p []byte, last bool) (kept, taken int) {
 			continue
 		}
 		n, instead := sequence(p[i:])
-		if n < 0 && !last && len(p)-i < longestSequence {
+		if n < 0 && !last && len(p)-i < maxSequenceLength {
 			p = p[:i]
 			break
 		}
@@ -151,7 +151,7 @@ func escape(text []byte) int {
 		}
 		return 3
 	case ']': // a title or a link, up to a bell or another escape
-		for i, c := range text[2:min(len(text), longestSequence)] {
+		for i, c := range text[2:min(len(text), maxSequenceLength)] {
 			switch c {
 			case 0x07:
 				return i + 3
@@ -160,7 +160,7 @@ func escape(text []byte) int {
 			}
 		}
 	case '[':
-		for i, c := range text[2:min(len(text), longestSequence)] {
+		for i, c := range text[2:min(len(text), maxSequenceLength)] {
 			switch {
 			case c >= '@' && c <= '~':
 				return i + 3
@@ -171,7 +171,7 @@ func escape(text []byte) int {
 	default:
 		return 1
 	}
-	if len(text) < longestSequence {
+	if len(text) < maxSequenceLength {
 		return -1
 	}
 	return 2
@@ -184,7 +184,7 @@ func colored(text []byte, escape string) int {
 	if n <= 0 {
 		return n
 	}
-	for i, c := range text[n:min(len(text), longestSequence)] {
+	for i, c := range text[n:min(len(text), maxSequenceLength)] {
 		switch {
 		case c == 'm' && i > 0:
 			return n + i + 1
@@ -192,7 +192,7 @@ func colored(text []byte, escape string) int {
 			return 0
 		}
 	}
-	if len(text) < longestSequence {
+	if len(text) < maxSequenceLength {
 		return -1
 	}
 	return 0

@@ -11,14 +11,14 @@ import (
 // no colors, the characters of HTML, and common spaces.
 func plain(r io.Reader) io.Reader {
 	in := bufio.NewReaderSize(r, LongestLine)
-	head, _ := in.Peek(mostHead)
+	head, _ := in.Peek(maxHead)
 	if wide(head) {
 		if byteOrder(head) {
 			in.Discard(2) // what was peeked
 		}
 		in = bufio.NewReaderSize(narrow{in}, LongestLine)
 	}
-	head, _ = in.Peek(mostQuoted)
+	head, _ = in.Peek(maxQuoted)
 	if form, before := quotedAs(head); form != asLines {
 		u := &unquoted{form: form}
 		if form == asList {
@@ -40,13 +40,13 @@ func plain(r io.Reader) io.Reader {
 	return unpainted(in)
 }
 
-// mostHead is how much of a text shows its encoding.
-const mostHead = 64
+// maxHead is how much of a text shows its encoding.
+const maxHead = 64
 
 // IsText reports whether a file that begins with some bytes is text, of one, two or
 // four bytes a character.
 func IsText(head []byte) bool {
-	return len(head) > 0 && (bytes.IndexByte(head, 0) < 0 || wide(head[:min(len(head), mostHead)]))
+	return len(head) > 0 && (bytes.IndexByte(head, 0) < 0 || wide(head[:min(len(head), maxHead)]))
 }
 
 // Plain is a text of which the beginning is shown: one byte a character and without colors,
@@ -54,7 +54,7 @@ func IsText(head []byte) bool {
 func Plain(r io.Reader, head []byte) io.Reader {
 	switch {
 	case !IsText(head):
-	case wide(head[:min(len(head), mostHead)]):
+	case wide(head[:min(len(head), maxHead)]):
 		if byteOrder(head) {
 			io.CopyN(io.Discard, r, 2) // what was shown
 		}
@@ -81,9 +81,9 @@ func wide(head []byte) bool {
 			return false
 		}
 	}
-	const least = 4 // characters
-	most, fewest := max(zeros[0], zeros[1]), min(zeros[0], zeros[1])
-	return fewest == 0 && most >= least && 4*most >= 3*(len(head)/2)
+	const minCharacters = 4
+	larger, smaller := max(zeros[0], zeros[1]), min(zeros[0], zeros[1])
+	return smaller == 0 && larger >= minCharacters && 4*larger >= 3*(len(head)/2)
 }
 
 // byteOrder reports whether text begins with the mark of two bytes a character.

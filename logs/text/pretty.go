@@ -19,10 +19,10 @@ type pretty struct {
 	depth    int // of which as many as lists has bits are known to be lists or objects
 }
 
-// longestEnd is as long as what decides on an escape may be: `\r\n"`.
-const longestEnd = 5
+// maxEndLength is as long as what decides on an escape may be: `\r\n"`.
+const maxEndLength = 5
 
-func (j *pretty) longest() int { return longestEnd }
+func (j *pretty) longest() int { return maxEndLength }
 
 func (j *pretty) rewrite(p []byte, last bool) (kept, taken int) {
 	for i := 0; i < len(p); i++ {
@@ -44,7 +44,7 @@ func (j *pretty) rewrite(p []byte, last bool) (kept, taken int) {
 		}
 		c := p[i]
 		if c == '\\' {
-			if !last && len(p)-i < longestEnd {
+			if !last && len(p)-i < maxEndLength {
 				return kept, i
 			}
 			n, with := unescaped(p[i:])

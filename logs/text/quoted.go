@@ -14,8 +14,8 @@ const (
 	asObjects                // [{"log": "a"}, {"log": "b"}]
 )
 
-// mostQuoted is how much of a text shows whether it is on a single line.
-const mostQuoted = 8 << 10
+// maxQuoted is how much of a text shows whether it is on a single line.
+const maxQuoted = 8 << 10
 
 // quotedAs is the form of a text by its beginning, and how many bytes are before what is in
 // the first element of a list.
@@ -54,10 +54,10 @@ type unquoted struct {
 	quote byte // that ends the string, 0 before the first
 }
 
-// longestBetween is as long as that may be: `\r\n", "`.
-const longestBetween = 8
+// maxBetweenLength is as long as that may be: `\r\n", "`.
+const maxBetweenLength = 8
 
-func (u *unquoted) longest() int { return longestBetween }
+func (u *unquoted) longest() int { return maxBetweenLength }
 
 func (u *unquoted) rewrite(p []byte, last bool) (kept, taken int) {
 	for i := 0; i < len(p); {
@@ -67,7 +67,7 @@ func (u *unquoted) rewrite(p []byte, last bool) (kept, taken int) {
 			kept, i = kept+1, i+1
 			continue
 		}
-		if !last && len(p)-i < longestBetween {
+		if !last && len(p)-i < maxBetweenLength {
 			return kept, i
 		}
 		n, with := u.instead(p[i:])
@@ -112,7 +112,7 @@ func (u *unquoted) instead(text []byte) (n int, with byte) {
 // begin with it.
 func (u *unquoted) between(text []byte) int {
 	n, space := 0, func(n int) int {
-		for n < min(len(text), longestBetween) && text[n] == ' ' {
+		for n < min(len(text), maxBetweenLength) && text[n] == ' ' {
 			n++
 		}
 		return n

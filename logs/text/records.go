@@ -82,23 +82,23 @@ type records struct {
 	within bool // a line has begun that stays
 }
 
-// longestWord is as long as a line can be that is taken out.
-const longestWord = 96
+// maxWordLength is as long as a line can be that is taken out.
+const maxWordLength = 96
 
-func (j *records) longest() int { return longestWord }
+func (j *records) longest() int { return maxWordLength }
 
 func (j *records) rewrite(p []byte, last bool) (kept, taken int) {
 	for i := 0; i < len(p); {
 		rest := p[i:]
 		n := bytes.IndexByte(rest, '\n') + 1
 		if n == 0 {
-			if n = len(rest); !j.within && n < longestWord && !last {
+			if n = len(rest); !j.within && n < maxWordLength && !last {
 				return kept, i
 			}
 		}
 		line := rest[:n]
 		ends := line[n-1] == '\n'
-		if !j.within && ends && n > len(passedLine) && n <= longestWord && noMessage(line) {
+		if !j.within && ends && n > len(passedLine) && n <= maxWordLength && noMessage(line) {
 			kept += copy(p[kept:], passedLine)
 		} else {
 			kept += copy(p[kept:], line)

@@ -21,9 +21,9 @@ import (
 const (
 	// longest is the longest line that is read, in bytes.
 	longest = 1 << 20
-	// mostCells is how many levels are kept, and mostColumns in how many columns.
-	mostCells   = 20_000_000
-	mostColumns = 4096
+	// maxCells is how many levels are kept, and maxColumns in how many columns.
+	maxCells   = 20_000_000
+	maxColumns = 4096
 )
 
 // Is reports whether a text that begins with head is such a table: its first lines can
@@ -254,8 +254,8 @@ func (t *table) row() error {
 		return err
 	}
 	t.rows++
-	if t.kept += len(h.levels); t.kept > mostCells {
-		return fmt.Errorf("line %d: more than %d levels; the rest is left out", t.lines, mostCells)
+	if t.kept += len(h.levels); t.kept > maxCells {
+		return fmt.Errorf("line %d: more than %d levels; the rest is left out", t.lines, maxCells)
 	}
 	g.times = append(g.times, now)
 	for i, c := range t.cells {
@@ -300,8 +300,8 @@ func (t *table) groupOf(cells []string) (*group, error) {
 		return g, nil
 	}
 	n := len(t.header.levels)
-	if (len(t.groups)+1)*n > mostColumns {
-		return nil, fmt.Errorf("line %d: more than %d columns of levels; the rest is left out", t.lines, mostColumns)
+	if (len(t.groups)+1)*n > maxColumns {
+		return nil, fmt.Errorf("line %d: more than %d columns of levels; the rest is left out", t.lines, maxColumns)
 	}
 	g := &group{name: secret.Line(name), values: make([][]float64, n), limits: make([]float64, n)}
 	t.groups[name] = g

@@ -21,12 +21,12 @@ const (
 	// longest is the longest line that is read, in bytes; the rest of a longer one is
 	// passed over.
 	longest = 64 << 10
-	// mostLevels is how many levels are kept, and mostColumns in how many columns.
-	mostLevels  = 5_000_000
-	mostColumns = 4096
+	// maxLevels is how many levels are kept, and maxColumns in how many columns.
+	maxLevels  = 5_000_000
+	maxColumns = 4096
 	// The first level is in the first so many bytes of a log: what precedes it is the
 	// start of an engine.
-	mostBefore = 512 << 10
+	maxBefore = 512 << 10
 )
 
 // A form is what one program prints.
@@ -96,14 +96,14 @@ func Read(r io.Reader) (*profiles.File, error) {
 			err = nil // no such line states a level
 		}
 		switch {
-		case l.kept > mostLevels:
-			f.Partial = fmt.Errorf("more than %d levels; the rest is left out", mostLevels)
+		case l.kept > maxLevels:
+			f.Partial = fmt.Errorf("more than %d levels; the rest is left out", maxLevels)
 		case l.left:
-			f.Partial = fmt.Errorf("more than %d devices and processes; the rest is left out", mostColumns)
+			f.Partial = fmt.Errorf("more than %d devices and processes; the rest is left out", maxColumns)
 		case err != nil && err != io.EOF:
 			f.Partial = err
 		}
-		if l.kept == 0 && read > mostBefore {
+		if l.kept == 0 && read > maxBefore {
 			return nil, profiles.ErrOther
 		}
 		if err != nil || f.Partial != nil {
@@ -144,8 +144,8 @@ type column struct {
 	round  int // of the last
 }
 
-// mostOf is how many levels are kept of a column: of more, some that are evenly spread.
-const mostOf = 1 << 16
+// maxOf is how many levels are kept of a column: of more, some that are evenly spread.
+const maxOf = 1 << 16
 
 // thin leaves out every other level.
 func (c *column) thin() (left int) {
@@ -183,7 +183,7 @@ func (l *levels) add(process, name string, level, limit float64) *column {
 	k := key{process, name}
 	c := l.byKey[k]
 	if c == nil {
-		if l.left = len(l.order) == mostColumns; l.left {
+		if l.left = len(l.order) == maxColumns; l.left {
 			return nil
 		}
 		c = &column{Column: profiles.Column{Process: process, Name: name}, stride: 1, round: -1}
@@ -205,7 +205,7 @@ func (l *levels) add(process, name string, level, limit float64) *column {
 	if (c.seen-1)%c.stride != 0 {
 		return nil
 	}
-	if len(c.Bytes) == mostOf {
+	if len(c.Bytes) == maxOf {
 		l.kept -= c.thin()
 		if (c.seen-1)%c.stride != 0 {
 			return nil

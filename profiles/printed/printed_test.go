@@ -212,7 +212,7 @@ func TestIsNot(t *testing.T) {
 			t.Errorf("is taken: %q", text)
 		}
 	}
-	long := "INFO [loggers.py:111] start\n" + strings.Repeat("a line of the start of an engine\n", mostBefore/10)
+	long := "INFO [loggers.py:111] start\n" + strings.Repeat("a line of the start of an engine\n", maxBefore/10)
 	for _, text := range []string{vllmStart, long, "[2026-11-01 11:59:00] server_args=ServerArgs(model='x')\n"} {
 		if _, err := Read(strings.NewReader(text)); !errors.Is(err, profiles.ErrOther) {
 			t.Errorf("%.40q: %v", text, err)
@@ -232,11 +232,11 @@ func TestIsNot(t *testing.T) {
 func TestBounds(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("# gpu        pid  type    fb   command\n")
-	for i := range mostColumns + 5 {
+	for i := range maxColumns + 5 {
 		fmt.Fprintf(&text, "    0       %d     C   10   python\n", i)
 	}
 	f, err := Read(strings.NewReader(text.String()))
-	if err != nil || f.Partial == nil || len(f.Columns) != mostColumns {
+	if err != nil || f.Partial == nil || len(f.Columns) != maxColumns {
 		t.Errorf("%v, partial %v", err, f.Partial)
 	}
 	f, err = Read(strings.NewReader(fmt.Sprintf(vllmLine, 0, 1, 1) + strings.Repeat("x", 3*longest) + "\n" + fmt.Sprintf(vllmLine, 1, 1, 2)))
@@ -272,7 +272,7 @@ func FuzzRead(f *testing.F) {
 func TestManyLevels(t *testing.T) {
 	l := &levels{byKey: map[key]*column{}}
 	c := cache{levels: l}
-	const many = 5*mostOf + 7
+	const many = 5*maxOf + 7
 	for i := range many {
 		l.begin(float64(i))
 		if k := l.add("", "x", float64(i), 0); k != nil {
@@ -283,7 +283,7 @@ func TestManyLevels(t *testing.T) {
 	}
 	columns := c.columns("line")
 	x, y := columns[0], columns[1]
-	if len(x.Bytes) <= mostOf/2 || len(x.Bytes) > mostOf || len(x.Requests) != len(x.Bytes) || l.kept != len(x.Bytes)+len(y.Bytes) {
+	if len(x.Bytes) <= maxOf/2 || len(x.Bytes) > maxOf || len(x.Requests) != len(x.Bytes) || l.kept != len(x.Bytes)+len(y.Bytes) {
 		t.Fatalf("%d levels, %d requests, %d kept", len(x.Bytes), len(x.Requests), l.kept)
 	}
 	for i := range x.Bytes {
