@@ -362,7 +362,7 @@ func TestUnnamed(t *testing.T) {
 	must(t, err)
 	defer root.Close()
 	if f, _, err := anonymous(root, fileMode); err != nil {
-		live.Missing(t, "/dev/fd", err)
+		live.Missing(t, "files without a name", err)
 	} else {
 		f.Close()
 	}
