@@ -115,7 +115,7 @@ var only = map[string][]string{
 	"profiles/levels":       {"profiles", "units"},
 	"profiles/promql":       {"internal/httpbounds", "profiles", "units"},
 	"times":                 {},
-	"profiles/printed":      {"profiles", "times", "units"},
+	"profiles/printed":      {"logs/engine", "profiles", "times", "units"},
 	"profiles/proc":         {"host/proc/procfs", "host/proc/vmmap", "profiles", "times", "units"},
 	"profiles/nsys":         {"profiles", "units"},
 	"profiles/kineto":       {"profiles", "stack", "units"},

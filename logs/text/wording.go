@@ -13,6 +13,7 @@ type Wording struct {
 	// Key is the words before the first place, in lower case and without white space. If it
 	// begins with a place, they are those behind it.
 	Key    string
+	head   []byte // those words as they are written
 	begins bool   // with a place
 	steps  []step // behind the key, or all
 	// Names and Kinds are those of the places that are read.
@@ -151,8 +152,8 @@ func WithUnit(text []byte, units ...string) int {
 
 // NewWording compiles a wording.
 func NewWording(wording string) *Wording {
-	w := &Wording{begins: strings.HasPrefix(wording, "{")}
 	words, rest, more := strings.Cut(wording, "{")
+	w := &Wording{begins: words == "", head: []byte(strings.TrimRight(words, " "))}
 	if w.Key = strings.ToLower(Unspaced(words)); strings.HasSuffix(words, " ") {
 		w.steps = append(w.steps, step{words: " "})
 	}
@@ -213,6 +214,21 @@ type Match struct {
 func (m *Match) Behind(text []byte, at int, w *Wording) bool {
 	m.Count = 0
 	return m.match(text, at, w.steps)
+}
+
+// Next finds the next place of a line, from some byte on, where a wording begins that is written
+// so, and the byte behind its first words; -1 if there is none.
+func (m *Match) Next(line []byte, from int, w *Wording) (at, behind int) {
+	for {
+		i := bytes.Index(line[from:], w.head)
+		if i < 0 {
+			return -1, -1
+		}
+		at = from + i
+		if from = at + len(w.head); m.Behind(line, from, w) {
+			return at, from
+		}
+	}
 }
 
 // Last finds the last place of a text where a wording is.

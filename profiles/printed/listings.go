@@ -35,7 +35,8 @@ var (
 	rowTime = lazyregexp.New(`^(\d\d):(\d\d:\d\d)(?: ([AP]M))? +`)
 )
 
-func (l *listing) line(text string) {
+func (l *listing) line(line []byte) {
+	text := string(line)
 	if strings.Contains(text, "\x1b") {
 		text = escapes.ReplaceAllString(text, "")
 	}

@@ -34,7 +34,8 @@ var (
 	tableProcess = lazyregexp.New(`^\| +(\d+) +(?:(?:N/A|\d+) +(?:N/A|\d+) +)?(\d+) +[CGM+]+ +(.*?) +(\d+ ?MiB|N/A) *\|$`)
 )
 
-func (t *tables) line(text string) {
+func (t *tables) line(line []byte) {
+	text := string(line)
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "|") {
 		if strings.HasPrefix(text, "+") {
@@ -81,7 +82,8 @@ type query struct {
 
 func newQuery(l *levels) reader { return &query{levels: l} }
 
-func (q *query) line(text string) {
+func (q *query) line(line []byte) {
+	text := string(line)
 	name, value, ok := strings.Cut(text, ":")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	switch {
@@ -134,7 +136,8 @@ type monitor struct {
 
 func newMonitor(l *levels) reader { return &monitor{levels: l, seen: map[string]bool{}} }
 
-func (m *monitor) line(text string) {
+func (m *monitor) line(line []byte) {
+	text := string(line)
 	if rest, ok := strings.CutPrefix(text, "#"); ok {
 		if names := strings.Fields(strings.ToLower(rest)); slices.Contains(names, "gpu") {
 			m.names = names

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"strandline/internal/lazyregexp"
 	"strandline/profiles"
@@ -40,7 +39,7 @@ type form struct {
 
 // A reader takes the lines of a text.
 type reader interface {
-	line(text string)
+	line(line []byte)
 	// end returns an error if the text is of this form and holds no levels, with what
 	// to do about it.
 	end() error
@@ -91,7 +90,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 		text, err := in.ReadSlice('\n')
 		read += len(text)
 		if err == nil || err == io.EOF {
-			lines.line(strings.TrimRight(string(text), "\r\n"))
+			lines.line(bytes.TrimRight(text, "\r\n"))
 		} else if err == bufio.ErrBufferFull {
 			err = nil // no such line states a level
 		}
