@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,17 +20,10 @@ const period = syscall.SIGURG
 // not wait for that.
 func (s *Session) EndPeriod(pid int) {
 	p := procfs.Process(pid)
-	if environ, err := p.Environ(); err != nil || !Belongs(environ, s.Options.Session) || !isPython(pid) || !handles(pid, period) {
+	if environ, err := p.Environ(); err != nil || !Belongs(environ, s.Options.Session) || !isPython(p) || !handles(pid, period) {
 		return
 	}
 	syscall.Kill(pid, period)
-}
-
-// isPython reports whether a process runs Python's own program: any other may handle the
-// signal for reasons of its own.
-func isPython(pid int) bool {
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	return err == nil && strings.HasPrefix(filepath.Base(exe), "python")
 }
 
 // handles reports whether a process has a handler for a signal.

@@ -90,6 +90,9 @@ func Begin(o Options, m Manifest) (*Session, error) {
 		return nil, err
 	}
 	s.observer = newObserver(s.module)
+	if o.Levels != "" && o.Levels != "time" {
+		s.observer.levels = filepath.Join(o.Dir, journals, "levels")
+	}
 	return s, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"strandline/host/proc/procfs"
@@ -29,6 +30,12 @@ func (o *observer) lookAtRights(p procfs.Process) {
 	}
 }
 
+// isPython reports whether a process runs Python's own program.
+func isPython(p procfs.Process) bool {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p))
+	return err == nil && strings.HasPrefix(filepath.Base(exe), "python")
+}
+
 // smallFile is a size of files that few snapshots fit in, in bytes.
 const smallFile = 1 << 20
 
@@ -45,13 +52,21 @@ func (r rights) why() string {
 	return ""
 }
 
-// restricted are the processes that loaded the recorder, cannot write all, and could not
-// note that themselves.
+// restricted are the processes that loaded the recorder or count steps, cannot write all,
+// and could not note that themselves.
 func (o *observer) restricted(m *Manifest) (out []Note) {
+	steps := map[int]bool{} // processes that have a file to note steps in
+	for _, name := range filesIn(o.levels, ".jsonl") {
+		pid, _, _ := strings.Cut(filepath.Base(name), "-")
+		n, _ := strconv.Atoi(pid)
+		steps[n] = true
+	}
 	for pid, r := range o.rights {
 		n := Note{PID: int(pid), Command: r.command, Why: r.why()}
 		noted := slices.ContainsFunc(m.Notes, func(of Note) bool { return of.PID == n.PID && strings.Contains(of.Why, n.Why) })
-		if n.Why != "" && !noted && (m.loaded[n.PID] || m.Find(n.PID) != nil) {
+		open := steps[n.PID] && r.user != os.Geteuid() // another user can write to what is open
+		heard := m.loaded[n.PID] || m.Find(n.PID) != nil || o.levels != "" && !open
+		if n.Why != "" && !noted && heard {
 			n.Why += ": what it could not write is missing"
 			out = append(out, n)
 		}

@@ -10,15 +10,20 @@ import (
 	"strandline/internal/test/live"
 )
 
-// looked maps a file that looks like PyTorch's library for the device, by which the
-// recording finds the process, and has it looked at: the function returns after that.
-const looked = `
-import mmap, os, time
-os.chdir(os.path.dirname(os.path.abspath(__file__)))
+// mapped maps a file that looks like PyTorch's library for the device, by which the
+// recording finds the process.
+const mapped = `
+import mmap
 with open("libc10_cuda.so", "w+b") as f:
     f.write(bytes(4096))
     f.flush()
     library = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+`
+
+// looked has the process looked at: the function returns after that.
+const looked = `
+import os, time
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
 looks = os.open("looks", os.O_RDONLY)
 def looked():
     n = os.fstat(looks).st_size
@@ -44,7 +49,7 @@ func TestLostRights(t *testing.T) {
 	}{
 		{"another user", "torch.cuda.init()\nstep()\nos.setuid(65534)\nstep()\n", true, []string{"step"}, "it runs as user 65534, who may not write to the folder of the recording"},
 		{"another user before the device", "os.setuid(65534)\nstep()\n", true, nil, "recording could not begin: it runs as user 65534, who may not write to the folder of the recording"},
-		{"another user in silence", "torch.cuda.init()\nstep()\nos.closerange(3, 4096)\nos.setuid(65534)\nlooks = os.open('/dev/null', os.O_RDONLY)\ntime.sleep(1)\n", true, []string{"step"}, "it runs as user 65534, who may not write to the folder of the recording: what it could not write is missing"},
+		{"another user in silence", "torch.cuda.init()\nstep()\nos.closerange(3, 4096)\nos.setuid(65534)\nlooks = os.open('/dev/null', os.O_RDONLY)\ntime.sleep(1)\n", true, []string{"step"}, "it runs as user 65534, who may not write to the folder of the recording"},
 		{"another root", "torch.cuda.init()\nstep()\nos.chroot('.')\nos.chdir('/')\nstep()\n", true, []string{"step", "step", "exit"}, ""},
 		{"small files", "torch.cuda.init()\nstep()\nlimit(resource.RLIMIT_FSIZE, 2000)\nmore()\nstep()\n", false, []string{"step"}, "RLIMIT_FSIZE lets it write at most 2000 bytes to a file"},
 		{"no files", "torch.cuda.init()\nstep()\nlimit(resource.RLIMIT_FSIZE, 0)\nstep()\nlooked()\n", false, []string{"step"}, "RLIMIT_FSIZE lets it write at most 0 bytes to a file: what it could not write is missing"},
@@ -56,7 +61,7 @@ func TestLostRights(t *testing.T) {
 				asRoot(t)
 			}
 			t.Parallel()
-			r := program{watched: true, options: Options{EverySteps: 1}, code: looked + limits + `
+			r := program{watched: true, options: Options{EverySteps: 1}, code: looked + mapped + limits + `
 import torch
 import strandline._recorder as recorder
 def more():
@@ -85,6 +90,47 @@ print("ran", flush=True)
 				if strings.Contains(n.Why, "disk was full") || strings.Contains(n.Why, "ended while it wrote") {
 					t.Errorf("false note %q", n.Why)
 				}
+			}
+		})
+	}
+}
+
+// TestLostRightsOfSteps has programs without PyTorch count steps once they have given up
+// their rights.
+func TestLostRightsOfSteps(t *testing.T) {
+	live.Linux(t)
+	for _, c := range []struct {
+		name, code string
+		root       bool
+		steps      int
+		note       string // "" for none
+	}{
+		{"another user from the start", "os.setuid(65534)\n", true, 0, "it runs as user 65534, who may not write to the folder of the recording"},
+		{"another user later", "strandline.step()\nos.setuid(65534)\n", true, 3, ""},
+		{"another root", "strandline.step()\nos.chroot('.')\n", true, 3, ""},
+		{"no files", "print('ran', flush=True)\nstrandline.step()\nlimit(resource.RLIMIT_FSIZE, 0)\n", false, 1, "RLIMIT_FSIZE lets it write at most 0 bytes to a file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.root {
+				asRoot(t)
+			}
+			t.Parallel()
+			end := "print('ran')\n"
+			if strings.Contains(c.code, "print") {
+				end = ""
+			}
+			r := program{watched: true, options: Options{Levels: "auto", NoSnapshots: true},
+				code: looked + limits + "import strandline\n" + c.code + "strandline.step()\nstrandline.step()\nlooked()\n" + end}.run(t)
+			r.silent(t, 0, "ran\n")
+			steps := 0
+			for _, levels := range r.levels {
+				steps += len(levels)
+			}
+			if steps != c.steps {
+				t.Errorf("%d steps, want %d", steps, c.steps)
+			}
+			if c.note == "" && len(r.Notes) > 0 || !noted(r.Manifest, c.note) && c.note != "" {
+				t.Errorf("notes %v, want %q", r.Notes, c.note)
 			}
 		})
 	}

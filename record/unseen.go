@@ -18,6 +18,7 @@ import (
 // load the recorder.
 type observer struct {
 	module string // folder of the Python module
+	levels string // folder in which Python processes note steps; "" if they do not
 	done   map[procfs.Process]bool
 	notes  []Note
 	silent []Note                    // of processes that should load the recorder
@@ -47,8 +48,10 @@ func (o *observer) look(pid int) {
 	root := procfs.Process(pid)
 	children, _ := root.Descendants() // looked for again
 	for _, p := range append(children, root) {
-		if o.done[p] {
+		if o.done[p] || o.levels != "" && isPython(p) {
 			o.lookAtRights(p)
+		}
+		if o.done[p] {
 			continue
 		}
 		maps, err := p.Maps()

@@ -34,22 +34,36 @@ def start(out: Optional[str] = None, **options: Any) -> None:
     _recorder.start(out, options)
 
 
+def _part(name: str) -> Any:
+    """A module of this package, or None in a process that may not read it any more: one that has changed its user or root."""
+    import importlib
+
+    try:
+        return importlib.import_module("." + name, __name__)
+    except (ImportError, OSError):
+        return None
+
+
+def _current() -> Any:
+    """The recorder of this process, if it is recorded."""
+    recorder = _part("_recorder")
+    return None if recorder is None else recorder.current()
+
+
 def step() -> None:
     """Count a step of the program's own. Those of optimizers are no longer counted from then on."""
-    from . import _levels, _recorder
-
-    r = _recorder.current()
+    r, levels = _current(), _part("_levels")
     if r is not None:
         r.own_step()
-    _levels.own_step()
+    if levels is not None:
+        levels.own_step()
 
 
 def snapshot(reason: str = "call") -> Optional[str]:
     """Write a snapshot now and return its path, or None where nothing is recorded or the disk refuses."""
-    from . import _recorder
-
-    r = _recorder.current()
-    return r.now(reason).path if r is not None else None
+    r = _current()
+    path: Optional[str] = r.now(reason).path if r is not None else None
+    return path
 
 
 def reclaim() -> Dict[str, Any]:
@@ -59,17 +73,18 @@ def reclaim() -> Dict[str, Any]:
     """
     import sys
 
-    from . import _reclaim, _recorder
-
-    r = _recorder.current()
-    if r is not None:
-        return r.reclaim("call")
+    r, reclaim = _current(), _part("_reclaim")
     torch = sys.modules.get("torch")
-    return _reclaim.reclaim(torch) if torch is not None and torch.cuda.is_initialized() else {}
+    out: Dict[str, Any] = {}
+    if r is not None:
+        out = r.reclaim("call")
+    elif reclaim is not None and torch is not None and torch.cuda.is_initialized():
+        out = reclaim.reclaim(torch)
+    return out
 
 
 def stop() -> None:
     """Stop recording this process, without a last snapshot."""
-    from . import _recorder
-
-    _recorder.stop()
+    recorder = _part("_recorder")
+    if recorder is not None:
+        recorder.stop()
