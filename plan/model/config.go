@@ -49,7 +49,7 @@ type builder struct {
 	f, text fields // the whole config, and the part for the language model
 	m       *Model
 	kind    string // model_type of the language model
-	family  *family
+	family  *decoder
 	q       quant
 	full    Format
 
@@ -108,7 +108,7 @@ func (b *builder) build(quantName string) {
 		b.kind = w.language(b)
 	}
 	var known bool
-	if b.family, known = familyOf(b.kind); b.family.unsure != "" {
+	if b.family, known = decoderOf(b.kind); b.family.unsure != "" {
 		b.unsure(b.family.unsure)
 	} else if !known {
 		b.unsure(fmt.Sprintf("models of type %s are not known here; they are planned as a plain decoder, such as Llama", shown(b.kind)))
@@ -158,7 +158,7 @@ func (b *builder) build(quantName string) {
 // flat are the fields of a family's nested objects beside those that are there.
 func (b *builder) flat(f fields) fields {
 	out := f
-	for _, name := range strings.Fields(b.family.nested) {
+	for _, name := range b.family.nested {
 		inner := f.object(name)
 		out.of = maps.Clone(out.of)
 		for key, value := range inner.of {
@@ -170,20 +170,19 @@ func (b *builder) flat(f fields) fields {
 	return out
 }
 
-// withDefaults are fields with the defaults of a configuration class, in the form
-// "name=number …", for those that are not there.
-func (b *builder) withDefaults(f fields, defaults string) fields {
+// withDefaults are fields with the defaults of a configuration class for those that are not
+// there.
+func (b *builder) withDefaults(f fields, list defaults) fields {
 	out := f
 	if out.of = maps.Clone(f.of); out.of == nil {
 		return f
 	}
-	for _, pair := range strings.Fields(defaults) {
-		name, value, _ := strings.Cut(pair, "=")
-		if f.has(name) || name == "vocab_size" && b.f.has(name) {
+	for _, d := range list {
+		if f.has(d.field) || d.field == "vocab_size" && b.f.has(d.field) {
 			continue
 		}
-		out.of[name] = json.Number(value)
-		b.assumptions = append(b.assumptions, fmt.Sprintf("%s%s (%s)", f.path, name, value))
+		out.of[d.field] = json.Number(fmt.Sprint(d.value))
+		b.assumptions = append(b.assumptions, fmt.Sprintf("%s%s (%d)", f.path, d.field, d.value))
 	}
 	return out
 }
@@ -352,7 +351,7 @@ func (b *builder) rotary(kinds []layerKind) {
 		width *= b.text.number(1, 0, 1, "partial_rotary_factor")
 	}
 	b.m.Rotary = append(b.m.Rotary, Rotary{b.m.Context, int64(width)})
-	window := slices.ContainsFunc(kinds, func(k layerKind) bool { return k.mixer == "window" })
+	window := slices.ContainsFunc(kinds, func(k layerKind) bool { return k.mixer == windowAttention })
 	if window && (b.text.has("rope_local_base_freq") || b.family.localRotary) {
 		b.m.Rotary = append(b.m.Rotary, b.m.Rotary[0])
 	}

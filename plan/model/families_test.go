@@ -187,6 +187,18 @@ func TestUnknownTypes(t *testing.T) {
 	}
 }
 
+// TestFewHeads reads sparse attention with fewer heads than its outputs usually have groups,
+// or none.
+func TestFewHeads(t *testing.T) {
+	for _, kind := range []string{"deepseek_v4", "mamba"} {
+		config := `{"model_type":"` + kind + `","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"head_dim":16,"intermediate_size":64,"vocab_size":100,
+			"compress_ratios":[4,4,4],"num_nextn_predict_layers":1}`
+		if m, err := Parse(kind, []byte(config), ""); err == nil && len(m.Layers) != 2 {
+			t.Errorf("%s has %d layers", kind, len(m.Layers))
+		}
+	}
+}
+
 // hybridLayers lists layers of Zamba2, of which some are hybrid.
 func hybridLayers(n int, hybrid ...int) string {
 	kinds := slices.Repeat([]string{`"mamba"`}, n)

@@ -3,8 +3,8 @@ package model
 import "slices"
 
 // window is the field that states how many tokens a layer with a window sees.
-func (f *family) window() string {
-	if f.chunks {
+func (d *decoder) window() string {
+	if d.chunks {
 		return "attention_chunk_size"
 	}
 	return "sliding_window"
@@ -67,20 +67,20 @@ func sharedTimes(width, count, stated int64) int64 {
 }
 
 // compressed is DeepSeek-V4's, of which transformers names the layers.
-func compressed(b *builder, _ int64) string {
+func compressed(b *builder, _ int64) mixer {
 	if len(b.text.list("layer_types")) > 0 {
-		return "sparse"
+		return sparseAttention
 	}
-	return ""
+	return undecided
 }
 
 // everyFourthLatent is Kimi Linear's.
-func everyFourthLatent(b *builder, i int64) string {
+func everyFourthLatent(b *builder, i int64) mixer {
 	listed := b.text.object("linear_attn_config")
 	if slices.Contains(listed.integers("full_attn_layers", 0, maxLayers), i+1) || len(listed.of) == 0 && (i+1)%4 == 0 {
-		return "latent"
+		return latentAttention
 	}
-	return "linear"
+	return linearAttention
 }
 
 func repeats(n int) func(b *builder) int { return func(*builder) int { return n } }
@@ -99,13 +99,10 @@ func untilGLM46(b *builder) int {
 // states which attention they have.
 func denseAsListed(b *builder, layer int) layerKind {
 	if types := b.text.texts("layer_types"); layer < len(types) && types[layer] == "sliding_attention" {
-		return layerKind{mixer: "window", ffn: "dense"}
+		return layerKind{mixer: windowAttention, ffn: denseFFN}
 	}
-	return layerKind{mixer: "full", ffn: "dense"}
+	return layerKind{mixer: fullAttention, ffn: denseFFN}
 }
-
-// denseWindow is MiMo-V2's, whose config does not name its predictors.
-func denseWindow(*builder, int) layerKind { return layerKind{mixer: "window", ffn: "dense"} }
 
 // otherHeads is Step 3.5's: layers with a window have another number of heads.
 func otherHeads(l *layerBuilder, _ int, window bool, h *heads) {
@@ -118,11 +115,6 @@ func otherHeads(l *layerBuilder, _ int, window bool, h *heads) {
 	}
 	h.query = other.whole(h.query, 1, maxHeads, "num_attention_heads")
 	h.kv = other.whole(h.kv, 1, maxHeads, "num_attention_groups")
-}
-
-// learned are embeddings of positions, and some more.
-func learned(more int64) func(b *builder) int64 {
-	return func(b *builder) int64 { return max(b.m.Context+more, 1) }
 }
 
 // embeddingNorm is Bloom's norm of the embedding.
@@ -149,55 +141,52 @@ func adjusted(b *builder, _ int, width int64) int64 {
 }
 
 // convolutions is LFM2's: layers are short convolutions except for some.
-func convolutions(b *builder, i int64) string {
+func convolutions(b *builder, i int64) mixer {
 	switch {
 	case len(b.text.list("layer_types")) > 0:
-		return ""
+		return undecided
 	case slices.Contains(b.text.integers("full_attn_idxs", 0, maxLayers), i):
-		return "full"
+		return fullAttention
 	}
-	return "conv"
+	return shortConvolution
 }
 
 // attentionEvery is Jamba's: one layer of a period has attention, the others Mamba.
-func attentionEvery(b *builder, i int64) string {
+func attentionEvery(b *builder, i int64) mixer {
 	if i%b.text.whole(8, 1, maxLayers, "attn_layer_period") == b.text.whole(4, 0, maxLayers, "attn_layer_offset") {
-		return "full"
+		return fullAttention
 	}
-	return "mamba1"
+	return mamba1
 }
 
 // attentionAt is Bamba's: the config lists the layers with attention.
-func attentionAt(b *builder, i int64) string {
+func attentionAt(b *builder, i int64) mixer {
 	if slices.Contains(b.text.integers("attn_layer_indices", 0, maxLayers), i) {
-		return "full"
+		return fullAttention
 	}
-	return "mamba"
+	return mamba2
 }
 
 // lightningLayers is MiniMax-Text-01's list of the layers with softmax attention.
-func lightningLayers(b *builder, i int64) string {
+func lightningLayers(b *builder, i int64) mixer {
 	list := b.text.integers("attn_type_list", 0, 1)
 	switch {
 	case i >= int64(len(list)):
-		return ""
+		return undecided
 	case list[i] == 1:
-		return "full"
+		return fullAttention
 	}
-	return "linear"
+	return linearAttention
 }
 
-// allOf are layers that are all of one kind, without a feed-forward part.
-func allOf(mixer string) func(b *builder) []layerKind {
-	return func(b *builder) []layerKind {
-		return slices.Repeat([]layerKind{{mixer: mixer, ffn: "none"}}, int(b.layerCount()))
-	}
+// repeated are layers of kinds that alternate.
+func repeated(kinds ...layerKind) func(b *builder) []layerKind {
+	return func(b *builder) []layerKind { return slices.Repeat(kinds, int(b.layerCount())) }
 }
 
-// mambaBeside is Falcon-H1's: each layer has Mamba and attention side by side. Here
-// they are two layers, since each keeps something else of a sequence.
-func mambaBeside(b *builder) []layerKind {
-	return slices.Repeat([]layerKind{{mixer: "mamba", ffn: "none"}, {mixer: "full", ffn: "dense"}}, int(b.layerCount()))
+// always is one kind of predictors.
+func always(k layerKind) func(*builder, int) layerKind {
+	return func(*builder, int) layerKind { return k }
 }
 
 // sharedBlocks are Zamba2's layers: all are Mamba-2, and hybrid ones run a block of
@@ -216,13 +205,13 @@ func sharedBlocks(b *builder) (kinds []layerKind) {
 	for _, kind := range types {
 		switch kind {
 		case "hybrid":
-			kinds = append(kinds, layerKind{mixer: "linear", ffn: "none"})
+			kinds = append(kinds, layerKind{mixer: linearAttention, ffn: noFFN})
 		case "mamba":
 		default:
 			b.text.fail("layers_block_type", "%s is not a known kind of layer", shown(kind))
 			return nil
 		}
-		kinds = append(kinds, layerKind{mixer: "mamba", ffn: "none"})
+		kinds = append(kinds, layerKind{mixer: mamba2, ffn: noFFN})
 	}
 	return kinds
 }
@@ -273,16 +262,10 @@ func falconBiases(l *layerBuilder, _ layerKind) {
 	}
 }
 
-// crossBeside is a decoder whose layers look at their own tokens and at those of an
-// encoder. Here they are two layers.
-func crossBeside(b *builder) []layerKind {
-	return slices.Repeat([]layerKind{{mixer: "full", ffn: "none"}, {mixer: "linear", ffn: "dense"}}, int(b.layerCount()))
-}
-
 // encoders are layers that keep nothing of the tokens they have seen.
 func encoders(b *builder) []layerKind {
 	b.note("the model is an encoder: it keeps no keys and values, and what is shown as KV cache stays unused")
-	return slices.Repeat([]layerKind{{mixer: "both ways", ffn: "dense"}}, int(b.layerCount()))
+	return repeated(layerKind{mixer: bothWays, ffn: denseFFN})(b)
 }
 
 // pooler is BERT's: embeddings of token types, a norm of them all, and what makes one
@@ -305,9 +288,9 @@ func crossLayers(b *builder) []layerKind {
 	at := b.text.integers("cross_attention_layers", 0, maxLayers)
 	kinds := make([]layerKind, b.layerCount())
 	for i := range kinds {
-		kinds[i] = layerKind{mixer: "full", ffn: "dense"}
+		kinds[i] = layerKind{mixer: fullAttention, ffn: denseFFN}
 		if slices.Contains(at, int64(i)) {
-			kinds[i].mixer = "linear"
+			kinds[i].mixer = linearAttention
 		}
 	}
 	return kinds
@@ -385,19 +368,6 @@ func fuyuPatches(l *layerBuilder) {
 	}
 }
 
-// denseFull is ERNIE 4.5's: predictors have no experts.
-func denseFull(*builder, int) layerKind { return layerKind{mixer: "full", ffn: "dense"} }
-
-// denseLatent is LongCat-Flash's: predictors have no experts.
-func denseLatent(*builder, int) layerKind { return layerKind{mixer: "latent", ffn: "dense"} }
-
-// twoAndExperts is LongCat-Flash's: a layer has attention and a dense part twice, and
-// experts beside one of them. Here they are two layers. Source: transformers, models/
-// longcat_flash/modeling_longcat_flash.py.
-func twoAndExperts(b *builder) []layerKind {
-	return slices.Repeat([]layerKind{{mixer: "latent", ffn: "moe"}, {mixer: "latent", ffn: "dense"}}, int(b.layerCount()))
-}
-
 // recurrentBlocks are RecurrentGemma's: the list of kinds is repeated.
 func recurrentBlocks(b *builder) []layerKind {
 	types := b.text.texts("block_types")
@@ -406,9 +376,9 @@ func recurrentBlocks(b *builder) []layerKind {
 	}
 	kinds := make([]layerKind, b.layerCount())
 	for i := range kinds {
-		kinds[i] = layerKind{mixer: "linear", ffn: "dense"}
+		kinds[i] = layerKind{mixer: linearAttention, ffn: denseFFN}
 		if types[i%len(types)] == "attention" {
-			kinds[i].mixer = "window"
+			kinds[i].mixer = windowAttention
 		}
 	}
 	return kinds

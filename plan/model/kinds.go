@@ -12,13 +12,53 @@ func (b *builder) layerCount() int64 {
 	return b.text.whole(0, 1, maxLayers, "decoder_layers", "num_hidden_layers", "n_layer", "num_layers", "n_layers")
 }
 
+// mixer is the part of a layer by which tokens see others.
+type mixer uint8
+
+const (
+	undecided mixer = iota // the config decides
+	noMixer
+	fullAttention
+	windowAttention
+	latentAttention
+	sparseAttention
+	linearAttention // of the family's kind
+	bothWays        // attention to all tokens, of which nothing is kept
+	mamba1
+	mamba2
+	shortConvolution
+	oneMatrix // in place of attention
+)
+
+// ffn is the other part of a layer.
+type ffn uint8
+
+const (
+	noFFN ffn = iota
+	denseFFN
+	expertFFN // of experts
+	replacedFFN
+)
+
 // layerKind is what one layer is made of.
 type layerKind struct {
-	mixer string // a key of mixers, or none
-	ffn   string // dense, moe, none
-	kv    int64  // key-value heads, where the layer has its own number
-	width int64  // of the dense part, where the layer has its own
+	mixer mixer
+	ffn   ffn
+	kv    int64 // key-value heads, where the layer has its own number
+	width int64 // of the dense part, where the layer has its own
 }
+
+// Kinds that families share.
+var (
+	fullDense   = layerKind{mixer: fullAttention, ffn: denseFFN}
+	windowDense = layerKind{mixer: windowAttention, ffn: denseFFN}
+	latentDense = layerKind{mixer: latentAttention, ffn: denseFFN}
+	linearDense = layerKind{mixer: linearAttention, ffn: denseFFN}
+	fullAlone   = layerKind{mixer: fullAttention}
+	mambaAlone  = layerKind{mixer: mamba2}
+	denseAlone  = layerKind{mixer: noMixer, ffn: denseFFN}
+	expertAlone = layerKind{mixer: noMixer, ffn: expertFFN}
+)
 
 func (b *builder) layerKinds() []layerKind {
 	t := b.text
@@ -26,10 +66,14 @@ func (b *builder) layerKinds() []layerKind {
 		return b.family.kinds(b)
 	}
 	if p := t.text("hybrid_override_pattern"); p != "" {
-		return b.patterned(p)
+		if len(p) > maxLayers {
+			t.fail("hybrid_override_pattern", "has %d layers", len(p))
+			return nil
+		}
+		return b.listed("hybrid_override_pattern", strings.Split(strings.ReplaceAll(p, "|", ""), ""), func(letter string) string { return strconv.QuoteRune([]rune(letter)[0]) })
 	}
 	if l := t.texts("layers_block_type"); len(l) > 0 {
-		return b.blockTypes(l)
+		return b.listed("layers_block_type", l, func(word string) string { return shown(word) })
 	}
 	n := b.layerCount()
 	kinds := make([]layerKind, n)
@@ -77,13 +121,13 @@ func (b *builder) blocks() (kinds []layerKind) {
 			return nil
 		}
 		f := fields{of, fmt.Sprintf("%sblock_configs[%d].", b.text.path, i), b.f.err}
-		k := layerKind{mixer: "full", ffn: "dense"}
+		k := layerKind{mixer: fullAttention, ffn: denseFFN}
 		attention, ffn := f.object("attention"), f.object("ffn")
 		switch group := attention.whole(0, 1, maxHeads, "n_heads_in_group"); {
 		case attention.flag(false, "no_op"):
-			k.mixer = "none"
+			k.mixer = noMixer
 		case attention.flag(false, "replace_with_linear"):
-			k.mixer = "replaced"
+			k.mixer = oneMatrix
 		case group == 0 || b.heads%group != 0:
 			attention.fail("n_heads_in_group", "%d does not divide %d heads", group, b.heads)
 		default:
@@ -91,9 +135,9 @@ func (b *builder) blocks() (kinds []layerKind) {
 		}
 		switch mult := ffn.number(0, 0, 64, "ffn_mult"); {
 		case ffn.flag(false, "no_op"):
-			k.ffn = "none"
+			k.ffn = noFFN
 		case ffn.flag(false, "replace_with_linear"):
-			k.ffn = "replaced"
+			k.ffn = replacedFFN
 		case mult == 0:
 			ffn.fail("ffn_mult", "is missing or 0")
 		default: // two thirds, in whole steps of 256
@@ -104,28 +148,23 @@ func (b *builder) blocks() (kinds []layerKind) {
 	return kinds
 }
 
-func (b *builder) patterned(p string) (kinds []layerKind) {
-	if len(p) > maxLayers {
-		b.text.fail("hybrid_override_pattern", "has %d layers", len(p))
-		return nil
-	}
-	for _, c := range p {
-		switch c {
-		case 'M':
-			kinds = append(kinds, layerKind{mixer: "mamba", ffn: "none"})
-		case '*':
-			kinds = append(kinds, layerKind{mixer: "full", ffn: "none"})
-		case '-':
-			kinds = append(kinds, layerKind{mixer: "none", ffn: "dense"})
-		case 'E':
-			kinds = append(kinds, layerKind{mixer: "none", ffn: "moe"})
-		case '|':
-		default:
-			b.text.fail("hybrid_override_pattern", "%q is not a known kind of layer", c)
+// spelled are the layers of a pattern with a letter for each, or of a list of names.
+var spelled = map[string]layerKind{
+	"M": mambaAlone, "*": fullAlone, "-": denseAlone, "E": expertAlone,
+	"mamba": mambaAlone, "mamba2": mambaAlone, "attention": fullAlone, "mlp": denseAlone, "moe": expertAlone,
+}
+
+// listed reads the layers of a field in such words; shown is how an error shows one.
+func (b *builder) listed(name string, words []string, shown func(word string) string) (kinds []layerKind) {
+	for _, word := range words {
+		k, ok := spelled[word]
+		if !ok {
+			b.text.fail(name, "%s is not a known kind of layer", shown(word))
 			return nil
 		}
+		kinds = append(kinds, k)
 	}
-	return b.counted("hybrid_override_pattern", kinds)
+	return b.counted(name, kinds)
 }
 
 // counted refuses a list of layers that num_hidden_layers contradicts, and one with
@@ -134,71 +173,54 @@ func (b *builder) counted(name string, kinds []layerKind) []layerKind {
 	if n := b.text.whole(int64(len(kinds)), 1, maxLayers, "num_hidden_layers"); n != int64(len(kinds)) {
 		b.text.fail(name, "has %d layers, and num_hidden_layers is %d", len(kinds), n)
 	}
-	if b.experts() == 0 && slices.ContainsFunc(kinds, func(k layerKind) bool { return k.ffn == "moe" }) {
+	if b.experts() == 0 && slices.ContainsFunc(kinds, func(k layerKind) bool { return k.ffn == expertFFN }) {
 		b.missing(b.text, "n_routed_experts")
 	}
 	return kinds
 }
 
-func (b *builder) blockTypes(list []string) (kinds []layerKind) {
-	for _, s := range list {
-		switch s {
-		case "mamba", "mamba2":
-			kinds = append(kinds, layerKind{mixer: "mamba", ffn: "none"})
-		case "attention":
-			kinds = append(kinds, layerKind{mixer: "full", ffn: "none"})
-		case "mlp":
-			kinds = append(kinds, layerKind{mixer: "none", ffn: "dense"})
-		case "moe":
-			kinds = append(kinds, layerKind{mixer: "none", ffn: "moe"})
-		default:
-			b.text.fail("layers_block_type", "%s is not a known kind of layer", shown(s))
-			return nil
-		}
-	}
-	return b.counted("layers_block_type", kinds)
-}
-
-func (b *builder) mixerOf(i, n int64, types []string, swa []int64) string {
+func (b *builder) mixerOf(i, n int64, types []string, swa []int64) mixer {
 	t := b.text
 	if b.family.mixer != nil {
-		if kind := b.family.mixer(b, i); kind != "" {
+		if kind := b.family.mixer(b, i); kind != undecided {
 			return kind
 		}
 	}
 	switch {
 	case t.has("compress_ratios"):
-		return "sparse"
+		return sparseAttention
 	case t.has("kv_lora_rank"):
-		return "latent"
+		return latentAttention
 	case int64(len(types)) >= n && n > 0:
 		switch types[i] {
 		case "linear_attention":
-			return "linear"
+			return linearAttention
 		case "sliding_attention", "chunked_attention":
-			return "window"
+			return windowAttention
 		case "full_attention", "attention", "global":
-			return "full"
-		case "mamba", "conv":
-			return types[i]
+			return fullAttention
+		case "mamba":
+			return mamba2
+		case "conv":
+			return shortConvolution
 		}
 		t.fail("layer_types", "%s is not a known kind of layer", shown(types[i]))
-		return "full"
+		return fullAttention
 	case int64(len(swa)) >= n && n > 0 && swa[i] == 1:
-		return "window"
+		return windowAttention
 	case int64(len(swa)) >= n && n > 0:
-		return "full"
+		return fullAttention
 	}
 	if every := t.whole(0, 1, maxLayers, "full_attention_interval"); every > 0 {
 		if (i+1)%every == 0 {
-			return "full"
+			return fullAttention
 		}
-		return "linear"
+		return linearAttention
 	}
 	if b.windowed(i) {
-		return "window"
+		return windowAttention
 	}
-	return "full"
+	return fullAttention
 }
 
 // windowed reports whether a layer sees a window only, where no list states so.
@@ -241,54 +263,54 @@ func (b *builder) modalities(name string, high int64) []int64 {
 	return b.text.integers(name, 0, high)
 }
 
-func (b *builder) ffnOf(i int64) string {
+func (b *builder) ffnOf(i int64) ffn {
 	t := b.text
 	if b.experts() == 0 || b.experts() == 1 && t.has("expert_layer_period") {
-		return "dense"
+		return denseFFN
 	}
 	if period := t.whole(0, 1, maxLayers, "expert_layer_period"); period > 0 && i%period != t.whole(0, 0, maxLayers, "expert_layer_offset") {
-		return "dense"
+		return denseFFN
 	}
 	if enum, ok := t.of["moe_layers_enum"].(string); ok { // Step 3.5 has "3,4,5,…"
 		if !slices.Contains(strings.Split(enum, ","), strconv.FormatInt(i, 10)) {
-			return "dense"
+			return denseFFN
 		}
-		return "moe"
+		return expertFFN
 	}
 	if types := t.texts("mlp_layer_types"); int64(len(types)) > i {
 		switch types[i] {
 		case "dense":
-			return "dense"
+			return denseFFN
 		case "sparse", "moe", "hash_moe":
 		default:
 			t.fail("mlp_layer_types", "%s is not a known kind of layer", shown(types[i]))
 		}
-		return "moe"
+		return expertFFN
 	}
 	if i < t.each(0, 0, 0, maxLayers, "first_k_dense_replace", "moe_layer_start_index", "num_dense_layers") {
-		return "dense"
+		return denseFFN
 	}
 	if last := t.each(0, -1, -1, maxLayers, "moe_layer_end_index"); last >= 0 && i > last {
-		return "dense"
+		return denseFFN
 	}
 	if list, ok := t.of["moe_layer_freq"].([]any); ok {
 		if int64(len(list)) <= i {
 			t.fail("moe_layer_freq", "has %d entries for more layers", len(list))
 		} else if t.integers("moe_layer_freq", 0, 1)[i] == 0 {
-			return "dense"
+			return denseFFN
 		}
-		return "moe"
+		return expertFFN
 	}
 	if every := t.whole(1, 1, maxLayers, "moe_layer_freq"); i%every != 0 {
-		return "dense"
+		return denseFFN
 	}
 	if every := t.whole(1, 1, maxLayers, "interleave_moe_layer_step", "decoder_sparse_step", "moe_layer_interval"); (i+1)%every != 0 {
-		return "dense"
+		return denseFFN
 	}
 	for _, l := range t.integers("mlp_only_layers", 0, maxLayers) {
 		if l == i {
-			return "dense"
+			return denseFFN
 		}
 	}
-	return "moe"
+	return expertFFN
 }

@@ -21,12 +21,12 @@ func (b *builder) layer(i int, k layerKind) Layer {
 	l.edge = i == 0 || i == int(b.layerCount())-1
 	l.layer.Matrices = b.matrices
 	l.kvHeads = k.kv
-	l.mixer(i, k.mixer)
-	if b.family.denseBeside && k.ffn == "moe" {
+	l.mix(i, k.mixer)
+	if b.family.denseBeside && k.ffn == expertFFN {
 		l.dense("mlp", b.ffn)
 	}
 	switch k.ffn {
-	case "dense":
+	case denseFFN:
 		width := b.text.whole(b.ffn, 0, maxFFN, "intermediate_size_mlp")
 		if _, list := b.text.of["intermediate_size"].([]any); list {
 			width = b.text.each(i, width, 1, maxFFN, "intermediate_size")
@@ -42,9 +42,9 @@ func (b *builder) layer(i int, k layerKind) Layer {
 			width = b.family.widths(b, i, width)
 		}
 		l.dense("mlp", width)
-	case "moe":
+	case expertFFN:
 		l.moe(i)
-	case "replaced":
+	case replacedFFN:
 		l.add("mlp.linear", b.hidden, b.hidden, ByOut, MLP)
 	}
 	l.norms(k)
@@ -90,34 +90,36 @@ func (l *layerBuilder) norm(name string, n int64) {
 	l.vector(name, n)
 }
 
-// mixers are the parts of layers by which tokens see others, by name.
-var mixers = map[string]func(l *layerBuilder, i int){
-	"full":   func(l *layerBuilder, i int) { l.attention(i, false) },
-	"window": func(l *layerBuilder, i int) { l.attention(i, true) },
-	"latent": (*layerBuilder).latent,
-	"sparse": (*layerBuilder).sparse,
-	"mamba":  func(l *layerBuilder, _ int) { l.mamba() },
-	"mamba1": func(l *layerBuilder, _ int) { l.mamba1() },
-	"conv":   func(l *layerBuilder, _ int) { l.convolution() },
-	"linear": func(l *layerBuilder, _ int) {
-		if l.family.linear != nil {
-			l.family.linear(l)
-		} else {
-			l.delta()
-		}
-	},
-	"both ways": func(l *layerBuilder, i int) {
-		l.attention(i, false)
-		c := &l.layer.Cache
-		*c = Cache{Kind: None, Key: c.Key, Value: c.Value, QueryHeads: c.QueryHeads, QueryWidth: c.QueryWidth, OutputWidth: c.OutputWidth}
-	},
-	"replaced": func(l *layerBuilder, _ int) { l.add("self_attn.linear", l.hidden, l.hidden, ByOut, Attention) },
-}
-
-func (l *layerBuilder) mixer(i int, kind string) {
+// mix adds the part by which tokens see others.
+func (l *layerBuilder) mix(i int, kind mixer) {
 	l.layer.Cache.QueryHeads = l.heads
-	if add := mixers[kind]; add != nil {
-		add(l, i)
+	c := &l.layer.Cache
+	switch kind {
+	case fullAttention:
+		l.attention(i, false)
+	case windowAttention:
+		l.attention(i, true)
+	case latentAttention:
+		l.latent(i)
+	case sparseAttention:
+		l.sparse(i)
+	case mamba2:
+		l.mamba()
+	case mamba1:
+		l.mamba1()
+	case shortConvolution:
+		l.convolution()
+	case linearAttention:
+		if l.family.linear == nil {
+			l.delta()
+		} else {
+			l.family.linear(l)
+		}
+	case bothWays:
+		l.attention(i, false)
+		*c = Cache{Kind: None, Key: c.Key, Value: c.Value, QueryHeads: c.QueryHeads, QueryWidth: c.QueryWidth, OutputWidth: c.OutputWidth}
+	case oneMatrix:
+		l.add("self_attn.linear", l.hidden, l.hidden, ByOut, Attention)
 	}
 }
 
@@ -228,7 +230,7 @@ func (l *layerBuilder) sparse(i int) {
 	t, h, n, d := l.text, l.hidden, l.heads, l.dim
 	qRank := t.whole(1024, 1, maxHidden, "q_lora_rank")
 	ratio := l.ratio(i)
-	groups := l.assumed(t, n/8, 1, maxHeads, "o_groups")
+	groups := l.assumed(t, max(n/8, 1), 1, maxHeads, "o_groups")
 	oRank := l.assumed(t, 1024, 1, maxHidden, "o_lora_rank")
 	l.layer.Cache = Cache{Kind: Sparse, Latent: d, Rope: l.assumed(t, 64, 0, d, "qk_rope_head_dim"), Ratio: ratio, Window: t.whole(128, 1, maxContext, "sliding_window"),
 		QueryHeads: n, QueryWidth: n * d, OutputWidth: n * d}
@@ -387,7 +389,7 @@ func (l *layerBuilder) expert(name string, count, out, in int64, part Part) *Ten
 
 func (l *layerBuilder) norms(k layerKind) {
 	n := max(cmp.Or(l.family.norms, 2), 0)
-	if l.family.norms == 0 && (k.mixer == "none" || k.ffn == "none") {
+	if l.family.norms == 0 && (k.mixer == noMixer || k.ffn == noFFN) {
 		n = 1
 	}
 	for i := range n {
@@ -418,8 +420,8 @@ func (b *builder) ends() {
 		l.add("per_layer_model_projection", all, b.hidden, ByOut, MLP).Format = b.full
 		l.vector("per_layer_projection_norm", n)
 	}
-	if b.family.ends != nil {
-		b.family.ends(&l)
+	if b.family.addEnds != nil {
+		b.family.addEnds(&l)
 	}
 	b.m.Embedding, l.layer.Tensors = l.layer.Tensors, nil
 	l.norm("norm", b.hidden)
@@ -473,15 +475,15 @@ func (b *builder) predictorKind(layer int) layerKind {
 	if b.family.predictor != nil {
 		return b.family.predictor(b, layer)
 	}
-	k := layerKind{mixer: "full", ffn: "dense"}
+	k := layerKind{mixer: fullAttention, ffn: denseFFN}
 	switch {
 	case b.text.has("compress_ratios"):
-		k.mixer = "sparse"
+		k.mixer = sparseAttention
 	case b.text.has("kv_lora_rank"):
-		k.mixer = "latent"
+		k.mixer = latentAttention
 	}
 	if b.experts() > 0 {
-		k.ffn = "moe"
+		k.ffn = expertFFN
 	}
 	return k
 }
@@ -511,8 +513,8 @@ func (b *builder) predictors(layers int) {
 		}
 		k := b.predictorKind(layers + i)
 		l.layer.Matrices = b.matrices
-		l.mixer(layers+i, k.mixer)
-		if k.ffn == "moe" {
+		l.mix(layers+i, k.mixer)
+		if k.ffn == expertFFN {
 			l.moe(layers + i)
 		} else if b.ffn > 0 {
 			l.dense("mlp", b.ffn)

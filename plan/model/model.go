@@ -2,8 +2,8 @@
 // every weight matrix with its shape, format and how an engine divides it among
 // ranks, and what each layer keeps for a token. It is read from a config.json,
 // from the headers of safetensors or GGUF files, or from a built-in catalog: [Parse],
-// [ReadSafetensors], [ReadGGUF] and [Find] are the entry points. families.go lists what is
-// special about each family of models, config.go applies it.
+// [ReadSafetensors], [ReadGGUF] and [Find] are the entry points. families.go is the one
+// table of model families, config.go applies it.
 //
 // Sizes are bytes unless a name states otherwise; shapes count numbers.
 package model

@@ -8,138 +8,25 @@ import (
 )
 
 // tower is how an encoder of images differs from the plain one: layers of attention and
-// two matrices, all with biases, over patches that a convolution makes. A [bridge]
-// connects it to the language model.
+// two matrices, all with biases, over patches that a convolution makes. A bridge connects it
+// to the language model.
 type tower struct {
-	types    string // of vision_config, or of the whole model; as in [family]
-	defaults string // of its configuration class; as in [family]
-	gated    bool   // three matrices instead of two
-	bare     bool   // only the norms have vectors
-	// noBias is attention without biases, in a tower that has others.
-	noBias bool
-	// grid are learned positions, one for each patch of the largest image and the
-	// class token, which has its own vector.
-	grid, class bool
-	still       bool // patches are of one image, whatever temporal_patch_size states
-	further     func(t *towerBuilder)
-	whole       int64 // parameters of a tower whose shape the config does not state
-}
-
-var towers = []tower{
-	{types: "qwen2_vl", further: qwenMerger},
-	{types: "qwen2 qwen2_5_vl qwen2_5_omni", gated: true, further: qwenMerger},
-	{types: "qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen3_omni_moe qwen3_6", further: qwenMerger},
-	{types: "siglip siglip2", defaults: "hidden_size=768 intermediate_size=3072 num_hidden_layers=12 image_size=224 patch_size=16", grid: true, further: pooled},
-	{types: "idefics3_vision idefics3 smolvlm smolvlm_vision", grid: true, further: lastNorm},
-	{types: "clip", defaults: "hidden_size=768 intermediate_size=3072 num_hidden_layers=12 image_size=224 patch_size=32", grid: true, class: true, further: func(t *towerBuilder) { t.add("norms", 1, 4*t.h, 1) }},
-	{types: "pixtral mistral3", defaults: "hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 patch_size=16", gated: true, bare: true, further: func(t *towerBuilder) { t.add("norm", 1, t.h, 1) }},
-	{types: "llama4", grid: true, class: true, further: func(t *towerBuilder) { t.add("norms", 1, 4*t.h, 1) }},
-	{types: "mllama", noBias: true, further: tiles},
-	{types: "intern_vit_6b internvl_vision interns1_vision internvl_chat internvl", grid: true, class: true, further: layerScales},
-	{types: "gemma4", gated: true, bare: true, further: func(t *towerBuilder) {
-		t.add("norms.more", t.n, 2*t.h+2*t.v.whole(64, 1, maxHeadDim, "head_dim"), 1)
-		t.add("pos_embed", 2, t.v.whole(10240, 1, maxVocab, "position_embedding_size"), t.h)
-	}},
-	{types: "dots_ocr dots_vit", gated: true, bare: true, further: func(t *towerBuilder) {
-		qwenMerger(t)
-		t.add("patch_embed.vectors", 1, 3*t.h, 1)
-	}},
-	{types: "paddleocr_vl", grid: true, still: true, further: func(t *towerBuilder) {
-		pooled(t)
-		const packed = 1 << 15 // positions of images in a row
-		t.add("packing_pos_embed", 1, packed, t.h)
-	}},
-	{types: "ernie4_5_vl ernie4_5_moe_vl DFNRope_vision_transformer", further: func(t *towerBuilder) { t.add("norm", 1, 2*t.h, 1) }},
-	{types: "gemma3n", whole: 294126912}, // MobileNet-V5, 300M; timm's count
-	{types: "kimi kimi_vl kimi_k25 kimi_k3 moonvit", further: squareGrid},
-	{types: "glm4v glm4v_moe", gated: true, bare: true, grid: true, further: downsampled},
-}
-
-// bridge connects a tower to the language model, by the type of the whole
-// model. Add is called for vision_config and for audio_config.
-type bridge struct {
-	types string
-	add   func(t *towerBuilder)
-}
-
-var bridges = []bridge{
-	{"qwen2 qwen2_vl qwen2_5_vl qwen2_5_omni qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen3_omni_moe glm4v glm4v_moe dots_ocr", func(*towerBuilder) {}},
-	{"llava llava_next llava_next_video llava_onevision vipllava minimax_vl_01", func(t *towerBuilder) { t.twoLayers(t.h, t.b.hidden, true) }},
-	{"aya_vision", func(t *towerBuilder) {
-		scale := t.b.f.whole(2, 1, 16, "downsample_factor")
-		wide, inner := t.h*scale*scale, t.b.f.whole(t.b.hidden, 1, maxFFN, "alignment_intermediate_size")
-		t.add("projector.norm", 1, 2*wide, 1)
-		t.add("projector.0", 1, inner, wide+1)
-		t.add("projector.1", 1, t.b.hidden, inner/2+1)
-	}},
-	{"cohere2_vision", func(t *towerBuilder) {
-		scale := t.b.f.whole(2, 1, 16, "downsample_factor")
-		inner := t.b.f.whole(36864, 1, maxFFN, "alignment_intermediate_size")
-		t.add("projector.0", 1, inner, t.h*scale*scale+1)
-		t.add("projector.1", 1, t.b.hidden, inner/2+1)
-	}},
-	{"paddleocr_vl", func(t *towerBuilder) {
-		wide := t.h * t.merged() * t.merged()
-		t.add("projector.norm", 1, 2*t.h, 1)
-		t.add("projector.0", 1, wide, wide+1)
-		t.add("projector.1", 1, t.b.hidden, wide+1)
-	}},
-	{"ernie4_5_vl ernie4_5_moe_vl", func(t *towerBuilder) { // over space, and over pairs of frames
-		wide := t.h * t.b.f.whole(2, 1, 16, "spatial_conv_size") * t.b.f.whole(2, 1, 16, "spatial_conv_size")
-		t.add("resampler.spatial", 2, wide, wide+1)
-		t.add("resampler.temporal.0", 1, wide, 2*wide+1)
-		t.add("resampler.temporal.1", 1, wide, wide+1)
-		t.add("resampler.norms", 4, wide, 1)
-		t.add("resampler.mlp", 1, t.b.hidden, wide+1)
-		t.add("resampler.after_norm", 1, t.b.hidden, 1)
-	}},
-	{"gemma3", func(t *towerBuilder) { t.add("projector", 1, t.b.hidden+1, t.h) }},
-	{"gemma4", func(t *towerBuilder) { t.add("projector", 1, t.b.hidden, t.h) }},
-	{"gemma3n", tokenProjection},
-	{"paligemma", func(t *towerBuilder) { t.add("projector", 1, t.b.hidden, t.h+1) }},
-	{"idefics3 smolvlm", func(t *towerBuilder) {
-		scale := t.b.f.whole(2, 1, 16, "scale_factor")
-		t.add("projector", 1, t.b.hidden, t.h*scale*scale)
-	}},
-	{"mistral3 mistral ministral3", func(t *towerBuilder) {
-		merge := t.b.f.whole(2, 1, 16, "spatial_merge_size")
-		t.add("patch_merger", 1, t.h, t.h*merge*merge+1)
-		t.twoLayers(t.h, t.b.hidden, false)
-	}},
-	{"pixtral", func(t *towerBuilder) { t.twoLayers(t.h, t.b.hidden, true) }},
-	{"internvl_chat internvl interns1 h2ovl_chat skywork_chat locateanything", func(t *towerBuilder) {
-		t.add("projector.norm", 1, 8*t.h, 1)
-		t.twoLayers(4*t.h, t.b.hidden, true)
-	}},
-	{"lfm2_vl lfm2-vl", func(t *towerBuilder) {
-		scale := t.b.f.whole(2, 1, 16, "downsample_factor")
-		wide, inner := t.h*scale*scale, t.b.f.whole(2560, 1, maxFFN, "projector_hidden_size")
-		t.add("projector.norm", 1, 2*wide, 1)
-		t.add("projector.0", 1, inner, wide+1)
-		t.add("projector.1", 1, t.b.hidden, inner+1)
-	}},
-	{"kimi kimi_vl kimi_k25 kimi_k3", func(t *towerBuilder) {
-		t.add("projector.norm", 1, 2*t.h, 1)
-		t.add("projector.0", 1, 4*t.h, 4*t.h+1)
-		t.add("projector.1", 1, t.b.hidden, 4*t.h+1)
-	}},
-	{"llama4", func(t *towerBuilder) {
-		in := t.v.whole(4*t.h, 1, maxFFN, "projector_input_dim")
-		out := t.v.whole(4096, 1, maxHidden, "projector_output_dim", "vision_output_dim")
-		t.add("adapter.0", 1, in, t.ffn)
-		t.add("adapter.1", 1, out, in)
-		t.add("projector", 1, t.b.hidden, out)
-	}},
-	{"mllama", func(t *towerBuilder) {
-		t.add("projector", 1, t.b.hidden, t.v.whole(7680, 1, maxFFN, "vision_output_dim")+1)
-	}},
+	defaults        defaults // of its configuration class
+	gated           bool     // three matrices instead of two
+	noBias          bool     // only the norms have vectors
+	noAttentionBias bool     // attention has none, in a tower that has others
+	grid            bool     // learned positions, one for each patch of the largest image and the class token
+	class           bool     // the class token has a vector
+	singleFrame     bool     // patches are of one image, whatever temporal_patch_size states
+	extra           func(t *towerBuilder)
+	params          int64 // of a tower whose shape the config does not state
 }
 
 // towers adds what turns images and sound into tokens. Engines keep a copy on
 // every rank unless configured otherwise.
 func (b *builder) towers() {
 	b.others()
-	own := b.family.towers
+	own := b.family.addTowers
 	if w := b.wholeOf(); w != nil && w.towers != nil {
 		own = w.towers
 	}
@@ -250,38 +137,28 @@ func (t *towerBuilder) merged() int64 { return t.v.whole(2, 1, 16, "spatial_merg
 // vision adds the tower of vision_config.
 func (b *builder) vision(v fields) {
 	t := &towerBuilder{b: b, name: "vision_config", v: v, kind: v.text("model_type")}
-	found, longest := tower{}, 0
+	found, known := &tower{}, false
 	for _, kind := range []string{t.kind, b.m.Type} {
-		for i := range towers {
-			if n := matches(towers[i].types, kind); n > longest {
-				found, longest = towers[i], n
-			}
-		}
-		if longest > 0 {
+		if f, n := lookup(kind, func(f *family) bool { return f.tower != nil }); n > 0 {
+			found, known = f.tower, true
 			break
 		}
 	}
 	t.v = b.withDefaults(v, found.defaults)
-	if found.whole > 0 {
+	if found.params > 0 {
 		t.h = v.whole(2048, 1, maxHidden, "hidden_size")
-		t.add("all", 1, found.whole, 1)
+		t.add("all", 1, found.params, 1)
 	} else if !t.read() {
 		b.unsure("the shape of vision_config is not in the config; the tower is left out")
 		return
 	} else {
-		t.layers(found)
+		t.layers(*found)
 	}
-	bridged := 0
-	var add func(t *towerBuilder)
-	for i := range bridges {
-		if n := matches(bridges[i].types, b.m.Type); n > bridged {
-			bridged, add = n, bridges[i].add
-		}
+	f, n := lookup(b.m.Type, func(f *family) bool { return f.bridge != nil })
+	if n > 0 {
+		f.bridge(t)
 	}
-	if add != nil {
-		add(t)
-	}
-	if longest == 0 || bridged == 0 {
+	if !known || n == 0 {
 		b.unsure("the vision tower of a " + shown(b.m.Type) + " is not known here; it is counted as a plain one")
 	}
 }
@@ -309,15 +186,15 @@ func (t *towerBuilder) layers(w tower) {
 	t.add("mlp.up", n, ffn, h)
 	t.add("mlp.down", n, h, ffn)
 	patch := t.v.whole(3, 1, 64, "in_channels", "in_chans", "num_channels") * t.patch * t.patch
-	if !w.still {
+	if !w.singleFrame {
 		patch *= t.v.whole(1, 1, 64, "temporal_patch_size")
 	}
 	switch {
-	case w.bare:
+	case w.noBias:
 		t.add("norms", n, 2*h, 1)
 	case w.gated:
 		t.add("biases", n, 7*h+2*ffn, 1)
-	case w.noBias:
+	case w.noAttentionBias:
 		t.add("biases", n, 5*h+ffn, 1)
 	case !t.v.flag(true, "qkv_bias"):
 		t.add("biases", n, 6*h+ffn, 1)
@@ -333,8 +210,8 @@ func (t *towerBuilder) layers(w tower) {
 	if w.grid {
 		t.add("pos_embed", 1, t.v.whole(t.side()*t.side(), 1, maxVocab, "num_patches")+class, h)
 	}
-	if w.further != nil {
-		w.further(t)
+	if w.extra != nil {
+		w.extra(t)
 	}
 }
 
@@ -516,7 +393,7 @@ func (b *builder) whisper(a fields) {
 		t.add("positions", 1, b.assumed(a, 1500, 1, maxContext, "max_source_positions"), h)
 	}
 	switch {
-	case b.family.towers != nil: // an encoder and a decoder
+	case b.family.addTowers != nil: // an encoder and a decoder
 	case b.m.Type == "voxtral":
 		t.add("projector.0", 1, b.hidden, 4*h)
 		t.add("projector.1", 1, b.hidden, b.hidden)
@@ -526,4 +403,97 @@ func (b *builder) whisper(a fields) {
 			b.unsure("what stands between the audio tower and the language model of a " + shown(b.m.Type) + " is not known here")
 		}
 	}
+}
+
+// inTower is the bridge of towers that project to the language model themselves.
+func inTower(*towerBuilder) {}
+
+func twoMatrices(t *towerBuilder) { t.twoLayers(t.h, t.b.hidden, true) }
+
+func fourNorms(t *towerBuilder) { t.add("norms", 1, 4*t.h, 1) }
+
+func oneNorm(t *towerBuilder) { t.add("norm", 1, 2*t.h, 1) }
+
+func gemma4Tower(t *towerBuilder) {
+	t.add("norms.more", t.n, 2*t.h+2*t.v.whole(64, 1, maxHeadDim, "head_dim"), 1)
+	t.add("pos_embed", 2, t.v.whole(10240, 1, maxVocab, "position_embedding_size"), t.h)
+}
+
+func dotsTower(t *towerBuilder) {
+	qwenMerger(t)
+	t.add("patch_embed.vectors", 1, 3*t.h, 1)
+}
+
+// packedPositions are PaddleOCR-VL's, of images in a row.
+func packedPositions(t *towerBuilder) {
+	pooled(t)
+	const packed = 1 << 15
+	t.add("packing_pos_embed", 1, packed, t.h)
+}
+
+// shuffled is how wide patches are after a number of them, in a row, are joined.
+func (t *towerBuilder) shuffled(field string) int64 {
+	scale := t.b.f.whole(2, 1, 16, field)
+	return t.h * scale * scale
+}
+
+// normed is a projector of a norm and two matrices; the second takes a part of what the first makes.
+func (t *towerBuilder) normed(norm, in, inner, part int64) {
+	if norm > 0 {
+		t.add("projector.norm", 1, norm, 1)
+	}
+	t.add("projector.0", 1, inner, in+1)
+	t.add("projector.1", 1, t.b.hidden, inner/part+1)
+}
+
+func ayaBridge(t *towerBuilder) {
+	wide := t.shuffled("downsample_factor")
+	t.normed(2*wide, wide, t.b.f.whole(t.b.hidden, 1, maxFFN, "alignment_intermediate_size"), 2)
+}
+
+func cohereBridge(t *towerBuilder) {
+	t.normed(0, t.shuffled("downsample_factor"), t.b.f.whole(36864, 1, maxFFN, "alignment_intermediate_size"), 2)
+}
+
+func liquidBridge(t *towerBuilder) {
+	wide := t.shuffled("downsample_factor")
+	t.normed(2*wide, wide, t.b.f.whole(2560, 1, maxFFN, "projector_hidden_size"), 1)
+}
+
+func paddleBridge(t *towerBuilder) {
+	wide := t.h * t.merged() * t.merged()
+	t.normed(2*t.h, wide, wide, 1)
+}
+
+func kimiBridge(t *towerBuilder) { t.normed(2*t.h, 4*t.h, 4*t.h, 1) }
+
+func internBridge(t *towerBuilder) {
+	t.add("projector.norm", 1, 8*t.h, 1)
+	t.twoLayers(4*t.h, t.b.hidden, true)
+}
+
+func ideficsBridge(t *towerBuilder) { t.add("projector", 1, t.b.hidden, t.shuffled("scale_factor")) }
+
+func mistralBridge(t *towerBuilder) {
+	t.add("patch_merger", 1, t.h, t.shuffled("spatial_merge_size")+1)
+	t.twoLayers(t.h, t.b.hidden, false)
+}
+
+// ernieBridge merges patches over space, and over pairs of frames.
+func ernieBridge(t *towerBuilder) {
+	wide := t.shuffled("spatial_conv_size")
+	t.add("resampler.spatial", 2, wide, wide+1)
+	t.add("resampler.temporal.0", 1, wide, 2*wide+1)
+	t.add("resampler.temporal.1", 1, wide, wide+1)
+	t.add("resampler.norms", 4, wide, 1)
+	t.add("resampler.mlp", 1, t.b.hidden, wide+1)
+	t.add("resampler.after_norm", 1, t.b.hidden, 1)
+}
+
+func llama4Bridge(t *towerBuilder) {
+	in := t.v.whole(4*t.h, 1, maxFFN, "projector_input_dim")
+	out := t.v.whole(4096, 1, maxHidden, "projector_output_dim", "vision_output_dim")
+	t.add("adapter.0", 1, in, t.ffn)
+	t.add("adapter.1", 1, out, in)
+	t.add("projector", 1, t.b.hidden, out)
 }

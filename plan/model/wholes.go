@@ -10,34 +10,17 @@ import (
 // whole is a model of text and images whose config names neither the family of its
 // language model nor its towers as others do.
 type whole struct {
-	types    string // model_type, as in [family]
-	language func(b *builder) string
+	language func(b *builder) string // the type of the language model
 	towers   func(b *builder)
 	head     bool // the files hold lm_head, though the config ties it to the embedding
-}
-
-var wholes = []whole{
-	{types: "minicpmv minicpmo", language: (*builder).miniCPM, towers: (*builder).resampled},
-	{types: "videollama3 videollama3_qwen2", language: is("qwen2"), towers: (*builder).videoTower},
-	{types: "deepseek_vl_v2 DeepseekOCR deepseek_ocr deepseekocr", language: is("deepseek_v2"), towers: (*builder).deepseekTowers},
-	{types: "molmo!", language: is("molmo"), towers: (*builder).molmoTowers},
-	{types: "qwen!", language: is("qwen"), towers: (*builder).qwenVisual},
-	{types: "chatglm", language: is("chatglm"), towers: (*builder).glmTower},
-	{types: "llava! llava_llama llava_mistral llava_qwen", language: (*builder).llavaLanguage, towers: (*builder).llavaTower},
-	{types: "dots_ocr", language: is("qwen2")},
-	{types: "paddleocr_vl", language: is("ernie4_5")},
-	{types: "locateanything", head: true},
-	{types: "RefinedWeb! RefinedWebModel!", language: is("falcon")},
 }
 
 func is(kind string) func(*builder) string { return func(*builder) string { return kind } }
 
 // wholeOf is what is known of a whole model, nil if nothing is.
 func (b *builder) wholeOf() *whole {
-	for i := range wholes {
-		if matches(wholes[i].types, b.m.Type) > 0 {
-			return &wholes[i]
-		}
+	if f, n := lookup(b.m.Type, func(f *family) bool { return f.whole != nil }); n > 0 {
+		return f.whole
 	}
 	return nil
 }
@@ -96,7 +79,7 @@ func (b *builder) resampled() {
 	if b.f.flag(false, "drop_vision_last_layer") {
 		t.n--
 	}
-	t.layers(tower{grid: true, further: lastNorm})
+	t.layers(tower{grid: true, extra: lastNorm})
 	h := b.hidden
 	if !b.f.has("vision_config") { // positions of the queries are in the files
 		t.add("resampler.pos_embed", 1, b.f.whole(64, 1, maxVocab, "query_num"), h)
@@ -147,14 +130,14 @@ func (b *builder) llavaTower() {
 		return
 	}
 	t.add("newline", 1, b.hidden, 1)
-	tower336 := tower{grid: true, class: true, further: func(t *towerBuilder) { t.add("norms", 1, 4*t.h, 1) }}
+	tower336 := tower{grid: true, class: true, extra: func(t *towerBuilder) { t.add("norms", 1, 4*t.h, 1) }}
 	switch named := b.f.text("mm_vision_tower"); {
 	case strings.Contains(named, "clip-vit-large-patch14-336"):
 		b.shaped("mm_vision_tower", 1024, 24, 4096, 14, 336).layers(tower336)
 	case b.soViT("mm_vision_tower") != nil:
 		t := b.soViT("mm_vision_tower")
 		t.n-- // the layer before the last is used
-		t.layers(tower{grid: true, further: lastNorm})
+		t.layers(tower{grid: true, extra: lastNorm})
 	default:
 		b.unsure("the tower " + shown(named) + " is not known here; it is left out")
 	}
@@ -182,7 +165,7 @@ func (b *builder) videoTower() {
 		b.unsure("the shape of vision_encoder_config is not in the config; the tower is left out")
 		return
 	}
-	t.layers(tower{further: lastNorm})
+	t.layers(tower{extra: lastNorm})
 	t.twoLayers(t.h, b.hidden, true)
 }
 
@@ -260,12 +243,12 @@ func (b *builder) deepseekTowers() {
 		return
 	}
 	t := &towerBuilder{b: b, name: "vision_config", v: v}
-	t.v = b.withDefaults(v, "image_size=384")
+	t.v = b.withDefaults(v, defaults{{"image_size", 384}})
 	if !t.read() {
 		b.unsure("the shape of vision_config is not in the config; the tower is left out")
 		return
 	}
-	t.layers(tower{grid: true, further: pooled})
+	t.layers(tower{grid: true, extra: pooled})
 	t.add("pool.latent", 1, t.h, 1)
 	t.twoLayers(4*t.h, out, true)
 	t.add("separators", 2, out, 1)
@@ -275,7 +258,7 @@ func (b *builder) deepseekTowers() {
 // convolutions to a width.
 func (b *builder) segmentAnything(width int64) {
 	t := b.shaped("sam_model", 768, 12, 3072, 16, 1024)
-	t.layers(tower{grid: true, further: func(t *towerBuilder) { t.add("patch_embed.bias", 1, t.h, 1) }})
+	t.layers(tower{grid: true, extra: func(t *towerBuilder) { t.add("patch_embed.bias", 1, t.h, 1) }})
 	const global, window, side, head = 4, 14, 64, 64
 	t.add("rel_pos", 2*(t.n-global), 2*window-1, head)
 	t.add("rel_pos.global", 2*global, 2*side-1, head)

@@ -155,7 +155,7 @@ func (s Setup) towers() plan.Span {
 		return profile
 	}
 	i := s.Images.normal()
-	one, ok := s.encode(i.Width, i.Height)
+	one, ok := s.Model.Encode(i.Width, i.Height)
 	if !ok {
 		return plan.Span{}
 	}

@@ -35,7 +35,7 @@ func TestImageTokens(t *testing.T) {
 	} {
 		c.v.Layers = 24
 		s := Setup{Model: &model.Model{Vision: c.v}}
-		got, ok := s.encode(c.width, c.height)
+		got, ok := s.Model.Encode(c.width, c.height)
 		if !ok || got.Tokens != c.tokens || got.Patches != c.patches || got.Source == "" {
 			t.Errorf("%s, %d × %d: %+v, want %d tokens of %d patches", c.v.Type, c.width, c.height, got, c.tokens, c.patches)
 		}

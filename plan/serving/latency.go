@@ -82,7 +82,7 @@ func (s Setup) latency() *Latency {
 	}
 	encode := 0.0 // operations
 	if i := s.Images.normal(); i.Count > 0 {
-		if each, ok := s.encode(i.Width, i.Height); ok {
+		if each, ok := s.Model.Encode(i.Width, i.Height); ok {
 			l.Prompt += i.Count * each.Tokens
 			encode = 2 * float64(m.TowerParams()) * float64(i.Count) * float64(each.Patches)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"strandline/plan"
 	"strandline/plan/engine"
@@ -78,17 +77,12 @@ func (s Setup) ollamaContext() int64 {
 }
 
 // flash reports whether flash attention is used. Ollama turns it on by default for
-// some families only; source: fs/ggml/ggml.go, FlashAttention.
+// some families only.
 func (s Setup) flash() bool {
 	if s.Local.Flash != Auto || s.Engine.Name != engine.Ollama {
 		return s.Local.Flash != Off
 	}
-	for _, family := range []string{"gemma3", "gemma4", "glm4_moe", "gpt_oss", "lfm2", "mistral3", "nemotron_h", "olmo3", "qwen3"} {
-		if strings.HasPrefix(s.Model.Type, family) {
-			return true
-		}
-	}
-	return false
+	return s.Model.OllamaFlash()
 }
 
 // A held is what a device holds, or the host.

@@ -142,12 +142,7 @@ func (s Setup) keepsWindows() bool {
 	if s.Engine.Name == engine.VLLM {
 		return !s.Engine.V0 && s.Engine.Has(engine.KeepsWindows)
 	}
-	for _, family := range []string{"gemma", "gpt_oss", "olmo"} {
-		if strings.HasPrefix(s.Model.Type, family) {
-			return false
-		}
-	}
-	return true
+	return !s.Model.SGLangKeepsAll()
 }
 
 // widest is the stage that keeps most of a token.
