@@ -133,3 +133,36 @@ func dialWritten(ctx context.Context, file string) (*Control, error) {
 }
 
 // TestCall records by calls of the module, without a command around it.
+
+// TestNoDescriptors lets a client wait while the process has no descriptor left: that must
+// not cost it a processor.
+func TestNoDescriptors(t *testing.T) {
+	t.Parallel()
+	r := program{code: `
+import resource, socket, time, torch
+torch.cuda.allocate(1)
+from strandline import _control
+calls = []
+accept = _control.Control.accept
+def counted(self):
+    calls.append(1)
+    accept(self)
+_control.Control.accept = counted
+client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (client.fileno() + 1, limits[1]))
+import os
+pipes = []
+try:
+    while True: pipes.append(os.dup(client.fileno()))
+except OSError: pass
+client.connect(_control.address(os.getpid()))
+time.sleep(0.5)
+for p in pipes: os.close(p)
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+client.sendall(b'{"do": "status"}\n')
+assert b"pid" in client.recv(4096)
+print(0 < len(calls) <= 20 or calls)
+`}.run(t)
+	r.silent(t, 0, "True\n")
+}

@@ -1,8 +1,8 @@
 """The socket by which `strandline` talks to a process that is recorded.
 
 It is in Linux's abstract namespace, so that nothing is left of it when the process ends, and answers
-processes of the same user and root. Anybody can take its name; it then has another one, which begins alike. A request is a line of JSON, {"do": "snapshot" | "status" |
-"stats" | "reclaim"}; so is an answer. stats with "every" seconds goes on until the peer leaves.
+processes of the same user and root. Anybody can take its name; it then has another one, which begins alike.
+A request is a line of JSON, {"do": "snapshot" | "status" | "stats" | "reclaim"}; so is an answer. stats with "every" seconds goes on until the peer leaves.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from . import _descriptors
 
 _MOST = 64  # clients at once
 _LONGEST = 1 << 16  # bytes of a request
+_PAUSE = 0.1  # seconds until a client is accepted again, where the process has no descriptor for it
 _BLIND = 0.25  # seconds of a wait that nothing can end
 # Seconds of a wait for descriptors: where the program closes them and the numbers are at once those of its own
 # files, the kernel waits on, and nothing wakes it.
@@ -104,7 +105,12 @@ class Control:
         self.stream()
 
     def accept(self) -> None:
-        peer, _ = self.listener.accept()
+        try:
+            peer, _ = self.listener.accept()
+        except OSError as e:
+            if e.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
+                time.sleep(_PAUSE)
+            return
         if credentials(peer)[1] not in (0, os.geteuid()):
             peer.close()
             return
