@@ -64,8 +64,14 @@ func sequence(text []byte) (n int, instead byte) {
 	case 0x1b:
 		return escape(text), 0
 	case '[':
+		if len(text) > 1 && !Digit(text[1]) && text[1] != ';' { // as most are
+			return 0, 0
+		}
 		return colored(text, "["), 0
 	case '^':
+		if len(text) > 1 && text[1] != '[' {
+			return 0, 0
+		}
 		return colored(text, "^[["), 0
 	case '\\':
 		return quotedColor(text), 0
