@@ -119,7 +119,7 @@ var programs = []struct {
 
 // mentioned matches an engine's name in an error.
 func mentioned(name string) *lazyregexp.Regexp {
-	return lazyregexp.New("(?i)" + engine.Named(name).Mention)
+	return lazyregexp.Of("(?i)" + engine.Named(name).Mention)
 }
 
 // The words of an error by which the memory is a device's or the host's.
@@ -141,7 +141,7 @@ func statement(line string) []string {
 	return lines
 }
 
-var hosts = lazyregexp.New(`(?m)^` + text.SyslogPrefix)
+var hosts = lazyregexp.Of(`(?m)^` + text.SyslogPrefix)
 
 // interpret reads an error in unknown wording: its line, those that follow, and all that is
 // around it. What follows may state the figures that the line does not.

@@ -2,6 +2,7 @@ package digest
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sort"
 
@@ -69,8 +70,9 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	for i := range out.Regrown {
 		out.Regrown[i].Stack = b.intern(s, out.Regrown[i].Stack, stacks)
 	}
-	for id, k := range timeline.KeptBy(t) {
-		out.Kept[b.intern(s, id, stacks)] = k
+	kept := timeline.KeptBy(t)
+	for _, id := range slices.Sorted(maps.Keys(kept)) { // so that stacks are numbered alike in every run
+		out.Kept[b.intern(s, id, stacks)] = kept[id]
 	}
 	out.addAllocations(t, dev, func(id stack.ID) stack.ID { return b.intern(s, id, stacks) })
 	out.addInGraphs(s, dev)
