@@ -256,11 +256,12 @@ func killAll(pid int) {
 func stoppedProcesses(t *testing.T, exe string) {
 	stop := func(_ *testing.T, pid int) { syscall.Kill(pid, syscall.SIGSTOP) }
 	attach := func(t *testing.T, pid int) {
-		held := make(chan error)
+		held, over := make(chan error), make(chan struct{})
+		t.Cleanup(func() { close(over) })
 		go func() {
-			runtime.LockOSThread() // the thread ends with the test, and the debugger with it
+			runtime.LockOSThread() // the thread ends with the goroutine, and the debugger with it
 			held <- syscall.PtraceAttach(pid)
-			select {}
+			<-over
 		}()
 		live.Need(t, "ptrace", <-held)
 	}
