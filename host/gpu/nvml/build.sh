@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/c"
 noted=../object/reader.txt
-. ../../../internal/crossbuild.sh
+. ../../../../internal/crossbuild.sh
 build() { # COMPILER PROGRAM
 	stubs=$(mktemp -d)
 	"$1" -shared -w -fno-builtin -nostdlib -Wl,-soname,libc.so.6 libc.c -o "$stubs/libc.so"
