@@ -18,15 +18,7 @@ import (
 // files. It goes on as long as the process does, and then answers again.
 func TestWatchExhausted(t *testing.T) {
 	live.Waits(t)
-	cat := exec.Command("cat")
-	in, err := cat.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cat.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cat.Process.Kill()
+	cat, end := startCat(t)
 	watch := exec.Command("sh", "-c", "ulimit -n 48; exec strandline watch --interval 20ms --listen 127.0.0.1:0 --pid "+strconv.Itoa(cat.Process.Pid))
 	stderr, err := watch.StderrPipe()
 	if err != nil {
@@ -67,8 +59,7 @@ func TestWatchExhausted(t *testing.T) {
 		c.Close()
 	}
 	eventually(t, "http://"+address+"/metrics", func(body string) bool { return strings.Contains(body, "strandline_process_info") })
-	in.Close()
-	cat.Wait()
+	end()
 	if err := <-ended; err != nil {
 		t.Errorf("the watch of a process that ended: %v", err)
 	}

@@ -5,7 +5,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -16,15 +15,7 @@ import (
 func TestWatchListen(t *testing.T) {
 	live.Waits(t)
 	live.Linux(t)
-	cat := exec.Command("cat")
-	in, err := cat.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cat.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cat.Process.Kill()
+	cat, end := startCat(t)
 	fakeSMI(t, 1000, [2]int{os.Getpid(), 600}, [2]int{cat.Process.Pid, 300})
 	endpoint, out := startWatch(t, "--interval", "10ms")
 	child := fmt.Sprintf(`strandline_process_info{pid="%d",name="cat"`, cat.Process.Pid)
@@ -41,8 +32,7 @@ func TestWatchListen(t *testing.T) {
 	for _, path := range []string{"/-/ready", "/-/healthy"} {
 		eventually(t, strings.TrimSuffix(endpoint, "/metrics")+path, func(string) bool { return true })
 	}
-	in.Close()
-	cat.Wait()
+	end()
 	eventually(t, endpoint, func(body string) bool {
 		return strings.Contains(body, "strandline_process_info") && !strings.Contains(body, fmt.Sprintf("pid=\"%d\"", cat.Process.Pid))
 	})

@@ -212,12 +212,10 @@ func (w *onFirst) Write(b []byte) (int, error) {
 	return w.Builder.Write(b)
 }
 
-// TestWatchEnds interrupts a watch, and ends the process that it watches.
-func TestWatchEnds(t *testing.T) {
-	live.Waits(t)
-	live.Linux(t)
-	ctx, interrupt := context.WithCancel(t.Context())
-	cat := exec.Command("cat")
+// startCat starts a process that runs until end closes its input and waits for it.
+func startCat(t *testing.T) (cat *exec.Cmd, end func()) {
+	t.Helper()
+	cat = exec.Command("cat")
 	in, err := cat.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +223,16 @@ func TestWatchEnds(t *testing.T) {
 	if err := cat.Start(); err != nil {
 		t.Fatal(err)
 	}
-	end := func() { in.Close(); cat.Wait() }
+	t.Cleanup(func() { cat.Process.Kill() })
+	return cat, func() { in.Close(); cat.Wait() }
+}
+
+// TestWatchEnds interrupts a watch, and ends the process that it watches.
+func TestWatchEnds(t *testing.T) {
+	live.Waits(t)
+	live.Linux(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	cat, end := startCat(t)
 	for _, c := range []struct {
 		pid  int
 		do   func()

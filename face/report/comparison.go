@@ -97,6 +97,7 @@ func NewRuns(before, after *compare.Run) *Comparison {
 const (
 	maxSites  = 15 // places of a table
 	maxFiles  = 6  // columns of files
+	maxCurve  = 24 // values of a curve in a row
 	maxGroups = 4  // processes with a table each; of more, one line each
 )
 
@@ -157,7 +158,7 @@ func (c *Comparison) overview(w io.Writer, s Style) {
 			name = *g.Process
 		}
 		t.row(name, units.Count(int64(len(g.Files))), units.Bytes(g.Requested[0]), units.Bytes(g.Requested[last]),
-			sparkline(spread(g.Requested)), perFile(g.Requested), units.Bytes(g.Reserved[last]))
+			sparkline(thinned(g.Requested, maxCurve)), perFile(g.Requested), units.Bytes(g.Reserved[last]))
 	}
 	t.write(w, "  ")
 	if len(c.Groups) > maxGroups {
@@ -196,7 +197,7 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 		for _, j := range columns {
 			row = append(row, units.Bytes(v[j]))
 		}
-		t.row(append(row, sparkline(spread(v)), perFile(v), label)...)
+		t.row(append(row, sparkline(thinned(v, maxCurve)), perFile(v), label)...)
 	}
 	total("requested, total", g.Requested)
 	total("reserved, total", g.Reserved)
@@ -210,7 +211,7 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 		for _, j := range columns {
 			row = append(row, fmt.Sprintf("%s ×%s", units.Bytes(r.Bytes[j]), units.Count(r.Count[j])))
 		}
-		t.row(append(row, sparkline(spread(r.Bytes)), perFile(r.Bytes), placeName(r.Site, r.Missing))...)
+		t.row(append(row, sparkline(thinned(r.Bytes, maxCurve)), perFile(r.Bytes), placeName(r.Site, r.Missing))...)
 	}
 	t.write(w, "  ")
 }
@@ -229,20 +230,6 @@ func some(n int) []int {
 		if n > maxFiles {
 			out[i] = i * (n - 1) / (maxFiles - 1)
 		}
-	}
-	return out
-}
-
-// spread returns at most as many values as fit in a line, the first and the last
-// among them.
-func spread(v []int64) []int64 {
-	const maxShown = 24
-	if len(v) <= maxShown {
-		return v
-	}
-	out := make([]int64, maxShown)
-	for i := range out {
-		out[i] = v[i*(len(v)-1)/(maxShown-1)]
 	}
 	return out
 }

@@ -111,13 +111,12 @@ func sparkline(values []int64) string {
 	for _, v := range values {
 		low, high = min(low, v), max(high, v)
 	}
-	return curve(thinned(values), low, high)
+	const maxShown = 60
+	return curve(thinned(values, maxShown), low, high)
 }
 
-// thinned returns as many values as fit in a line of text, the first and the last
-// among them.
-func thinned(values []int64) []int64 {
-	const maxShown = 60
+// thinned returns at most maxShown values, the first and the last among them.
+func thinned(values []int64, maxShown int) []int64 {
 	if len(values) <= maxShown {
 		return values
 	}

@@ -41,7 +41,7 @@ func Command(text string, size int) string {
 	if len(out) > size {
 		out = strings.ToValidUTF8(out[:size], "")
 	}
-	return strings.ReplaceAll(out, "\x00", " ")
+	return out
 }
 
 // Line masks a command line whose arguments are joined by spaces, as recordings have it.

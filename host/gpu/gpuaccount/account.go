@@ -398,7 +398,7 @@ func (g *group) account(s *recording.GPUState) recording.GPUDevice {
 
 // recordKnown records what PyTorch has and what was seen to be taken, and returns their sum
 // and how much PyTorch had before the trace.
-func (g *group) recordKnown(d *recording.GPUDevice) (recordKnown, hadPyTorch int64) {
+func (g *group) recordKnown(d *recording.GPUDevice) (held, hadPyTorch int64) {
 	torch := recording.GPUPart{Part: recording.PartPyTorch, Allocated: new(int64), Since: new(int64)}
 	outside := map[string]int64{}
 	known := false
@@ -418,18 +418,18 @@ func (g *group) recordKnown(d *recording.GPUDevice) (recordKnown, hadPyTorch int
 	}
 	if known {
 		d.Parts = append(d.Parts, torch)
-		recordKnown += torch.Bytes
+		held += torch.Bytes
 	}
 	var traced []recording.GPUPart
 	for owner, n := range outside {
 		if n > 0 {
 			traced = append(traced, recording.GPUPart{Part: recording.PartTraced, Owner: owner, Bytes: n})
-			recordKnown += n
+			held += n
 		}
 	}
 	slices.SortFunc(traced, func(a, b recording.GPUPart) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Owner, b.Owner))
 	})
 	d.Parts = append(d.Parts, traced...)
-	return recordKnown, max(torch.Bytes-*torch.Since, 0)
+	return held, max(torch.Bytes-*torch.Since, 0)
 }

@@ -220,8 +220,8 @@ func (p Process) Command() string { return secret.Command(p.commandLine(maxComma
 // Args returns the arguments of the process, its program first, without the secrets in
 // them; one empty argument if it has none or has ended.
 func (p Process) Args() []string {
-	const most = 1 << 20
-	return secret.Args(secret.Split(p.commandLine(most)))
+	const maxArgs = 1 << 20 // bytes
+	return secret.Args(secret.Split(p.commandLine(maxArgs)))
 }
 
 // commandLine is the beginning of the command line as the kernel shows it, and enough
