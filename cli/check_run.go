@@ -333,7 +333,7 @@ func (p *checkProgress) look(m *check.Measured) bool {
 	began := time.Now()
 	run := check.Judge(&check.Run{Measured: *m}, p.o.limits, nil)
 	p.next = time.Now().Add(10 * time.Since(began)) // at most a tenth of the time goes into it
-	if p.g.env.stderrTerminal {
+	if p.g.progressTerminal() {
 		p.g.warn("so far: %s, %s", report.RunProgress(run), run.Verdict)
 	}
 	n, _ := m.Steps()

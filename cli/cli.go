@@ -21,7 +21,6 @@ import (
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"strandline/face/api"
 	"strandline/face/report"
@@ -81,19 +80,11 @@ type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// style returns how to print for a person.
-func (e *Env) style() report.Style {
-	color := e.stdoutTerminal && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"
-	if v := e.getenv("CLICOLOR_FORCE"); v != "" && v != "0" && e.getenv("NO_COLOR") == "" {
-		color = true
-	}
-	return report.Style{Color: color, Width: e.width}
-}
-
 // globals are the flags of every command.
 type globals struct {
 	env        *Env
 	json       bool
+	printing   printing
 	cpuProfile string
 	profiled   *safefile.Output // the profile
 	inputs     inputs
@@ -173,87 +164,10 @@ func describe(err error) string {
 }
 
 func (g *globals) warn(format string, args ...any) {
+	if g.printing.quiet {
+		return
+	}
 	fmt.Fprintf(g.env.stderr, "strandline: %s\n", report.Line(fmt.Sprintf(format, args...)))
-}
-
-func newRoot(g *globals) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "strandline",
-		Short: "Explain where the memory of a machine-learning job goes",
-		Long: `Strandline explains where the memory of a machine-learning job goes, from snapshots
-of PyTorch, logs, a running process, or a model's config: what leaks, where it is
-allocated, how certain that is, and how to fix it.
-
-It needs no Python, no GPU and no network.
-
-` + exitStatus + `
-check, soak, trace and record have more, which their help states.`,
-		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
-  strandline diagnose dumps/
-  strandline inspect oom.pickle --at 12000
-  strandline compare rank0.pickle rank1.pickle`,
-		SilenceUsage: true, SilenceErrors: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			if g.cpuProfile == "" {
-				return nil
-			}
-			f, err := safefile.Create(c.Context(), g.cpuProfile)
-			if err != nil {
-				return err
-			}
-			g.profiled = f
-			return pprof.StartCPUProfile(f)
-		},
-	}
-	root.PersistentFlags().BoolVar(&g.json, "json", false, "print JSON (see docs/json.md)")
-	root.PersistentFlags().StringVar(&g.cpuProfile, "cpuprofile", "", "write a CPU profile of strandline itself to `FILE`")
-	root.PersistentFlags().MarkHidden("cpuprofile")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		var value *pflag.InvalidValueError
-		if errors.As(err, &value) {
-			kind := value.GetFlag().Value.Type()
-			want := map[string]string{"int": "a whole number", "uint64": "a whole number that is not below 0", "bool": "true or false"}[kind]
-			if want == "" {
-				want = kind
-			}
-			return fmt.Errorf("--%s %q: want %s; `%s --help` lists the flags", value.GetFlag().Name, value.GetValue(), want, c.CommandPath())
-		}
-		return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
-	})
-	for _, c := range []*cobra.Command{
-		newDiagnose(g), newView(g), newInspect(g), newCompare(g), newSimulate(g), newPlan(g), newExport(g), newHooks(g), newTrace(g), newRecord(g), newSnapshot(g), newCheck(g), newSoak(g), newWatch(g), newMem(g), newDoctor(g), newVersion(g),
-	} {
-		if !strings.Contains(c.Long, "Exit status: ") { // the command does not state its own
-			c.Long = strings.TrimSpace(c.Long) + "\n\n" + exitStatus
-		}
-		root.AddCommand(c)
-	}
-	root.AddCommand(newFiltered())
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd(g.env.args...)
-	for _, c := range root.Commands() {
-		switch c.Name() {
-		case "completion":
-			c.Short = "Print the completion script of a shell"
-			c.Long = "Print the script that makes a shell complete the commands and flags of strandline.\n\n" + exitStatus
-			c.Example = "  source <(strandline completion bash)\n  strandline completion zsh > \"${fpath[1]}/_strandline\"\n" +
-				"  strandline completion fish > ~/.config/fish/completions/strandline.fish"
-		case "help":
-			c.Short = "Explain a command"
-			c.Long = "Explain a command, with its flags and examples.\n\n" + exitStatus
-			c.Example = "  strandline help diagnose"
-			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
-				about, _, err := root.Find(args)
-				if err != nil {
-					return err
-				}
-				about.InitDefaultHelpFlag()
-				return about.Help()
-			}
-		}
-	}
-	return root
 }
 
 // files accepts n or more arguments where many is true, otherwise exactly one; what
@@ -270,15 +184,11 @@ func files(n int, many bool, what string) cobra.PositionalArgs {
 	}
 }
 
-const exitStatus = `Exit status: 0 nothing wrong found; 1 a problem was found; 2 usage, or input that
-cannot be read; 3 input only partly readable (results are printed, marked
-partial; 1 wins over it); 130 interrupted.`
-
 // print writes a document as JSON or as text.
 func (g *globals) print(doc any, text func(w io.Writer, s report.Style)) error {
 	if g.json {
 		return report.JSON(g.env.stdout, doc)
 	}
-	text(report.PrintableWriter(g.env.stdout), g.env.style())
+	text(g.text(), g.style())
 	return nil
 }

@@ -19,7 +19,7 @@ type counter struct {
 
 func newCounter(g *globals) *counter {
 	c := &counter{g: g}
-	if g.env.stderrTerminal {
+	if g.progressTerminal() {
 		c.timer = time.AfterFunc(time.Second, func() {
 			c.lock.Lock()
 			defer c.lock.Unlock()

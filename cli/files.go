@@ -89,7 +89,7 @@ type progress struct {
 }
 
 func (p *progress) show(n int64) {
-	if !p.g.env.stderrTerminal || p.size == 0 {
+	if !p.g.progressTerminal() || p.size == 0 {
 		return
 	}
 	now := time.Now()

@@ -193,7 +193,7 @@ func (g *globals) mem(ctx context.Context, o *memOptions, do string) error {
 // followed has a process pause or resume. On a terminal it shows how far that is, from one
 // second on.
 func (g *globals) followed(ctx context.Context, pid int, step state.Step, within time.Duration) (*state.Status, error) {
-	if !g.env.stderrTerminal {
+	if !g.progressTerminal() {
 		return pausable.Do(ctx, pid, step, within)
 	}
 	following, end := context.WithCancel(ctx)

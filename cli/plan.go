@@ -93,7 +93,7 @@ where nothing fits.`,
 				return err
 			}
 			if len(left) > 0 {
-				fmt.Fprintf(g.env.stderr, "strandline: ignored, it does not affect the plan: %s\n", report.Printable(strings.Join(left, ", ")))
+				g.warn("ignored, it does not affect the plan: %s", strings.Join(left, ", "))
 			}
 			return g.planServing(c, &o)
 		},
@@ -138,7 +138,7 @@ func fitting(fits bool, err error) error {
 // printPlan prints a document as JSON, as Markdown or as text.
 func (g *globals) printPlan(markdown bool, doc planner.Document) error {
 	if markdown && !g.json {
-		doc.Markdown(report.PrintableWriter(g.env.stdout))
+		doc.Markdown(g.text())
 		return nil
 	}
 	return g.print(doc, doc.Text)

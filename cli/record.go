@@ -34,7 +34,7 @@ type recordOptions struct {
 	dir                             string
 	every, above, most, reclaim, on string
 	module                          string
-	progress, quiet, status         bool
+	progress, status                bool
 	command                         []string
 	record                          record.Options
 	signal                          os.Signal
@@ -140,12 +140,10 @@ func (o *recordOptions) flags(c *cobra.Command) {
 	f.StringVar(&o.most, "max-bytes", "", "keep at most `SIZE` of snapshots in total (default 20GiB)")
 	f.StringVar(&o.reclaim, "reclaim", "", "give unused memory back at `WHEN`: every=100steps (or requests, which are steps), every=30s, after=NAME of an annotation, or above=40GiB")
 	f.BoolVar(&o.progress, "progress", false, "print what is recorded while the command runs (default on a terminal)")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing")
 	f.BoolVar(&o.status, "status", false, "list the processes that are being recorded on this machine, or those of the recordings in folders that follow")
 	f.IntVar(&o.pid, "pid", 0, "record the running process `N` from outside")
 	f.DurationVar(&o.duration, "duration", time.Minute, "with --pid: record for the time `D`, such as 30s or 10m")
 	f.StringVar(&o.module, "module", "", "only write the Python module strandline into the folder `DIR`, such as one of site-packages")
-	c.MarkFlagsMutuallyExclusive("progress", "quiet")
 }
 
 // check returns what is wrong with the options.
@@ -243,7 +241,7 @@ func runRecord(ctx context.Context, g *globals, o *recordOptions) error {
 		session = nil
 		g.warn("the command is not recorded: %v", err)
 	default:
-		shown := recordProgress{g: g, on: !o.quiet && !g.json && (o.progress || g.env.stderrTerminal), began: time.Now()}
+		shown := recordProgress{g: g, on: !g.printing.quiet && !g.json && (o.progress || g.env.stderrTerminal), began: time.Now()}
 		ooms := 0
 		command.Look = func(pid int) {
 			m, err := session.Look(pid)
@@ -270,7 +268,7 @@ func runRecord(ctx context.Context, g *globals, o *recordOptions) error {
 	if err != nil {
 		g.warn("the recording is not complete: %v", err)
 	}
-	if m != nil && !o.quiet {
+	if m != nil && !g.printing.quiet {
 		g.recorded(ctx, o.dir, m)
 	}
 	return exit(status)

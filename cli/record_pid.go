@@ -55,7 +55,7 @@ func recordOutside(ctx context.Context, g *globals, o *recordOptions) error {
 	var folder *safefile.Folder
 	var unmade error
 	options := outside.Options{PID: int(p), Duration: o.duration, MaxEvents: o.record.Entries}
-	if !o.quiet {
+	if !g.printing.quiet {
 		options.Progress = g.outsideProgress()
 	}
 	options.Began = func() { folder, unmade = record.Create(o.dir, &m) }
@@ -146,7 +146,7 @@ func (g *globals) saveOutside(ctx context.Context, o *recordOptions, folder *saf
 	if err := m.Save(folder); err != nil {
 		return err
 	}
-	if !o.quiet {
+	if !g.printing.quiet {
 		g.warn("%s requests and %s releases of process %d in %s", units.Count(int64(r.Requests)), units.Count(int64(r.Frees)), p.PID, r.Took.Round(100*time.Millisecond))
 		g.recorded(ctx, o.dir, m)
 	}

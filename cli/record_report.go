@@ -94,7 +94,7 @@ func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) 
 	}
 	env := *g.env
 	env.stdout, env.stdoutTerminal, env.args = g.env.stderr, g.env.stderrTerminal, nil
-	judge := newDiagnose(&globals{env: &env})
+	judge := newDiagnose(&globals{env: &env, printing: g.printing})
 	judge.SetArgs([]string{dir})
 	judge.SilenceErrors, judge.SilenceUsage = true, true
 	if err := judge.ExecuteContext(ctx); err != nil {

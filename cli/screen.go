@@ -20,7 +20,7 @@ type screen struct {
 // started writes on it, too.
 func (g *globals) screen(o *traceOptions) *screen {
 	e := g.env
-	if !e.stdoutTerminal || g.json || e.getenv("TERM") == "dumb" || len(o.command) > 0 {
+	if !e.stdoutTerminal || g.json || g.printing.quiet || e.getenv("TERM") == "dumb" || len(o.command) > 0 {
 		return nil
 	}
 	size := e.size

@@ -104,7 +104,7 @@ func (o *soakOptions) flags(c *cobra.Command) {
 	f.DurationVar(&s.AtMost, "at-most", 0, "begin no wave after the time `D`, such as 2h")
 	f.IntVar(&s.WarmUp, "warmup", 1, "leave out the first `N` waves")
 	f.BoolVar(&s.Repeat, "repeat", true, "check growth by sending the same requests again, by which a cache of their content does not grow")
-	f.DurationVar(&s.Quiet, "quiet", 2*time.Second, "read memory after it has not fallen for the time `D`")
+	f.DurationVar(&s.Quiet, "settle", 2*time.Second, "read memory after it has not fallen for the time `D`")
 	f.DurationVar(&s.Gap, "gap", 30*time.Second, "after a wave, wait at most the time `D` for memory to stop falling")
 	f.DurationVar(&s.Return, "restart-wait", 5*time.Minute, "if the server ends, wait at most `D` for it to answer again")
 	f.StringVar(&s.Reclaim, "reclaim-cmd", "", "run `CMD` in a shell after each wave, and judge what is held after it")
@@ -153,7 +153,7 @@ func (o *soakOptions) check(c *cobra.Command) (err error) {
 	case s.WarmUp < 1:
 		return fmt.Errorf("--warmup %d: want at least 1: what a server loads for its first requests is not a leak", s.WarmUp)
 	case s.Quiet <= 0 || s.Gap < s.Quiet:
-		return fmt.Errorf("--quiet %s, --gap %s: want times above 0, and a gap that is not shorter", s.Quiet, s.Gap)
+		return fmt.Errorf("--settle %s, --gap %s: want times above 0, and a gap that is not shorter", s.Quiet, s.Gap)
 	case l.Timeout <= 0 || s.Return < 0:
 		return fmt.Errorf("--timeout %s, --restart-wait %s: want a time above 0, and one that is not below 0", l.Timeout, s.Return)
 	case l.Concurrency < 1:
@@ -316,7 +316,7 @@ func (p *soakProgress) show(now soak.Progress) {
 		p.g.warn("%s", now.Stage)
 		return
 	}
-	if !p.g.env.stderrTerminal || now.Load == nil {
+	if !p.g.progressTerminal() || now.Load == nil {
 		return
 	}
 	s := now.Load

@@ -21,7 +21,7 @@ func init() { soakserver.Main() }
 
 // quickly makes a soak short.
 func quickly(url string, more ...string) []string {
-	return append([]string{"soak", "--url", url, "--quiet", "50ms", "--requests", "300", "--input", "8-24", "--output", "4"}, more...)
+	return append([]string{"soak", "--url", url, "--settle", "50ms", "--requests", "300", "--input", "8-24", "--output", "4"}, more...)
 }
 
 // TestSoak soaks a server that leaks, one that does not, and one that ends.

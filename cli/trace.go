@@ -205,7 +205,7 @@ func (g *globals) progressOf(screen *screen) func(now func() *report.Trace) {
 	return func(now func() *report.Trace) {
 		switch {
 		case screen != nil:
-			screen.draw(func(rows int) []string { return now().Live(g.env.style(), rows) })
+			screen.draw(func(rows int) []string { return now().Live(g.style(), rows) })
 		case !g.json && !time.Now().Before(next):
 			if !next.IsZero() {
 				g.warn("%s", now().Headline())

@@ -30,23 +30,27 @@ func newVersion(g *globals) *cobra.Command {
 				_, err := io.WriteString(g.env.stdout, notices.Text)
 				return err
 			}
-			doc := api.Version{Schema: api.VersionSchema, Version: version, Revision: "", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						doc.Revision = s.Value
-					}
-				}
-			}
-			return g.print(doc, func(w io.Writer, _ report.Style) {
-				what := []string{"strandline", doc.Version}
-				if doc.Revision != "" {
-					what = append(what, doc.Revision)
-				}
-				fmt.Fprintln(w, strings.Join(append(what, doc.Go, doc.Platform), " "))
-			})
+			return g.printVersion()
 		},
 	}
 	c.Flags().BoolVar(&licenses, "licenses", false, "print the licenses of the third-party software in it")
 	return c
+}
+
+func (g *globals) printVersion() error {
+	doc := api.Version{Schema: api.VersionSchema, Version: version, Revision: "", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				doc.Revision = s.Value
+			}
+		}
+	}
+	return g.print(doc, func(w io.Writer, _ report.Style) {
+		what := []string{"strandline", doc.Version}
+		if doc.Revision != "" {
+			what = append(what, doc.Revision)
+		}
+		fmt.Fprintln(w, strings.Join(append(what, doc.Go, doc.Platform), " "))
+	})
 }

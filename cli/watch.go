@@ -220,7 +220,7 @@ func (g *globals) concludeWatch(ctx context.Context, o watchOptions, doc *report
 			return err
 		}
 	} else {
-		doc.Text(report.PrintableWriter(g.env.stdout), g.env.style())
+		doc.Text(g.text(), g.style())
 	}
 	switch {
 	case ctx.Err() != nil && o.duration > 0:
@@ -250,7 +250,7 @@ type watchLog struct {
 
 func (f *watchLog) sample(s *sample.Sample, w *samples.Watch) error {
 	const every = time.Minute
-	out := report.PrintableWriter(f.g.env.stdout)
+	out := f.g.text()
 	if f.quiet {
 		return f.findings(out, w)
 	}

@@ -30,14 +30,14 @@ type watchTerminal struct {
 func (g *globals) terminal(end context.CancelFunc) *watchTerminal {
 	e := g.env
 	in, ok := e.stdin.(*os.File)
-	if g.json || !e.stdoutTerminal || e.getenv("TERM") == "dumb" || !ok || !isTerminal(in) {
+	if g.json || g.printing.quiet || !e.stdoutTerminal || e.getenv("TERM") == "dumb" || !ok || !isTerminal(in) {
 		return nil
 	}
 	out := e.stdout
 	if o, ok := out.(*outlet); ok { // the size is that of the file itself
 		out = o.w
 	}
-	m := &watchModel{style: e.style(), mappings: smapsOf, screen: report.WatchScreen{Order: report.Orders[0]}}
+	m := &watchModel{style: g.style(), mappings: smapsOf, screen: report.WatchScreen{Order: report.Orders[0]}}
 	t := &watchTerminal{
 		program: tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()),
 		done:    make(chan struct{}),

@@ -23,8 +23,9 @@ import (
 
 // Style states how text is printed. Its colors show through a [PrintableWriter].
 type Style struct {
-	Color bool
-	Width int // of the terminal in columns; 0 is unknown
+	Color   bool
+	Width   int  // of the terminal in columns; 0 is unknown
+	Verbose bool // print every detail
 }
 
 // columns returns the width that sentences are wrapped to. Paths and tables are never
