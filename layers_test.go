@@ -26,7 +26,7 @@ const module = "strandline"
 var columns = [][]string{
 	{"internal/lazyregexp", "internal/safefile", "internal/secret", "internal/shell"},
 	{"torch", "host", "judge", "face"}, // documentation alone
-	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
+	{"finding", "units", "internal/budget", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
 	{"stack", "run/soak/load"}, // every model interns frames
 	{"trend"},                  // arithmetic on series of numbers, for every wing
 	{"host/calls/event", "host/sampling/sample"}, // what a process did or holds, whoever saw it
@@ -105,7 +105,7 @@ var only = map[string][]string{
 	"logs/table":            {"logs/text", "times"},
 	"logs/engine":           {"logs/text", "logs/failure", "plan/engine"},
 	"logs":                  {"logs/text", "logs/failure", "logs/table"},
-	"host/store/recording":  {"finding", "host/store/journal", "host/gpu/nvsmi", "internal/packed"},
+	"host/store/recording":  {"finding", "host/store/journal", "host/gpu/nvsmi", "internal/budget", "internal/packed"},
 	"host/gpu/nvsmi":        {},
 	"host/sampling/engine":  {"host/sampling/sample", "internal/httpbounds", "plan/engine"},
 	"host/gpu/nvml":         {"host/sampling/sample"},
@@ -129,8 +129,8 @@ var only = map[string][]string{
 	"host/code/elffile":     {},
 	"host/calls/event":      {},
 	"host/sampling/sample":  {},
-	"host/store/journal":    {"internal/packed"},
-	"host/store/series":     {"host/store/journal", "host/sampling/sample"},
+	"host/store/journal":    {"internal/budget", "internal/packed"},
+	"host/store/series":     {"host/store/journal", "host/sampling/sample", "internal/budget"},
 	"host/sampling/sampler": {"host/gpu/cudaalloc", "host/proc/footprint", "host/gpu/nvml", "host/gpu/nvsmi", "host/proc/procfs", "host/sampling/sample", "record", "pausable", "pausable/state"},
 	"host/code/pyframes":    {"host/calls/event"},
 	"host/calls/bpf":        {"host/calls/event", "host/proc/procfs"},

@@ -91,11 +91,7 @@ func (w *Watch) Add(s *sample.Sample) {
 		w.addProcess(s.Seconds, p)
 	}
 	w.countKills(s.Groups, live)
-	for id := range w.processes {
-		if !live[id] {
-			w.end(id)
-		}
-	}
+	w.end(live)
 	for i := range s.Processes {
 		w.processes[s.Processes[i].ID()] = s.Processes[i]
 	}
@@ -166,24 +162,40 @@ const endedDetail = "it has ended; when it runs again, watch it with the command
 // reported after its end, seconds: one that does its work and ends also grows.
 const shortLived = 60
 
-// end forgets a process that has ended, but for what it was found to do.
-func (w *Watch) end(id sample.ID) {
-	p := w.processes[id]
+// end forgets the processes that are not live, but for what they were found to do.
+func (w *Watch) end(live map[sample.ID]bool) {
+	gone := map[sample.ID]bool{}
+	for id, p := range w.processes {
+		if !live[id] {
+			gone[id] = true
+			w.keepFound(&p)
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	maps.DeleteFunc(w.processes, func(id sample.ID, _ sample.Process) bool { return gone[id] })
+	maps.DeleteFunc(w.begun, func(id sample.ID, _ beginning) bool { return gone[id] })
+	maps.DeleteFunc(w.series, func(k key, _ *series) bool { return gone[k.process] })
+	maps.DeleteFunc(w.paused, func(k key, _ int64) bool { return gone[k.process] })
+}
+
+// keepFound keeps what a process that has ended was found to do.
+func (w *Watch) keepFound(p *sample.Process) {
+	if len(w.ended) == maxEnded {
+		return
+	}
 	w.over = true
 	defer func() { w.over = false }()
-	for _, f := range w.judgeProcess(&p) {
+	for _, f := range w.judgeProcess(p) {
 		e, ok := f.Evidence.(*finding.LevelsEvidence)
-		if ok && f.Severity != finding.Info && (e.Seconds != nil && *e.Seconds >= shortLived || w.killed(&p)) && len(w.ended) < maxEnded {
+		if ok && f.Severity != finding.Info && (e.Seconds != nil && *e.Seconds >= shortLived || w.killed(p)) && len(w.ended) < maxEnded {
 			if f.Severity == finding.Problem {
 				f.Detail = []string{endedDetail}
 			}
 			w.ended = append(w.ended, f)
 		}
 	}
-	delete(w.processes, id)
-	delete(w.begun, id)
-	maps.DeleteFunc(w.series, func(k key, _ *series) bool { return k.process == id })
-	maps.DeleteFunc(w.paused, func(k key, _ int64) bool { return k.process == id })
 }
 
 // judgeOne judges the series that changed most since it was last judged, if one is due.

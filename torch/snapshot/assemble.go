@@ -53,7 +53,7 @@ func (b *builder) assembleDict(pairs []pickle.Value) error {
 			s.HostTraces, b.present.host2 = b.tracesOf(list), true
 		case known && key.N == kExternalAnnotations:
 			b.present.annotations = true
-			n := b.afford(b.length(list), 80, "annotations")
+			n := b.budget.Afford(b.length(list), 80, "annotations")
 			b.each(list, n, func(o object) {
 				if o.class() == cAnnotation {
 					s.Annotations = append(s.Annotations, b.annotations[o.index()])
@@ -91,7 +91,7 @@ func (b *builder) conclude() {
 
 // segmentsOf are the segments of a list, each with its blocks.
 func (b *builder) segmentsOf(list object) (out []Segment) {
-	n := b.afford(b.length(list), segmentBytes, "segments")
+	n := b.budget.Afford(b.length(list), segmentBytes, "segments")
 	if n > 0 {
 		out = make([]Segment, 0, n)
 	}
@@ -129,7 +129,7 @@ func (b *builder) blocksOf(list object) []Block {
 			return b.blocks[l.first : l.first+l.n : l.first+l.n]
 		}
 	}
-	n := b.afford(b.length(list), blockBytes, "blocks")
+	n := b.budget.Afford(b.length(list), blockBytes, "blocks")
 	if n == 0 {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (b *builder) tracesOf(list object) (out []Trace) {
 		items = items[:maxDevices]
 		b.devices += n
 	}
-	items = items[:b.afford(len(items), traceBytes, "devices")]
+	items = items[:b.budget.Afford(len(items), traceBytes, "devices")]
 	for device, v := range items {
 		t := Trace{Device: device}
 		if v.Kind != pickle.List {
@@ -168,7 +168,7 @@ func (b *builder) tracesOf(list object) (out []Trace) {
 			if l := &b.lists[o.index()]; l.items == nil && l.of == cEvent {
 				n := l.n
 				if l.used { // the events count once more
-					n = b.afford(n, eventBytes+extraBytes, "events in several traces")
+					n = b.budget.Afford(n, eventBytes+extraBytes, "events in several traces")
 				}
 				l.used = true
 				t.Events = b.events.slice(l.first, l.first+n)
@@ -189,7 +189,7 @@ func (b *builder) tracesOf(list object) (out []Trace) {
 // were put together by hand.
 func (b *builder) gather(device int, list object) Trace {
 	t := Trace{Device: device}
-	n := b.afford(b.length(list), eventBytes+8, "events in several places")
+	n := b.budget.Afford(b.length(list), eventBytes+8, "events in several places")
 	at := make([]uint32, 0, n)
 	b.each(list, n, func(o object) {
 		if o.class() == cEvent {
@@ -208,7 +208,7 @@ func (b *builder) gather(device int, list object) Trace {
 	for _, i := range at {
 		extra += len(b.pending(int(i), 1))
 	}
-	extra = b.afford(extra, 2*extraBytes, "events with unknown keys")
+	extra = b.budget.Afford(extra, 2*extraBytes, "events with unknown keys")
 	for k, i := range at {
 		for _, x := range b.pending(int(i), 1) {
 			if len(t.extra) == extra {
@@ -256,7 +256,7 @@ func (b *builder) extraOf(first, n int) (out []eventExtra) {
 			out = append(out, x)
 		}
 	}
-	if len(rest) > 0 && b.spend(extraBytes*len(rest), "events with unknown keys") != nil {
+	if len(rest) > 0 && b.budget.Spend(extraBytes*len(rest), "events with unknown keys") != nil {
 		return out
 	}
 	out = slices.Grow(out, len(rest))

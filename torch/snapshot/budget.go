@@ -10,20 +10,11 @@ import (
 	"strandline/torch/pickle"
 )
 
-// What is kept of a file, in bytes, may reach a fixed sum and a multiple of
-// the bytes of the file, packed as they are there: containers may be used in
-// many places, and packed data may unfold a thousandfold. Files of PyTorch's
-// need a fraction of it.
+// Bounds beside the budget.
 const (
-	freeBytes  = 48 << 20
 	finalBytes = 16 << 20 // for what is put together when the reading has ended
-	perByte    = 48
-
-	// A file of a few kilobytes gets less than that, so that a small one is judged
-	// quickly, whatever it contains.
-	minBytes = 4 << 20
-	maxOther = 8 << 20 // bytes of JSON before the first record of a snapshot
-	perFirst = 512
+	maxSilent  = 4 << 20  // bytes of which nothing is kept, where the budget is not looked at
+	maxOther   = 8 << 20  // bytes of JSON before the first record of a snapshot
 
 	maxDevices = 128    // c10::DeviceIndex is an int8_t
 	maxFrames  = 1024   // of one stack; Python goes 1,000 deep
@@ -51,53 +42,6 @@ const (
 // recordBytes are what a record takes that is not an event.
 var recordBytes = [...]int{rFrame: 8, rBlock: 2 * blockBytes, rSegment: 2*segmentBytes + 40, rHistory: 2 * historyBytes, rAnnotation: 160, rEvent: 0}
 
-// A budget counts the memory that a file has asked for.
-type budget struct {
-	spent, limit int64
-	more         int64
-	err          error // once it was overdrawn
-}
-
-// spend takes n bytes for what; past the limit it is an error, now and later.
-func (b *builder) spend(n int, what string) error {
-	b.budget.spent += int64(n)
-	if b.budget.spent <= b.budget.limit {
-		return nil
-	}
-	return b.overdrawn(n, what)
-}
-
-func (b *builder) overdrawn(n int, what string) error {
-	b.raise()
-	if b.budget.spent <= b.budget.limit {
-		return nil
-	}
-	b.budget.spent -= int64(n) // it is not made
-	if b.budget.err == nil {
-		b.budget.err = fmt.Errorf("the file asks for more memory than its size accounts for: too many %s", what)
-	}
-	return b.budget.err
-}
-
-// raise sets the limit by the size of the file, or what was read of it.
-func (b *builder) raise() {
-	b.budget.limit = b.budget.more + minBytes
-	if b.read != nil {
-		size := max(b.size, b.read())
-		b.budget.limit = b.budget.more + min(freeBytes, minBytes+perFirst*size) + perByte*size
-	}
-}
-
-// afford returns how many of n things of a size are available.
-func (b *builder) afford(n, size int, what string) int {
-	if b.spend(n*size, what) == nil {
-		return n
-	}
-	n = int(max(0, b.budget.limit-b.budget.spent) / int64(size))
-	b.budget.spent += int64(n * size)
-	return n
-}
-
 // A source is the unpacked input. It ends where an error comes, which it keeps,
 // and where much comes of which the builder gets nothing: a text as large as
 // the memory allowed, or padding.
@@ -121,11 +65,8 @@ func (s *source) Read(p []byte) (int, error) {
 		s.things, s.silent = things, 0
 	}
 	s.silent += int64(n)
-	if s.silent > minBytes {
-		s.b.raise()
-		if 3*s.silent > s.b.budget.limit-s.b.budget.spent {
-			err = errors.New("the file unpacks to more than its size accounts for: too long a text, or too much of nothing")
-		}
+	if s.silent > maxSilent && 3*s.silent > s.b.budget.Left() {
+		err = errors.New("the file unpacks to more than its size accounts for: too long a text, or too much of nothing")
 	}
 	if s.text && s.n > maxOther && s.b.events.Len()+len(s.b.blocks)+len(s.b.segments)+len(s.b.annotations) == 0 {
 		err = fmt.Errorf("%w: its beginning has neither segments nor traces", ErrUnknown)
@@ -152,7 +93,7 @@ func (b *builder) addTuple(items []pickle.Value) (uint64, error) {
 	last := len(t.pages) - 1
 	if last < 0 || cap(t.pages[last])-len(t.pages[last]) < n+1 {
 		size := max(tuplePage, n+1)
-		if err := b.spend(valueBytes*size, "tuples"); err != nil {
+		if err := b.budget.Spend(valueBytes*size, "tuples"); err != nil {
 			return 0, err
 		}
 		t.pages = append(t.pages, make([]pickle.Value, 0, size))
@@ -185,7 +126,7 @@ func (b *builder) intern(frames []stack.FrameID) stack.ID {
 	before := b.snap.Stacks.Len()
 	id := b.snap.Stacks.Intern(frames)
 	if b.snap.Stacks.Len() != before {
-		b.spend(16+16*len(frames), "frames of stacks")
+		b.budget.Spend(16+16*len(frames), "frames of stacks")
 	}
 	return id
 }

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"sort"
 
+	"strandline/internal/budget"
 	"strandline/stack"
 	"strandline/torch/pickle"
 	"strandline/units"
@@ -50,7 +51,7 @@ type builder struct {
 	late     int // records that grew after they had been read
 	deep     int // stacks that were cut
 	devices  int // that were left out
-	budget   budget
+	budget   budget.Budget
 
 	newFrame stack.FrameID // the first one not charged for
 	odd      map[string]int
@@ -84,7 +85,6 @@ func newBuilder() *builder {
 		pools:   map[Pool]PoolID{},
 		odd:     map[string]int{},
 		plain:   map[pickle.Value]plain{},
-		budget:  budget{limit: minBytes},
 	}
 	b.details = make([]blockDetail, 1)
 	b.unknown = map[string]bool{}
@@ -103,7 +103,7 @@ func (b *builder) String(text []byte) (uint64, error) {
 	if id, ok := b.strings[string(text)]; ok {
 		return uint64(id), nil
 	}
-	if err := b.spend(textBytes+len(text), "texts"); err != nil {
+	if err := b.budget.Spend(textBytes+len(text), "texts"); err != nil {
 		return 0, err
 	}
 	s := string(text)
@@ -121,7 +121,7 @@ func (b *builder) String(text []byte) (uint64, error) {
 }
 
 func (b *builder) Bytes(text []byte) (uint64, error) {
-	if err := b.spend(textBytes+len(text), "bytes"); err != nil {
+	if err := b.budget.Spend(textBytes+len(text), "bytes"); err != nil {
 		return 0, err
 	}
 	b.texts = append(b.texts, append([]byte(nil), text...))
@@ -129,7 +129,7 @@ func (b *builder) Bytes(text []byte) (uint64, error) {
 }
 
 func (b *builder) BigInt(le []byte) (uint64, error) {
-	if err := b.spend(textBytes+2*len(le), "large integers"); err != nil {
+	if err := b.budget.Spend(textBytes+2*len(le), "large integers"); err != nil {
 		return 0, err
 	}
 	b.bigInts = append(b.bigInts, pickle.BigIntOf(le))
@@ -138,7 +138,7 @@ func (b *builder) BigInt(le []byte) (uint64, error) {
 
 func (b *builder) List() (uint64, error) {
 	if b.objs.full() {
-		if err := b.spend(4*objectPage, "lists"); err != nil {
+		if err := b.budget.Spend(4*objectPage, "lists"); err != nil {
 			return 0, err
 		}
 	}
@@ -147,7 +147,7 @@ func (b *builder) List() (uint64, error) {
 
 func (b *builder) Dict() (uint64, error) {
 	if b.objs.full() {
-		if err := b.spend(4*objectPage, "dicts"); err != nil {
+		if err := b.budget.Spend(4*objectPage, "dicts"); err != nil {
 			return 0, err
 		}
 	}
@@ -177,7 +177,7 @@ func (b *builder) settled(dict uint64) object {
 	*o = object(cEmptyDict) << classShift // as long as it is looked at
 	if kind := b.recognize(pairs, b.snap.Strings); kind != rGeneric {
 		if n, err := b.store(kind); err == nil {
-			b.budget.spent -= int64(valueBytes * len(pairs))
+			b.budget.Return(valueBytes * len(pairs))
 			b.dicts[was.index()] = nil
 			*o = n
 			return n
@@ -201,7 +201,7 @@ func (b *builder) SetItems(dict uint64, pairs []pickle.Value) error {
 				return err
 			}
 		}
-		if err := b.spend(dictBytes+valueBytes*len(pairs), "dicts"); err != nil {
+		if err := b.budget.Spend(dictBytes+valueBytes*len(pairs), "dicts"); err != nil {
 			return err
 		}
 		b.dicts = append(b.dicts, append([]pickle.Value(nil), pairs...))
@@ -209,13 +209,13 @@ func (b *builder) SetItems(dict uint64, pairs []pickle.Value) error {
 		*o = n
 		return err
 	case cOther: // it is looked at once more
-		if err := b.spend(valueBytes*len(b.dicts[o.index()]), "dicts that grow"); err != nil {
+		if err := b.budget.Spend(valueBytes*len(b.dicts[o.index()]), "dicts that grow"); err != nil {
 			return err
 		}
 		*o = object(cDict)<<classShift | object(o.index())
 		fallthrough
 	case cDict:
-		if err := b.spend(valueBytes*len(pairs), "dicts"); err != nil {
+		if err := b.budget.Spend(valueBytes*len(pairs), "dicts"); err != nil {
 			return err
 		}
 		b.dicts[o.index()] = append(b.dicts[o.index()], pairs...)

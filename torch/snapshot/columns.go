@@ -51,7 +51,7 @@ func (b *builder) takeExtra() []pickle.Value {
 	if len(b.extra) == 0 {
 		return nil
 	}
-	b.spend(extraBytes+valueBytes*len(b.extra), "unknown keys")
+	b.budget.Spend(extraBytes+valueBytes*len(b.extra), "unknown keys")
 	return append([]pickle.Value(nil), b.extra...)
 }
 
@@ -61,7 +61,7 @@ func (b *builder) store(kind record) (object, error) {
 		return b.event()
 	}
 	o, err := b.storeOther(kind)
-	if spent := b.spend(recordBytes[kind], "records"); err == nil {
+	if spent := b.budget.Spend(recordBytes[kind], "records"); err == nil {
 		err = spent
 	}
 	return o, err
@@ -91,14 +91,14 @@ func (b *builder) frame() (object, error) {
 		id := b.snap.Stacks.Frame(f, nil)
 		if id >= b.newFrame {
 			b.newFrame = id + 1
-			b.spend(2*frameBytes, "frames")
+			b.budget.Spend(2*frameBytes, "frames")
 		}
 		return b.newObject(cFrame, int(id))
 	}
 	content := fmt.Append(nil, f, b.lacks, b.extra)
 	id, ok := b.fxFrames[string(content)]
 	if !ok {
-		b.spend(2*frameBytes+len(content), "frames")
+		b.budget.Spend(2*frameBytes+len(content), "frames")
 		id = b.snap.Stacks.Frame(f, frameExtra{b.fields(b.extra), b.lacks})
 		if b.fxFrames == nil {
 			b.fxFrames = map[string]stack.FrameID{}
@@ -175,7 +175,7 @@ func (b *builder) event() (object, error) {
 	b.lacks &^= bit(kFrames, kCompileContext, kUserMetadata, kCategory, kPoolID)
 	if len(b.extra) > 0 || b.lacks != 0 {
 		b.eventExtra = append(b.eventExtra, pendingExtra{k, b.takeExtra(), b.lacks})
-		if err := b.spend(extraBytes, "events with unknown keys"); err != nil {
+		if err := b.budget.Spend(extraBytes, "events with unknown keys"); err != nil {
 			return 0, err
 		}
 	}
@@ -198,13 +198,12 @@ func (b *builder) growEvents() error {
 	want := max(1024, n+n/2)
 	if read := b.read(); b.size > 0 && n > 0 && read > 0 && read < b.size {
 		if all := int(float64(n) * float64(b.size) / float64(read) * 1.01); all > n {
-			b.raise()
-			if left := b.budget.limit - b.budget.spent; int64(all-n)*2*eventBytes <= left {
+			if int64(all-n)*2*eventBytes <= b.budget.Left() {
 				want = max(all+64, n+n/8)
 			}
 		}
 	}
-	if err := b.spend(eventBytes*(want-n), "events"); err != nil {
+	if err := b.budget.Spend(eventBytes*(want-n), "events"); err != nil {
 		return err
 	}
 	e.Action = grown(e.Action, want)
@@ -286,7 +285,7 @@ func (b *builder) historyOf() []historyEntry {
 		return out
 	}
 	list := *b.objs.at(v.N)
-	n := b.afford(b.length(list), historyBytes, "entries of histories")
+	n := b.budget.Afford(b.length(list), historyBytes, "entries of histories")
 	if n > 0 {
 		out = make([]historyEntry, 0, n)
 	}

@@ -151,7 +151,7 @@ func (d *jsonDecoder) number(s string) (pickle.Value, error) {
 	const maxDigits = 10_000
 	if len(s) <= maxDigits {
 		if x, ok := new(big.Int).SetString(s, 10); ok {
-			if err := d.b.spend(textBytes+len(s), "large integers"); err != nil {
+			if err := d.b.budget.Spend(textBytes+len(s), "large integers"); err != nil {
 				return pickle.Value{}, err
 			}
 			d.b.bigInts = append(d.b.bigInts, x)

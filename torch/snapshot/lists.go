@@ -19,12 +19,12 @@ func (b *builder) Append(list uint64, items []pickle.Value) error {
 	}
 	if o.class() != cList {
 		data := listData{}
-		if err := b.spend(listBytes, "lists"); err != nil {
+		if err := b.budget.Spend(listBytes, "lists"); err != nil {
 			return err
 		}
 		if o.class() == cStack { // frames that came in several batches
 			data = listData{of: cFrame, n: -1}
-			if err := b.spend(2*valueBytes*len(b.snap.Stacks.Frames(stack.ID(o.index()))), "frames of stacks"); err != nil {
+			if err := b.budget.Spend(2*valueBytes*len(b.snap.Stacks.Frames(stack.ID(o.index()))), "frames of stacks"); err != nil {
 				return err
 			}
 			for _, f := range b.snap.Stacks.Frames(stack.ID(o.index())) {
@@ -49,7 +49,7 @@ func (b *builder) Append(list uint64, items []pickle.Value) error {
 			}
 			l.items = append(l.items, pickle.Value{Kind: pickle.Dict, N: uint64(b.objs.at(v.N).index())})
 		}
-		return b.spend(valueBytes*len(items), "frames of stacks")
+		return b.budget.Spend(valueBytes*len(items), "frames of stacks")
 	}
 	before := len(l.items)
 	if before > 0 && cap(l.items)-before < len(items) {
@@ -59,9 +59,9 @@ func (b *builder) Append(list uint64, items []pickle.Value) error {
 		b.appendItem(l, v, len(items)-i)
 	}
 	if made := len(l.items) - before; made > 0 {
-		return b.spend(valueBytes*made, "items of lists")
+		return b.budget.Spend(valueBytes*made, "items of lists")
 	}
-	return b.budget.err
+	return b.budget.Err()
 }
 
 // appendFrames makes a stack of items, if all are frames.
@@ -79,7 +79,7 @@ func (b *builder) appendFrames(o *object, items []pickle.Value) (bool, error) {
 	}
 	var err error
 	if *o, err = b.newObject(cStack, int(b.intern(b.frames))); err == nil {
-		err = b.budget.err
+		err = b.budget.Err()
 	}
 	return true, err
 }

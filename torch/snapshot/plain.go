@@ -27,7 +27,7 @@ func (b *builder) fields(pairs []pickle.Value) []Field {
 	if len(pairs) == 0 {
 		return nil
 	}
-	if b.spend(fieldBytes*len(pairs)/2, "values of unknown keys") != nil {
+	if b.budget.Spend(fieldBytes*len(pairs)/2, "values of unknown keys") != nil {
 		return nil
 	}
 	out := make([]Field, 0, len(pairs)/2)
@@ -71,7 +71,7 @@ func (b *builder) container(v pickle.Value, levels int) plain {
 		return p
 	}
 	p := plain{Unread{}, 1}
-	if levels == 0 || b.spend(plainBytes, "values of unknown keys") != nil {
+	if levels == 0 || b.budget.Spend(plainBytes, "values of unknown keys") != nil {
 		return p
 	}
 	b.plain[v] = p // for a value that contains itself
@@ -92,7 +92,7 @@ func (b *builder) container(v pickle.Value, levels int) plain {
 }
 
 func (b *builder) items(items []pickle.Value, levels int) plain {
-	if len(items) >= maxUnfolded || b.spend(fieldBytes*len(items), "values of unknown keys") != nil {
+	if len(items) >= maxUnfolded || b.budget.Spend(fieldBytes*len(items), "values of unknown keys") != nil {
 		return plain{Unread{}, 1}
 	}
 	out, n := make([]any, 0, len(items)), 1
@@ -109,7 +109,7 @@ func (b *builder) items(items []pickle.Value, levels int) plain {
 func (b *builder) list(list object, levels int) plain {
 	switch list.class() {
 	case cStack:
-		if b.spend(4*fieldBytes*len(b.snap.Stacks.Frames(stack.ID(list.index()))), "values of unknown keys") != nil {
+		if b.budget.Spend(4*fieldBytes*len(b.snap.Stacks.Frames(stack.ID(list.index()))), "values of unknown keys") != nil {
 			return plain{Unread{}, 1}
 		}
 		frames := b.snap.stackValue(stack.ID(list.index()))
@@ -117,7 +117,7 @@ func (b *builder) list(list object, levels int) plain {
 	case cList:
 		l := b.lists[list.index()]
 		if l.of == cFrame && l.n < 0 {
-			if b.spend(4*fieldBytes*len(l.items), "values of unknown keys") != nil {
+			if b.budget.Spend(4*fieldBytes*len(l.items), "values of unknown keys") != nil {
 				return plain{Unread{}, 1}
 			}
 			frames := make([]any, len(l.items))
@@ -127,7 +127,7 @@ func (b *builder) list(list object, levels int) plain {
 			return plain{frames, 1 + 8*len(frames)}
 		}
 		if l.items == nil && l.n <= maxUnfolded {
-			n := b.afford(l.n, valueBytes, "values of unknown keys")
+			n := b.budget.Afford(l.n, valueBytes, "values of unknown keys")
 			l.items = make([]pickle.Value, 0, n)
 			b.each(list, n, func(o object) {
 				l.items = append(l.items, pickle.Value{Kind: rangeItem, N: uint64(o)})
@@ -147,7 +147,7 @@ func (b *builder) object(o object, levels int) plain {
 	s, i := b.snap, o.index()
 	var pairs []pair
 	var extra []Field
-	if b.spend(8*fieldBytes, "values of unknown keys") != nil {
+	if b.budget.Spend(8*fieldBytes, "values of unknown keys") != nil {
 		return plain{Unread{}, 1}
 	}
 	switch o.class() {
@@ -176,7 +176,7 @@ func (b *builder) object(o object, levels int) plain {
 		pairs, extra = s.historyPairs(nil, &b.history[i]), b.history[i].extra
 	case cBlock:
 		block := &b.blocks[i]
-		if b.spend(4*fieldBytes*len(b.details[block.detail].history), "values of unknown keys") != nil {
+		if b.budget.Spend(4*fieldBytes*len(b.details[block.detail].history), "values of unknown keys") != nil {
 			return plain{Unread{}, 1}
 		}
 		extra = b.fields(b.details[block.detail].pairs)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"strandline/internal/budget"
 	"strandline/internal/packed"
 	"strandline/torch/pickle"
 )
@@ -84,6 +85,7 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	defer unpacked.Close()
 	b := newBuilder()
 	b.size, b.read = o.Size, count.n.Load
+	b.budget = *budget.New(func() int64 { return max(o.Size, count.n.Load()) }, budget.Plain)
 	src := &source{r: raw, b: b}
 	var in io.Reader = src
 	buffered := raw // what in reads from, or in itself
@@ -105,7 +107,6 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 		return nil, err
 	}
 	format.Encoding = kind
-
 	b.snap.Name, b.snap.Format = o.Name, format
 	var root pickle.Value
 	if src.text = kind == "json"; src.text {
@@ -137,11 +138,11 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	}
 	b.conclusion()
 	wrong := b.assemble(root)
-	if b.snap.Partial == nil && b.budget.err != nil {
-		b.snap.Partial = stop(src.n, b.budget.err)
+	if b.snap.Partial == nil && b.budget.Err() != nil {
+		b.snap.Partial = stop(src.n, b.budget.Err())
 	}
 	if damaged && (wrong != nil || len(b.snap.Segments) == 0 && b.events.Len() == 0) {
-		return nil, fmt.Errorf("at %s: %w", b.snap.Partial.Place(), b.snap.Partial.Err)
+		wrong = fmt.Errorf("at %s: %w", b.snap.Partial.Place(), b.snap.Partial.Err)
 	}
 	if wrong != nil {
 		return nil, wrong

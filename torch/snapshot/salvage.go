@@ -8,8 +8,7 @@ import (
 
 // conclusion allows for what is put together when the reading has ended.
 func (b *builder) conclusion() {
-	b.budget.more = finalBytes
-	b.raise()
+	b.budget.Allow(finalBytes)
 }
 
 // Salvage keeps what was read of a file that ended early.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"strandline/internal/budget"
 )
 
 func create(t *testing.T) *Writer {
@@ -67,7 +69,7 @@ func read(t *testing.T, path string) *taken {
 		t.Fatal(err)
 	}
 	var got taken
-	if err := Read(bytes.NewReader(raw), Trace, &got); err != nil {
+	if err := Read(bytes.NewReader(raw), Trace, budget.Of(int64(len(raw)), budget.Packed), &got); err != nil {
 		t.Fatal(err)
 	}
 	return &got

@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"strandline/internal/budget"
 	"strandline/internal/packed"
 )
 
@@ -29,14 +30,39 @@ type Taker interface {
 	Unreadable(why error)
 }
 
-// Read gives the lines of a file of the kind to a taker. The end of a frame that is still
-// being written, or whose writer was killed, is not among what is unreadable.
-func Read(r io.Reader, k Kind, to Taker) error {
+// Cost is an upper bound on the memory that a line takes, bytes: a brace begins a struct,
+// the largest of which has a few hundred bytes, or a frame, which most of them are; and a
+// comma an element of a list.
+func Cost(line []byte) int {
+	const object, frame, element = 512, 160, 48
+	frames := bytes.Count(line, []byte(`{"function":`))
+	return len(line) + object*(bytes.Count(line, []byte("{"))-frames) + frame*frames + element*bytes.Count(line, []byte(","))
+}
+
+// frameBytes is the cost of a frame, besides its lines.
+const frameBytes = 4 << 10
+
+// Read gives the lines of a file of the kind to a taker, and takes their [Cost] from b, the
+// budget of the file. The end of a frame that is still being written, or whose writer was
+// killed, is not among what is unreadable.
+func Read(r io.Reader, k Kind, b *budget.Budget, to Taker) error {
 	p := &parts{in: bufio.NewReaderSize(r, 64<<10), marker: k.marker()}
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		return err
+	}
+	defer z.Close()
 	for n := 1; p.next(); n++ {
-		bad, err := frame(p, to)
+		bad, err := b.Spend(frameBytes, "frames"), error(nil)
+		if bad == nil {
+			bad, err = frame(p, z, b, to)
+		}
 		if err != nil {
 			return err
+		}
+		if over := b.Err(); over != nil {
+			to.Unreadable(fmt.Errorf("frame %d: %w", n, over))
+			return p.failed
 		}
 		if bad != nil && !errors.Is(bad, io.ErrUnexpectedEOF) {
 			to.Unreadable(fmt.Errorf("frame %d: %w", n, bad))
@@ -48,13 +74,12 @@ func Read(r io.Reader, k Kind, to Taker) error {
 }
 
 // frame reads one frame, as far as it goes.
-func frame(in io.Reader, to Taker) (bad, err error) {
-	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
-	if err != nil {
+func frame(in io.Reader, z *zstd.Decoder, b *budget.Budget, to Taker) (bad, err error) {
+	if err := z.Reset(in); err != nil {
 		return plain(err), nil
 	}
-	defer z.Close()
-	lines := bufio.NewScanner(z)
+	long := &lineBound{r: z, b: b}
+	lines := bufio.NewScanner(long)
 	lines.Buffer(make([]byte, 0, 64<<10), longest)
 	lines.Split(packed.WholeLines)
 	if !lines.Scan() {
@@ -64,11 +89,30 @@ func frame(in io.Reader, to Taker) (bad, err error) {
 		return bad, nil
 	}
 	for lines.Scan() {
+		long.n = 0
+		if b.Spend(Cost(lines.Bytes()), "lines") != nil {
+			return nil, nil // the budget states it
+		}
 		if bad, err := to.Line(lines.Bytes()); bad != nil || err != nil {
 			return bad, err
 		}
 	}
 	return plain(lines.Err()), nil
+}
+
+// A lineBound reads until there is more of one line than a budget allows.
+type lineBound struct {
+	r io.Reader
+	b *budget.Budget
+	n int // since the last line
+}
+
+func (l *lineBound) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.n += n; l.n > 64<<10 && int64(l.n) > l.b.Left() {
+		return 0, l.b.Spend(l.n, "bytes of a line")
+	}
+	return n, err
 }
 
 // errDamaged takes the place of the words of the decoder.

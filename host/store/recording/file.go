@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"strandline/host/store/journal"
+	"strandline/internal/budget"
 	"strandline/internal/packed"
 	"strandline/internal/safefile"
 	"strandline/internal/secret"
@@ -181,24 +182,6 @@ type Run struct {
 // longest is longer than any line.
 const longest = 256 << 20
 
-// What is kept of a recording is limited to a fixed sum, in bytes, plus a multiple of
-// the size of the file. The recordings that `strandline trace` writes need up to 150 bytes
-// for each byte of the file, where stacks are deep, and without frames a few.
-const (
-	freeBytes = 32 << 20
-	perByte   = 24
-	perPacked = 256
-)
-
-// cost is an upper bound on the memory that a line takes: a brace begins a struct, the
-// largest of which has a few hundred bytes, or a frame, which most of them are; and a comma
-// an element of a list.
-func cost(line []byte) int64 {
-	const object, frame, element = 512, 160, 48
-	frames := int64(bytes.Count(line, []byte(`{"function":`)))
-	return int64(len(line)) + object*(int64(bytes.Count(line, []byte("{")))-frames) + frame*frames + element*int64(bytes.Count(line, []byte(",")))
-}
-
 // Is reports whether a file begins as a recording does.
 func Is(r io.Reader) bool {
 	in := bufio.NewReader(r)
@@ -215,17 +198,16 @@ func isFormer(in *bufio.Reader) bool {
 // Read reads a recording. A recording that was cut off, as by a crash, is read up to
 // that point.
 func Read(r io.Reader) (*Run, error) {
-	size := &counter{r: r}
-	in := bufio.NewReaderSize(size, 64<<10)
-	reading := &reader{run: &Run{Stacks: map[int]Stack{}}, size: size}
+	in := bufio.NewReaderSize(r, 64<<10)
+	reading := &reader{run: &Run{Stacks: map[int]Stack{}}}
 	run := reading.run
 	var err error
 	if isFormer(in) {
-		reading.perByte = perByte
-		err = reading.former(in)
-	} else {
-		reading.perByte = perPacked
-		err = journal.Read(in, journal.Trace, reading)
+		r, reading.budget = budget.Reader(in, budget.Plain)
+		err = reading.former(r)
+	} else { // some need up to 150 bytes for each, where stacks are deep
+		r, reading.budget = budget.Reader(in, budget.Packed)
+		err = journal.Read(r, journal.Trace, reading.budget, reading)
 	}
 	if run.Schema == "" {
 		return nil, errNone
@@ -262,25 +244,11 @@ var (
 	errEnough = errors.New("what follows is not read") // why is in Partial
 )
 
-// counter counts what is read.
-type counter struct {
-	r io.Reader
-	n int64
-}
-
-func (c *counter) Read(p []byte) (n int, err error) {
-	n, err = c.r.Read(p)
-	c.n += int64(n)
-	return n, err
-}
-
 // reader takes the lines of a recording.
 type reader struct {
 	run      *Run
-	size     *counter // of the file
-	perByte  int64
-	took     int64 // an upper bound on the memory of what is kept
-	document int64 // the part of it of the last judgment, which the next one replaces
+	budget   *budget.Budget
+	document int // the cost of the last judgment, which the next one replaces
 	lines    int
 }
 
@@ -304,14 +272,9 @@ func (r *reader) Line(text []byte) (bad, err error) {
 		return nil, errEnough
 	}
 	r.lines++
-	takes := cost(text)
 	if bytes.HasPrefix(text, []byte(`{"document":`)) {
-		r.took -= r.document
-		r.document = takes
-	}
-	if r.took += takes; r.took > freeBytes+r.perByte*r.size.n {
-		r.run.Partial = fmt.Errorf("line %d: the file asks for more memory than its size accounts for", r.lines)
-		return nil, errEnough
+		r.budget.Return(r.document)
+		r.document = journal.Cost(text)
 	}
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -334,6 +297,9 @@ func (r *reader) former(in io.Reader) error {
 		return errNone
 	}
 	for lines.Scan() {
+		if err := r.budget.Spend(journal.Cost(lines.Bytes()), "lines"); err != nil {
+			return fmt.Errorf("line %d: %w", r.lines+1, err)
+		}
 		if _, err := r.Line(lines.Bytes()); err != nil {
 			return err
 		}

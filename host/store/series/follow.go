@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strandline/host/sampling/sample"
+	"strandline/internal/budget"
 	"strandline/internal/safefile"
 )
 
@@ -51,7 +52,7 @@ func followOnce(ctx context.Context, path string, to Follower) (again bool, err 
 	defer f.Close()
 	to.Begin()
 	t := &tail{ctx: ctx, f: f, path: path, rest: to.Rest}
-	_, err = readAll(t, to.Take, to.Unreadable)
+	_, err = readAll(t, budget.New(func() int64 { return t.read }, budget.Packed), to.Take, to.Unreadable)
 	return t.replaced, err
 }
 

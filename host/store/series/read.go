@@ -3,10 +3,13 @@ package series
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 
 	"strandline/host/sampling/sample"
 	"strandline/host/store/journal"
+	"strandline/internal/budget"
 )
 
 func compare(a, b sample.ID) int {
@@ -18,20 +21,27 @@ func compare(a, b sample.ID) int {
 // end of a frame that is still being written, or whose watch was killed, does not count.
 // An error of take ends the reading.
 func Read(r io.Reader, take func(*sample.Sample) error) (partial, err error) {
-	samples, err := readAll(r, take, func(why error) { partial = cmp.Or(partial, why) })
+	in, b := budget.Reader(r, budget.Packed)
+	samples, err := readAll(in, b, take, func(why error) { partial = cmp.Or(partial, why) })
 	if samples == 0 && err == nil {
-		return nil, errOther
+		return nil, cmp.Or(b.Err(), errOther)
 	}
 	return partial, err
 }
 
 // readAll is [Read] that reports each part that cannot be read when it comes to it, and
-// counts the samples.
-func readAll(r io.Reader, take func(*sample.Sample) error, unreadable func(why error)) (samples int, err error) {
-	j := &joiner{take: take, unreadable: unreadable}
-	err = journal.Read(r, journal.Watch, j)
-	return j.samples, err
+// counts the samples. The budget is that of what r reads.
+func readAll(r io.Reader, b *budget.Budget, take func(*sample.Sample) error, unreadable func(why error)) (samples int, err error) {
+	j := &joiner{take: take, unreadable: unreadable, subjects: b.Another()}
+	if err = journal.Read(r, journal.Watch, b, j); err != nil {
+		return j.samples, err
+	}
+	return j.samples, j.end()
 }
+
+// subjectBytes is the cost of a process, a device or a control group of one sample to
+// whoever takes it, as its time is like that of so many bytes.
+const subjectBytes = 64
 
 // joiner makes samples of lines, and puts the times of several watches behind each other.
 type joiner struct {
@@ -44,6 +54,12 @@ type joiner struct {
 	offset  float64
 	last    *sample.Sample
 	samples int
+
+	// A line has what changed, a sample everything. Samples that would cost more than the
+	// lines account for are passed over, but for the last.
+	subjects *budget.Budget
+	late     *sample.Sample // the last that was passed over; nil once one is taken
+	passed   int
 }
 
 func (j *joiner) Unreadable(why error) { j.unreadable(why) }
@@ -63,7 +79,38 @@ func (j *joiner) Line(text []byte) (bad, err error) {
 	}
 	s := j.state.apply(&l)
 	j.place(s)
+	if s.Over != nil {
+		return nil, errors.Join(j.takeLate(), j.take(s))
+	}
+	if j.subjects.Spend(subjectBytes*j.state.subjects(), "processes of samples") != nil {
+		j.late = s
+		j.passed++
+		return nil, nil
+	}
+	j.late = nil
+	j.state.fill(s)
 	return nil, j.take(s)
+}
+
+// takeLate gives the last sample that was passed over, if none came after it.
+func (j *joiner) takeLate() error {
+	s := j.late
+	if s == nil {
+		return nil
+	}
+	j.late = nil
+	j.passed--
+	j.state.fill(s)
+	return j.take(s)
+}
+
+// end gives what is due when all was read.
+func (j *joiner) end() error {
+	err := j.takeLate()
+	if j.passed > 0 {
+		j.unreadable(fmt.Errorf("%d of %d samples: each has more processes than the size of the file accounts for", j.passed, j.samples))
+	}
+	return err
 }
 
 // place puts a sample on the time that counts on. A watch that goes on with a

@@ -108,7 +108,7 @@ type state struct {
 
 func newState() *state { return &state{processes: map[sample.ID]sample.Process{}} }
 
-// apply makes a sample of a line.
+// apply takes in a line, and makes a sample of it, for [state.fill] to complete.
 func (st *state) apply(l *line) *sample.Sample {
 	if l.Over != nil {
 		return &sample.Sample{Schema: sample.Schema, Time: l.Time, Seconds: l.Seconds, Over: l.Over}
@@ -128,10 +128,22 @@ func (st *state) apply(l *line) *sample.Sample {
 	if l.Load != nil {
 		st.load = l.Load
 	}
-	s := &sample.Sample{
-		Schema: sample.Schema, Time: l.Time, Seconds: l.Seconds,
-		Processes: make([]sample.Process, 0, len(st.processes)), Devices: []sample.Device{}, Groups: []sample.Group{}, Load: st.load,
+	return &sample.Sample{Schema: sample.Schema, Time: l.Time, Seconds: l.Seconds}
+}
+
+// subjects is how many processes, devices and control groups there are.
+func (st *state) subjects() int {
+	n := 1 + len(st.processes)
+	if st.rest != nil {
+		n += len(st.rest.Devices) + len(st.rest.Groups)
 	}
+	return n
+}
+
+// fill gives a sample the whole state.
+func (st *state) fill(s *sample.Sample) {
+	s.Processes = make([]sample.Process, 0, len(st.processes))
+	s.Devices, s.Groups, s.Load = []sample.Device{}, []sample.Group{}, st.load
 	for _, p := range st.processes {
 		s.Processes = append(s.Processes, p)
 	}
@@ -139,5 +151,4 @@ func (st *state) apply(l *line) *sample.Sample {
 	if r := st.rest; r != nil {
 		s.Devices, s.DevicesNote, s.Groups, s.Machine = r.Devices, r.Note, r.Groups, r.Machine
 	}
-	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"strandline/host/sampling/sample"
 	"strandline/host/store/journal"
+	"strandline/internal/budget"
 	"strandline/internal/safefile"
 )
 
@@ -113,13 +114,14 @@ func (w *Writer) thin() error {
 }
 
 func (w *Writer) copyInto(to *Writer) error {
-	n := 0
-	_, err := Read(io.NewSectionReader(w.f, 0, w.out.Size()), func(s *sample.Sample) error {
+	const ample = 16 * budget.Packed // nothing that a watch has written is lost
+	n, size := 0, w.out.Size()
+	_, err := readAll(io.NewSectionReader(w.f, 0, size), budget.Of(size, ample), func(s *sample.Sample) error {
 		if n++; n%2 == 0 && s.Over == nil {
 			return nil
 		}
 		return to.Add(s)
-	})
+	}, func(error) {})
 	if err != nil {
 		return err
 	}
