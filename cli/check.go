@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/safefile"
 	"strandline/internal/shell"
 )
 
@@ -146,7 +147,7 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 	if o.update {
 		baseline = o.baseline
 	}
-	if err := cmp.Or(o.ciOutput.check(), canHold("--baseline", baseline), o.checkLimits()); err != nil {
+	if err := cmp.Or(o.ciOutput.check(), canHold("--baseline", baseline, safefile.Check), o.checkLimits()); err != nil {
 		return err
 	}
 	return o.checkSteps()

@@ -33,16 +33,16 @@ func (o *ciOutput) check() error {
 	default:
 		return fmt.Errorf("--format %s: want text, github or auto", o.format)
 	}
-	return cmp.Or(canHold("--junit", o.junit), canHold("--summary", o.summary))
+	return cmp.Or(canHold("--junit", o.junit, safefile.Check), canHold("--summary", o.summary, safefile.CheckAppend))
 }
 
 // canHold returns an error if a file cannot be written where it is to be, which is better
 // known before hours of work than after them.
-func canHold(flag, file string) error {
+func canHold(flag, file string, check func(string) error) error {
 	if file == "" || file == "-" {
 		return nil
 	}
-	if err := safefile.Check(file); err != nil {
+	if err := check(file); err != nil {
 		return fmt.Errorf("%s %s", flag, describe(err))
 	}
 	return nil

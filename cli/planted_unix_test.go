@@ -104,13 +104,65 @@ func TestFolderOfAnother(t *testing.T) {
 	}
 }
 
+// A recording is not written where others can put links and exchange files.
+func TestFolderOfAll(t *testing.T) {
+	for _, args := range [][]string{{"record", "-o"}, {"check", "-o"}, {"check", "--case", "a=true", "-o"}} {
+		dir, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
+		mustAll(t, os.Chmod(dir, 0o777))
+		args := append(slices.Clone(args), dir)
+		if !slices.Contains(args, "--case") {
+			args = append(args, "--", "touch", ran)
+		}
+		_, stderr, code := run(args...)
+		if code != exitUsage || !strings.Contains(stderr, "chmod go-w") {
+			t.Errorf("%v: exit status %d, %s", args, code, stderr)
+		}
+		if _, err := os.Lstat(ran); err == nil {
+			t.Errorf("%v: the command ran", args)
+		}
+	}
+}
+
+// A report is not written into a file or a pipe that another user made for it.
+func TestForeignFiles(t *testing.T) {
+	step := "../examples/image-leak/step-4.pickle"
+	for _, kind := range []string{"file", "pipe"} {
+		dir := t.TempDir()
+		path, ran := filepath.Join(dir, kind), filepath.Join(t.TempDir(), "ran")
+		if kind == "pipe" {
+			mustAll(t, syscall.Mkfifo(path, 0o666))
+		} else {
+			mustAll(t, os.WriteFile(path, nil, 0o666))
+		}
+		chown(t, path, 12345, 12345)
+		chown(t, dir, 12345, 12345)
+		for _, args := range [][]string{
+			{"check", "--summary", path, "--", "touch", ran}, {"check", "--junit", path, "--", "touch", ran}, {"check", "--baseline", path, "--update-baseline", "--", "touch", ran},
+			{"view", step, "--html", path}, {"export", step, "--to", "folded", "-o", path},
+		} {
+			if kind == "file" && args[1] == "--summary" {
+				continue // it may add to the file of a CI system
+			}
+			if _, stderr, code := run(args...); code != exitUsage || !strings.Contains(stderr, "belongs to another user") {
+				t.Errorf("%v: exit status %d, %s", args, code, stderr)
+			}
+		}
+		if info, err := os.Stat(path); err != nil || info.Size() != 0 {
+			t.Errorf("%v, %v", info, err)
+		}
+		if _, err := os.Lstat(ran); err == nil {
+			t.Error("the command ran")
+		}
+	}
+}
+
 // In a folder of our own links that others could plant are not followed, and what is
 // written is ours alone to read.
 func TestPlantedLinks(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	dir, target := filepath.Join(t.TempDir(), "recording"), filepath.Join(t.TempDir(), "target")
-	mustAll(t, os.WriteFile(target, []byte("before"), 0o600), os.MkdirAll(filepath.Join(dir, ".strandline"), 0o777))
+	mustAll(t, os.WriteFile(target, []byte("before"), 0o600), os.MkdirAll(filepath.Join(dir, ".strandline"), 0o700))
 	for _, name := range []string{"strandline.json.tmp", ".strandline/attempt"} {
 		path := filepath.Join(dir, name)
 		mustAll(t, os.Symlink(target, path))

@@ -48,7 +48,8 @@ func TestPlanted(t *testing.T) {
 	live.Linux(t)
 	module := newModules(t)
 	const begin = `
-import sys
+import os
+os.environ["SUDO_UID"] = "4242" # as if that user had called sudo
 try:
     import strandline, torch
     strandline.start("recording")
@@ -64,6 +65,9 @@ except OSError as e:
 	}{
 		{"nothing", "", false, "True\n"},
 		{"a folder of another user", "os.chown('recording', 65534, -1)", true, "refused: the folder "},
+		{"a folder that all can write to", "os.chmod('recording', 0o777)", false, "refused: other users can write to the folder "},
+		{"a folder of a group", "os.chown('recording', -1, 4242)\nos.chmod('recording', 0o775)", true, "refused: other users can write to the folder "},
+		{"a folder of a user's own group", "os.chown('recording', 4242, 4242)\nos.chmod('recording', 0o775)", true, "True\n"},
 		{"a link instead of the journals", "os.symlink('../victim', 'recording/.strandline')", false, "refused: "},
 		{"journals of another user", "os.mkdir('recording/.strandline')\nos.chown('recording/.strandline', 65534, -1)", true, "refused: the folder "},
 		{"a link instead of notes", "os.mkdir('recording/.strandline')\nos.symlink('../../victim/file', 'recording/.strandline/notes.jsonl')", false, "True\n"},

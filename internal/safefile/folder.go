@@ -18,43 +18,33 @@ type Folder struct {
 // MakeFolder opens a folder to write into, and makes it where there is none, with its
 // parents. One that another user can redirect files in is refused with [ErrForeign].
 func MakeFolder(path string) (*Folder, error) {
-	if err := os.MkdirAll(path, folderMode); err != nil {
-		return nil, err
-	}
-	return OpenFolder(path)
+	root, err := makeRoot(path, folderMode)
+	return checked(&Folder{root, path, false}, err)
 }
 
 // MakeSharedFolder is MakeFolder for files that all users are to read, such as those that
 // are installed or published: what is created gets the mode 0644, and folders 0755, less
 // the mask. Any user may own the folder.
 func MakeSharedFolder(path string) (*Folder, error) {
-	if err := os.MkdirAll(path, sharedFolderMode); err != nil {
-		return nil, err
-	}
-	root, err := openRoot(path)
-	if err != nil {
-		return nil, err
-	}
-	return &Folder{root, path, true}, nil
+	root, err := makeRoot(path, sharedFolderMode)
+	return checked(&Folder{root, path, true}, err)
 }
 
 // OpenFolder is MakeFolder for a folder that exists.
 func OpenFolder(path string) (*Folder, error) {
 	root, err := openRoot(path)
-	if err != nil {
-		return nil, err
-	}
-	return checked(&Folder{root, path, false})
+	return checked(&Folder{root, path, false}, err)
 }
 
-func checked(d *Folder) (*Folder, error) {
-	info, err := d.root.Stat(".")
-	if err == nil && !d.shared {
-		err = checkFolder(info)
-	}
+func checked(d *Folder, err error) (*Folder, error) {
 	if err != nil {
-		d.Close()
 		return nil, plain(d.path, err)
+	}
+	if !d.shared {
+		if err := checkFolder(d.root); err != nil {
+			d.Close()
+			return nil, plain(d.path, err)
+		}
 	}
 	return d, nil
 }
@@ -75,20 +65,18 @@ func (d *Folder) Folder(name string) (*Folder, error) {
 		return nil, plain(path, err)
 	}
 	root, err := d.root.OpenRoot(name)
-	if err != nil {
-		return nil, plain(path, err)
-	}
-	return checked(&Folder{root, path, d.shared})
+	return checked(&Folder{root, path, d.shared}, err)
 }
 
 // Path is the path that the folder was opened by.
 func (d *Folder) Path() string { return d.path }
 
-// Again is the folder, or a new one at its path if it was removed.
+// Again is the folder, or a new one at its path if it was removed. If another one has its
+// path, it was replaced, which is an error.
 func (d *Folder) Again() (*Folder, error) {
 	info, err := d.root.Stat(".")
 	if err == nil && !removed(info) {
-		return d, nil
+		return d, plain(d.path, stillAt(d.path, d.root))
 	}
 	d.Close()
 	return MakeFolder(d.path)
@@ -180,7 +168,7 @@ func (d *Folder) place(name string) (*place, error) {
 	if err != nil {
 		return nil, plain(path, err)
 	}
-	p := &place{dir: dir, name: filepath.Base(name), path: path, descriptor: -1}
+	p := &place{dir: dir, name: filepath.Base(name), path: path, given: path, descriptor: -1}
 	if err := p.look(); err != nil {
 		p.close()
 		return nil, plain(path, err)
@@ -197,6 +185,9 @@ func (d *Folder) Append(name string) (*os.File, error) {
 	defer p.close()
 	if p.isSpecial() {
 		return nil, plain(p.path, ErrNotRegular)
+	}
+	if err := p.planted(); err != nil {
+		return nil, plain(p.path, err)
 	}
 	f, err := p.existing(os.O_WRONLY | os.O_APPEND)
 	return f, plain(p.path, err)

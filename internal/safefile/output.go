@@ -68,6 +68,9 @@ func create(path string, open func(*Output) error) (*Output, error) {
 // begin opens a file without a name, where unnamed can, or one with a name of its own.
 func (o *Output) begin(unnamed func(*os.Root, fs.FileMode) (*os.File, func(string) error, error)) (err error) {
 	p := o.place
+	if err := p.planted(); err != nil {
+		return err
+	}
 	if unnamed != nil {
 		o.File, o.link, _ = unnamed(p.dir, o.mode)
 	}

@@ -24,7 +24,9 @@ func severalNames(fs.FileInfo) bool { return false }
 
 func removed(fs.FileInfo) bool { return false } // what is open cannot be removed
 
-func checkFolder(fs.FileInfo) error { return nil }
+func checkFolder(*os.Root) error { return nil }
+
+func onlyOwner(*os.Root, fs.FileInfo) bool { return false }
 
 func takeAfter(f *os.File, old fs.FileInfo) error { return f.Chmod(old.Mode().Perm()) }
 

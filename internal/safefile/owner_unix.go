@@ -66,31 +66,50 @@ func removed(info fs.FileInfo) bool {
 }
 
 // checkFolder returns why files of ours are not safe in a folder that exists.
-func checkFolder(info fs.FileInfo) error {
-	s, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil
+func checkFolder(dir *os.Root) error {
+	f, err := dir.Open(".")
+	if err != nil {
+		return err
 	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode()
 	switch {
+	case !ok:
+		return nil
 	case !trusted(info):
 		return fmt.Errorf("the folder %w (%d), who can redirect the files written there: give a new folder, or one of your own", ErrForeign, s.Uid)
-	case mode&fs.ModeSticky != 0 && mode&0o002 != 0, mode&0o022 != 0 && !ours(int(s.Uid)):
-		return errShared
+	case mode&0o002 == 0 && (mode&0o020 == 0 || privateGroup(f, s)):
+		return nil
 	}
-	return nil
+	return &sharedFolder{mode, ours(int(s.Uid)) && mode&fs.ModeSticky == 0}
 }
-
-var errShared error = sharedFolder{}
 
 // A sharedFolder is the error for a folder that others can write to, a kind of [ErrForeign].
-type sharedFolder struct{}
-
-func (sharedFolder) Error() string {
-	return "other users can write to the folder: give a new folder in it"
+type sharedFolder struct {
+	mode    fs.FileMode
+	mayHide bool
 }
 
-func (sharedFolder) Is(target error) bool { return target == ErrForeign }
+func (e *sharedFolder) Error() string {
+	text := fmt.Sprintf("other users can write to the folder (mode %04o): give a new folder in it", e.mode.Perm())
+	if e.mayHide {
+		text += ", or take that right from them by chmod go-w"
+	}
+	return text
+}
+
+func (*sharedFolder) Is(target error) bool { return target == ErrForeign }
+
+// onlyOwner reports whether nobody but the owner of a file could put it into its folder.
+func onlyOwner(dir *os.Root, file fs.FileInfo) bool {
+	info, err := dir.Stat(".")
+	return err == nil && info.Mode()&0o022 == 0 && sameOwner(info, file)
+}
 
 // takeAfter gives a new file the owner and the mode of an old one. Where the group
 // cannot be given, the new one gets no rights.

@@ -26,7 +26,7 @@ func openPipe(ctx context.Context, flags int, open func(flags int) (*os.File, er
 		}
 		select {
 		case <-ctx.Done():
-			return nil, &interruptedWait{ctx.Err()}
+			return nil, interrupted(ctx)
 		case <-time.After(pipePoll):
 		}
 	}
@@ -48,7 +48,7 @@ func waitForWriter(ctx context.Context, f *os.File) (*os.File, error) {
 		}
 	}
 	f.Close()
-	return nil, &interruptedWait{ctx.Err()}
+	return nil, interrupted(ctx)
 }
 
 // written reports whether a pipe is one without a name, such as standard input: who

@@ -28,6 +28,6 @@ func openPipe(ctx context.Context, flags int, open func(flags int) (*os.File, er
 				o.f.Close()
 			}
 		}()
-		return nil, &interruptedWait{ctx.Err()}
+		return nil, interrupted(ctx)
 	}
 }

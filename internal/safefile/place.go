@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
+	"time"
 )
 
 // A place is where a file that the user named is to be: behind the links of trusted
@@ -18,6 +18,7 @@ type place struct {
 	dir        *os.Root    // nil if no name in a folder leads to the file
 	name       string      // in dir
 	path       string      // of dir and name
+	given      string      // by the user
 	old        fs.FileInfo // of the file that is there; nil if there is none
 	descriptor int         // of this process, where the path names one; otherwise -1
 }
@@ -41,30 +42,32 @@ func locate(path string) (*place, error) {
 	given := path
 	for range maxLinks {
 		if fd, ok := descriptorOf(filepath.Clean(path)); ok {
-			return &place{path: path, descriptor: fd}, nil
+			return &place{path: path, given: given, descriptor: fd}, nil
 		}
 		p, err := placeAt(path)
 		if err != nil {
 			return nil, err
 		}
+		p.given = given
 		if p.old == nil || p.old.Mode()&fs.ModeSymlink == 0 {
-			if err := p.planted(given); err != nil {
-				p.close()
-				return nil, err
-			}
 			return p, nil
 		}
 		p.close()
-		if !trusted(p.old) {
-			return nil, p.foreign(given, "is a link that ", "")
+		link, to, err := lookAt(path)
+		switch {
+		case err != nil:
+			return nil, err
+		case to == "":
+			return nil, errChanged
+		case !trusted(link):
+			return nil, p.foreign("is a link that ")
 		}
-		to, err := follow(path)
-		if err != nil {
+		if to, err = behind(path, to); err != nil {
 			return nil, err
 		}
 		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
 			if info, err := os.Stat(path); err == nil { // a descriptor of another process
-				return &place{path: path, old: info, descriptor: -1}, nil
+				return &place{path: path, given: given, old: info, descriptor: -1}, nil
 			}
 		}
 		path = to
@@ -78,7 +81,7 @@ func placeAt(path string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{dir: dir, name: filepath.Base(path), path: path, descriptor: -1}
+	p := &place{dir: dir, name: filepath.Base(path), path: path, given: path, descriptor: -1}
 	if err := p.look(); err != nil {
 		p.close()
 		return nil, err
@@ -93,27 +96,22 @@ func (p *place) look() (err error) {
 	return err
 }
 
-// planted returns an error for a file that another user has put where anyone can put
-// one but only its owner can remove it, such as /tmp. The rule is that of
-// fs.protected_regular of Linux, whether or not it is on.
-func (p *place) planted(given string) error {
+// planted returns an error for a file of another user: whatever is written to it is
+// theirs, and a pipe of theirs has whom they like at its other end.
+func (p *place) planted() error {
 	if p.old == nil || trusted(p.old) {
 		return nil
 	}
-	dir, err := p.dir.Stat(".")
-	if err == nil && dir.Mode()&fs.ModeSticky != 0 && dir.Mode()&0o002 != 0 && !sameOwner(p.old, dir) {
-		err = p.foreign(given, "", ", in a folder that everyone may write to")
-	}
-	return err
+	return p.foreign("")
 }
 
-// foreign is the error for a file of another user that the given path leads to.
-func (p *place) foreign(given, what, where string) error {
+// foreign is the error for a file of another user that the user's path leads to.
+func (p *place) foreign(kind string) error {
 	name := "it"
-	if p.path != given {
+	if p.path != p.given {
 		name = p.path
 	}
-	return fmt.Errorf("%s %s%w%s: remove it, or give another name", name, what, ErrForeign, where)
+	return fmt.Errorf("%s %s%w: remove it, or give another name", name, kind, ErrForeign)
 }
 
 func (p *place) close() {
@@ -122,24 +120,8 @@ func (p *place) close() {
 	}
 }
 
-// openRoot opens a folder. [os.OpenRoot] waits for a pipe.
-func openRoot(dir string) (*os.Root, error) {
-	info, err := os.Stat(dir)
-	switch {
-	case err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) || err == nil && !info.IsDir():
-		return nil, noFolder(dir)
-	case err != nil:
-		return nil, err
-	}
-	return os.OpenRoot(dir)
-}
-
-// noFolder is a path where there is no folder.
-type noFolder string
-
-func (dir noFolder) Error() string { return "there is no folder " + string(dir) }
-
-func (noFolder) Is(target error) bool { return target == fs.ErrNotExist }
+// maxPipeWait is how long a pipe's reader is waited for.
+var maxPipeWait = 30 * time.Second
 
 // special opens a place that is no regular file, such as a pipe, for which it waits.
 func (p *place) special(ctx context.Context) (*os.File, error) {
@@ -149,6 +131,9 @@ func (p *place) special(ctx context.Context) (*os.File, error) {
 	if p.old.IsDir() {
 		return nil, errFolder
 	}
+	if err := p.planted(); err != nil {
+		return nil, err
+	}
 	open := func(flags int) (*os.File, error) {
 		if p.dir == nil {
 			return p.same(os.OpenFile(p.path, flags, 0))
@@ -156,6 +141,8 @@ func (p *place) special(ctx context.Context) (*os.File, error) {
 		return p.same(p.dir.OpenFile(p.name, flags, 0))
 	}
 	if p.old.Mode()&fs.ModeNamedPipe != 0 {
+		ctx, stop := context.WithTimeoutCause(ctx, maxPipeWait, errNoReader)
+		defer stop()
 		return openPipe(ctx, os.O_WRONLY, open)
 	}
 	return open(os.O_WRONLY)
@@ -186,25 +173,28 @@ func (p *place) existing(flags int) (*os.File, error) {
 	if p.old == nil {
 		return p.dir.OpenFile(p.name, flags|os.O_CREATE|os.O_EXCL, fileMode)
 	}
-	dir, err := p.dir.Stat(".")
-	if err == nil && severalNames(p.old) && checkFolder(dir) != nil {
-		err = errors.New("it has a second name, which another user may have given it; give another name")
-	}
-	if err != nil {
-		return nil, err
+	if severalNames(p.old) && checkFolder(p.dir) != nil {
+		return nil, errors.New("it has a second name, which another user may have given it; give another name")
 	}
 	return p.same(p.dir.OpenFile(p.name, flags|nonblock, 0))
 }
 
+// added opens what is there, to add to it, or creates a file. The file of another user is
+// accepted in a folder where only they could put it, as CI systems run jobs as root.
+func (p *place) added(ctx context.Context) (*os.File, error) {
+	if p.isSpecial() {
+		return p.special(ctx)
+	}
+	if err := p.planted(); err != nil && !onlyOwner(p.dir, p.old) {
+		return nil, err
+	}
+	return p.existing(os.O_WRONLY | os.O_APPEND)
+}
+
 // Append opens a file that the user named to add to it; a new one gets the mode 0600. A
-// pipe is waited for until the context is done.
+// pipe is waited for until the context is done, and half a minute at most.
 func Append(ctx context.Context, path string) (*os.File, error) {
-	return named(path, func(p *place) (*os.File, error) {
-		if p.isSpecial() {
-			return p.special(ctx)
-		}
-		return p.existing(os.O_WRONLY | os.O_APPEND)
-	})
+	return named(path, func(p *place) (*os.File, error) { return p.added(ctx) })
 }
 
 // Edit opens a regular file that the user named to read and write it; a new one gets
@@ -213,6 +203,9 @@ func Edit(path string) (*os.File, error) {
 	return named(path, func(p *place) (*os.File, error) {
 		if p.isSpecial() {
 			return nil, ErrNotRegular
+		}
+		if err := p.planted(); err != nil {
+			return nil, err
 		}
 		return p.existing(os.O_RDWR)
 	})
@@ -230,28 +223,44 @@ func New(path string) (*os.File, error) {
 	return f, plain(path, err)
 }
 
-// Check returns why [Create] and [Append] could not write a file, which is better known
-// before hours of work than after them. It opens no pipe and no device.
+// Check returns why [Create] could not write a file, which is better known before hours of
+// work than after them. It opens no pipe and no device.
 func Check(path string) error {
+	return check(path, func(p *place) error {
+		o := Output{place: p, mode: fileMode}
+		return errors.Join(o.begin(anonymous), o.Close())
+	})
+}
+
+// CheckAppend is Check for [Append].
+func CheckAppend(path string) error {
+	return check(path, func(p *place) error {
+		if p.old == nil {
+			o := Output{place: p, mode: fileMode}
+			return errors.Join(o.begin(anonymous), o.Close())
+		}
+		defer p.close()
+		f, err := p.added(context.Background())
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	})
+}
+
+func check(path string, regular func(*place) error) error {
 	p, err := locate(path)
 	if err != nil {
 		return plain(path, err)
 	}
-	defer p.close()
-	switch {
-	case p.old != nil && p.old.IsDir():
-		return plain(path, errFolder)
-	case p.isSpecial():
-		return nil
-	case p.old != nil:
-		f, err := p.existing(os.O_WRONLY)
-		if err == nil {
-			err = f.Close()
-		}
-		return plain(path, err)
+	if !p.isSpecial() {
+		return plain(path, regular(p))
 	}
-	o := Output{place: p, mode: fileMode}
-	return plain(path, errors.Join(o.begin(anonymous), o.Close()))
+	defer p.close()
+	if p.old != nil && p.old.IsDir() {
+		return plain(path, errFolder)
+	}
+	return plain(path, p.planted())
 }
 
 var errFolder = errors.New("is a folder")

@@ -118,8 +118,16 @@ var (
 // follow returns the path that the link at path leads to.
 func follow(path string) (string, error) {
 	to, err := os.Readlink(path)
-	if err != nil || filepath.IsAbs(to) {
-		return to, err
+	if err != nil {
+		return "", err
+	}
+	return behind(path, to)
+}
+
+// behind is where the link at path leads by its text.
+func behind(path, to string) (string, error) {
+	if filepath.IsAbs(to) {
+		return to, nil
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path)) // ".." is relative to the real folder
 	return filepath.Join(dir, to), err
@@ -157,6 +165,15 @@ func OpenNamed(ctx context.Context, path string) (*os.File, error) {
 // An interruptedWait is the error for a pipe whose other end did not come in time.
 type interruptedWait struct{ cause error }
 
-func (*interruptedWait) Error() string { return "interrupted: nothing opened the pipe's other end" }
+func interrupted(ctx context.Context) error { return &interruptedWait{context.Cause(ctx)} }
+
+var errNoReader = errors.New("nothing reads the pipe")
+
+func (w *interruptedWait) Error() string {
+	if w.cause == errNoReader {
+		return fmt.Sprintf("nothing opened the pipe for reading within %s: start its reader first", maxPipeWait)
+	}
+	return "interrupted: nothing opened the pipe's other end"
+}
 
 func (w *interruptedWait) Unwrap() error { return w.cause }

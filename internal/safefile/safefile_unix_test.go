@@ -204,9 +204,11 @@ func TestReplacedKeepsMode(t *testing.T) {
 	}
 }
 
+// Root replaces a file of the user who called sudo by one of theirs.
 func TestReplacedKeepsOwner(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "out"), "before")
 	give(t, path)
+	t.Setenv("SUDO_UID", strconv.Itoa(stranger))
 	must(t, writeCreated(path, "after"))
 	info, err := os.Stat(path)
 	must(t, err)
@@ -422,36 +424,6 @@ func TestNew(t *testing.T) {
 	must(t, err, f.Close())
 }
 
-func TestFolderOfOthers(t *testing.T) {
-	for name, c := range map[string]struct {
-		mode    fs.FileMode
-		given   bool
-		refused bool
-	}{
-		"new": {0, false, false}, "ours": {0o755, false, false}, "ours, of a group": {0o775, false, false}, "ours, of all": {0o777, false, false},
-		"as /tmp": {0o777 | fs.ModeSticky, false, true}, "theirs": {0o755, true, true},
-	} {
-		path := filepath.Join(t.TempDir(), "folder", "in")
-		if c.mode != 0 {
-			must(t, os.MkdirAll(path, 0o700), os.Chmod(path, c.mode))
-		}
-		if c.given {
-			give(t, path)
-		}
-		d, err := MakeFolder(path)
-		if errors.Is(err, ErrForeign) != c.refused || err != nil && !c.refused {
-			t.Errorf("%s: %v; want it refused: %t", name, err, c.refused)
-		}
-		if err != nil {
-			continue
-		}
-		if info, _ := os.Stat(path); c.mode == 0 && info.Mode() != folderMode|fs.ModeDir {
-			t.Errorf("%s: %v", name, info.Mode())
-		}
-		d.Close()
-	}
-}
-
 // Nothing in a folder leads out of it.
 func TestFolderIsClosed(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
@@ -529,10 +501,15 @@ func TestFolderAgain(t *testing.T) {
 	}
 	must(t, os.Remove(path))
 	d, err = d.Again()
-	must(t, err, d.Write("name", nil), d.Close())
+	must(t, err, d.Write("name", nil))
 	if _, err := os.Lstat(filepath.Join(path, "name")); err != nil {
 		t.Error(err)
 	}
+	must(t, os.Rename(path, path+" away"), os.Mkdir(path, 0o700))
+	if _, err := d.Again(); err == nil {
+		t.Error("it was replaced, which nobody noticed")
+	}
+	must(t, d.Close())
 }
 
 // Of many that claim a name one has it, and all see it whole.

@@ -7,6 +7,7 @@ change its root, and another user may put something else in the way. No link is 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from typing import Any, Dict, Iterator, List, Optional
@@ -30,6 +31,32 @@ def _trusted(user: int) -> bool:
     return user in (0, own) or own == 0 and str(user) == os.environ.get("SUDO_UID")
 
 
+def _accounts(path: str) -> List[List[str]]:
+    """The lines of a file of users or groups. There are none without the file."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            return [line.strip().split(":") for line in f]
+    except FileNotFoundError:
+        return []
+
+
+def _private_group(fd: int, status: os.stat_result) -> bool:
+    """Whether the group of a folder is that of its owner alone, by the rule of Go's internal/safefile."""
+    if status.st_gid != status.st_uid or not hasattr(os, "getxattr"):
+        return False
+    try:
+        os.getxattr(fd, "system.posix_acl_access")
+        return False  # a list of further users
+    except OSError as e:
+        if e.errno not in (errno.ENODATA, errno.ENOTSUP):
+            return False
+    own = str(status.st_uid)
+    users = [u for u in _accounts("/etc/passwd") if len(u) >= 4]  # name, password, ID, group
+    names = {u[0] for u in users if u[2] == own} | {""}
+    members = {m for g in _accounts("/etc/group") if len(g) >= 4 and g[2] == own for m in g[3].split(",")}
+    return members <= names and not any(u[3] == own and u[2] != own for u in users)
+
+
 class Folder:
     """A folder that is open. Names are looked up in it. All methods raise OSError."""
 
@@ -44,10 +71,15 @@ class Folder:
         else:
             fd = os.open(os.path.basename(path), flags | _NOFOLLOW, **parent.at())
         self.held = _descriptors.Held(fd)
-        owner = os.fstat(fd).st_uid
-        if not _trusted(owner):
+        status = os.fstat(fd)
+        why = None
+        if not _trusted(status.st_uid):
+            why = f"the folder {path} belongs to user {status.st_uid}"
+        elif status.st_mode & 0o002 or status.st_mode & 0o020 and not _private_group(fd, status):
+            why = f"other users can write to the folder {path}: give a new folder in it"
+        if why is not None:
             self.close()
-            raise Foreign(f"the folder {path} belongs to user {owner}")
+            raise Foreign(why)
 
     def __enter__(self) -> Folder:
         return self
