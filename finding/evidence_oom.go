@@ -30,6 +30,7 @@ type OOMEvidence struct {
 	Of               string           `json:"of,omitzero"`              // "device" or "host": whose memory ran out
 	OtherProcesses   []OOMProcess     `json:"other_processes,omitzero"` // that held memory of the device
 	OthersBytes      *int64           `json:"others_bytes,omitzero"`    // held by the process outside PyTorch
+	Outcome          Outcome          `json:"outcome,omitzero"`         // of the program, where a text states the failure
 	OutsideBytes     *int64           `json:"outside_bytes,omitzero"`   // of the device, neither free nor reserved
 	PinnedBy         []PinSite        `json:"pinned_by,omitzero"`
 	Pins             *Pins            `json:"pins,omitzero"`
@@ -46,6 +47,17 @@ type OOMEvidence struct {
 	UnallocatedBytes *int64           `json:"unallocated_bytes,omitzero"` // reserved and not active
 	UnknownBytes     *int64           `json:"unknown_bytes,omitzero"`     // of what lived, with an unknown stack
 }
+
+// An Outcome is what became of a program that a text says ran out of memory.
+type Outcome string
+
+// The outcomes.
+const (
+	Died      Outcome = "died"
+	Recovered Outcome = "recovered" // a later step or request is in the text
+	Thrashing Outcome = "thrashing" // it goes on, and runs out again and again
+	Uncertain Outcome = "unknown"   // the text does not show it
+)
 
 // An OOMFailure is the last message of a rank and device.
 type OOMFailure struct {

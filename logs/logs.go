@@ -26,7 +26,10 @@ type Text struct {
 	// be an error; nil if there is none.
 	Remark *failure.Failure
 	Hints  map[failure.Hint]int64 // what the text is of, and the last line that shows it
-	Series []table.Series         // tables of memory_summary(), by process and device, as they come
+	Shape  text.Shape             // of its beginning
+	// Relapses counts how often a request was refused after the program had gone on.
+	Relapses int
+	Series   []table.Series // tables of memory_summary(), by process and device, as they come
 	// Mixed counts tables that are left out, as lines of several are mixed in them.
 	Mixed int
 }
@@ -48,8 +51,9 @@ func Scan(r io.Reader) (Text, error) { return scan(r, vocabulary()) }
 
 func scan(r io.Reader, v *text.Vocabulary) (t Text, err error) {
 	statements, messages, tables := failure.NewFinder(), failure.NewOOMReader(), table.NewReader()
-	t.Lines, err = text.Each(r, v, statements, messages, tables)
+	t.Lines, err = text.Each(r, v, statements, messages, tables, &t.Shape)
 	t.OOM, t.Hints = messages.Found(), statements.Hints()
+	t.Relapses = statements.Relapses()
 	t.Series, t.Mixed = tables.Found()
 	t.keep(statements.Failures())
 	return t, err
@@ -57,7 +61,7 @@ func scan(r io.Reader, v *text.Vocabulary) (t Text, err error) {
 
 // vocabulary is what the readers search a text for.
 var vocabulary = sync.OnceValue(func() *text.Vocabulary {
-	return text.NewVocabulary(failure.Words(), failure.OOMWords(), table.Words())
+	return text.NewVocabulary(failure.Words(), failure.OOMWords(), table.Words(), nil)
 })
 
 // keep sorts statements into those of which the words are known and others: these

@@ -43,7 +43,12 @@ func (v *view) vllmFree() {
 	free, capacity := v.f.Figures[failure.Free], v.f.Figures[failure.Capacity]
 	held := capacity - free
 	v.title("vLLM does not start: %s of the device's %s is free, and it is set to take %s", v.size(failure.Free), v.size(failure.Capacity), v.size(failure.Needed))
-	v.say("%s is held by other processes, or by an earlier run that is still alive", sizeOf(held))
+	const little = 0.1 // of the device
+	if held < little*capacity {
+		v.say("%s is in use outside the engine: a desktop, the driver, another process; on unified memory (GB10, Jetson) also the host's own programs", sizeOf(held))
+	} else {
+		v.say("%s is held by other processes, or by an earlier run that is still alive", sizeOf(held))
+	}
 	fits := math.Floor(free/capacity*100) / 100
 	const useful = 0.3
 	fit := func() {
@@ -52,7 +57,11 @@ func (v *view) vllmFree() {
 	if fits >= useful {
 		fit()
 	}
-	v.others("look for the other processes on the device, and end those that are stale")
+	if held < little*capacity {
+		v.others("look for other processes on the device")
+	} else {
+		v.others("look for the other processes on the device, and end those that are stale")
+	}
 	if fits < useful && fits > 0 {
 		fit()
 	}

@@ -15,7 +15,7 @@ var hostKinds = map[failure.Kind]func(*view){
 	failure.PressureKill: (*view).pressure,
 	failure.PodKilled:    (*view).pod, failure.PodEvicted: (*view).evicted, failure.SlurmKilled: (*view).slurm, failure.RayKilled: (*view).ray,
 	failure.SharedWorkers: (*view).shared, failure.SharedNCCL: (*view).shared, failure.SharedFile: (*view).shared,
-	failure.HostRequest: (*view).hostRequest, failure.HostUnknown: (*view).hostRequest, failure.WindowsCommit: (*view).windows,
+	failure.HostRequest: (*view).hostRequest, failure.HostUnknown: (*view).hostRequest, failure.WindowsCommit: (*view).windows, failure.WindowsLow: (*view).windowsLow,
 	failure.ProcessKilled: (*view).killed,
 }
 
@@ -88,9 +88,26 @@ func (v *view) kernel() {
 		v.say("%s asked for memory when there was none; which process the kernel then killed is not in the text", by)
 	}
 	v.holders()
-	v.say("the kernel kills the largest process, which need not be the one that grew")
+	if v.smallVictim() {
+		v.say("%s is a small part of a full machine: other processes hold the memory; see the kernel's table of tasks above the kill (dmesg)", v.size(failure.RSS))
+		v.say("on unified memory (GB10, Jetson, an APU) the GPU's share is in no process's resident size: weights and KV cache fill the same memory")
+		v.do("find the owner of the rest: the largest row of the table of tasks; on unified memory give an engine a smaller share (gpu_memory_utilization)")
+	} else {
+		v.say("the kernel kills the process with the highest score, mostly the largest; another one may have grown")
+	}
 	v.lessHost()
 	v.traceHost()
+}
+
+// smallVictim reports whether the process that was killed held too little to have filled a
+// machine.
+func (v *view) smallVictim() bool {
+	const small, part = 2 << 30, 8
+	rss, ok := v.f.Figures[failure.RSS]
+	if capacity := v.f.Figures[failure.Capacity]; ok && capacity > 0 {
+		return part*rss < capacity
+	}
+	return ok && rss < small
 }
 
 // cgroup is a kill by the kernel at the limit of a cgroup.
@@ -279,6 +296,17 @@ func (v *view) windows() {
 	v.say("mapping a checkpoint and each process with CUDA's libraries commit memory that they may never touch")
 	v.do("a larger page file (System, Advanced, Performance, Virtual memory), such as 64 GB on a fast disk; end other programs")
 	v.do("fewer processes: num_workers=0 in the DataLoader; a smaller model, or one that is loaded in parts")
+}
+
+// windowsLow is the event with which Windows names the programs that use most of its commit limit.
+func (v *view) windowsLow() {
+	v.cause(causeLimit)
+	v.title("Windows ran low on virtual memory: RAM and page file together, the host's memory, not the GPU's")
+	if v.has(failure.InProcess) {
+		v.title("Windows ran low on virtual memory: %s had committed %s of RAM and page file, the host's memory", v.f.Words["victim"], v.size(failure.InProcess))
+	}
+	v.do("have that program commit less: fewer workers, smaller parts")
+	v.do("a larger page file (System, Advanced, Performance, Virtual memory), such as 64 GB on a fast disk; end other programs")
 }
 
 // killed is a process that was ended by signal 9.

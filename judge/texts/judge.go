@@ -53,11 +53,16 @@ func (t *Statement) Judge(known Options) []finding.Finding {
 	}
 	c := t.decisive(candidates)
 	if c.failure == nil {
-		return []finding.Finding{t.message(message, groups, known)}
+		f := t.message(message, groups, known)
+		t.check(&f)
+		t.quoted(&f)
+		return []finding.Finding{f}
 	}
 	v := newView(t, c.failure)
 	v.answer()
 	v.addOthers(candidates, c)
+	t.check(&v.Finding)
+	t.quoted(&v.Finding)
 	return []finding.Finding{v.Finding}
 }
 
@@ -71,7 +76,8 @@ type candidate struct {
 
 // How complete a statement is.
 const (
-	indirect = iota // it may be the consequence of another failure
+	attempt  = iota // that a request was refused, after which the program may have gone on
+	indirect        // it may be the consequence of another failure
 	bare            // that memory ran out
 	strong          // how much of what was short, or that something was killed for it
 )
@@ -90,6 +96,8 @@ func (t *Statement) candidates(message *failure.OOM) (out []candidate) {
 		f := &t.Failures[i]
 		c := candidate{line: f.Line, strength: strong, failure: f}
 		switch {
+		case f.Attempt():
+			c.strength = attempt
 		case f.Weak:
 			c.strength = indirect
 		case f.Source == failure.SourceDriver || f.Kind == failure.DriverNVML:
@@ -101,7 +109,7 @@ func (t *Statement) candidates(message *failure.OOM) (out []candidate) {
 		if f.Kind == failure.DriverMemory && message != nil && message.Bare() && max(c.line-message.Line, message.Line-c.line) < close {
 			continue // the same statement
 		}
-		if c.strength == indirect && message == nil && t.OOM.Count > 0 && f.Source == failure.SourcePyTorch {
+		if c.strength <= indirect && message == nil && t.OOM.Count > 0 && f.Source == failure.SourcePyTorch {
 			continue // about a failure that a snapshot explains
 		}
 		out = append(out, c)
@@ -153,6 +161,7 @@ func newView(t *Statement, f *failure.Failure) *view {
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Process: t.Process,
 		Basis: "what the text states", Evidence: e,
 	}}
+	e.Outcome = finding.Died
 	for name, field := range published(e) {
 		if n, ok := f.Figure(name); ok {
 			*field = &n
@@ -198,7 +207,7 @@ func (v *view) absurd() {
 }
 
 // kinds are the functions that explain each kind of failure.
-var kinds = merged(engineKinds, localKinds, arrayKinds, driverKinds, hostKinds, heapKinds)
+var kinds = merged(engineKinds, localKinds, arrayKinds, driverKinds, hostKinds, heapKinds, attemptKinds)
 
 func merged(tables ...map[failure.Kind]func(*view)) map[failure.Kind]func(*view) {
 	out := map[failure.Kind]func(*view){}
@@ -216,7 +225,7 @@ func (v *view) addOthers(all []candidate, chosen candidate) {
 	var others []string
 	for _, c := range all {
 		switch {
-		case c == chosen || c.strength == indirect && c.failure.Kind != failure.ProcessKilled:
+		case c == chosen || c.strength <= indirect && c.failure.Kind != failure.ProcessKilled:
 		case c.message != nil && !c.message.Bare():
 			others = append(others, fmt.Sprintf("line %s: PyTorch's %s out of memory", units.Count(c.line), c.message.Backend))
 		case c.failure != nil && c.failure.Source != v.f.Source && c.failure.Line != v.f.Line:

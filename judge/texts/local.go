@@ -274,6 +274,7 @@ func (v *view) tensorFlow() {
 
 // driverKinds are the failures of drivers and of libraries on top of them.
 var driverKinds = map[failure.Kind]func(*view){
+	failure.DriverBuffer: (*view).buffer, failure.DriverResident: (*view).resident,
 	failure.DriverMemory: (*view).driver, failure.DriverLibrary: (*view).library, failure.DriverNVML: (*view).nvml, failure.DriverXPU: (*view).xpu,
 	failure.DriverPinned: (*view).pinned, failure.DriverVulkan: (*view).vulkan, failure.DriverPool: (*view).pool, failure.DriverPoolLimit: (*view).poolLimit, failure.DriverManaged: (*view).driver, failure.DriverSaver: (*view).saver, failure.DirectML: (*view).directML, failure.TorchShort: (*view).torchShort,
 }
@@ -302,6 +303,23 @@ func (v *view) driver() {
 	v.others("look for other processes on the device, which may hold most of it")
 	v.engineOptions()
 	v.do("allocate less at once: a smaller batch, a smaller model or fewer bits; leave room besides a cache")
+}
+
+// buffer is one allocation that is larger than Metal gives.
+func (v *view) buffer() {
+	v.cause(causeLimit)
+	v.title("memory ran out on Apple's GPU: one buffer of %s is larger than Metal allocates", v.size(failure.Request))
+	v.say("Metal limits the size of a single buffer; the rest of the memory can be free")
+	v.do("make the tensor smaller or compute it in parts: a smaller batch, shorter inputs, attention in chunks")
+}
+
+// resident is memory that Windows could not keep on the device for a program in WSL.
+func (v *view) resident() {
+	v.title("memory ran out on the GPU under WSL: Windows could not make an allocation resident")
+	v.say("error -12 is ENOMEM: the memory that Windows grants WSL on this device is full, or its commit limit is reached")
+	v.do("allocate less on the device: a smaller model, context or batch; end Windows programs that use the GPU")
+	v.do("raise memory= and swap= in .wslconfig, if the commit limit is the problem")
+	v.others("look for other processes on the device")
 }
 
 // saver is torch_memory_saver, which takes memory when an engine starts and again when it resumes.

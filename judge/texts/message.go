@@ -53,7 +53,7 @@ func completeness(m *failure.OOM) int {
 func (t *Statement) message(o *failure.OOM, groups []failure.Failures, known Options) finding.Finding {
 	a := accountOf(o, known)
 	e := &finding.OOMEvidence{
-		File: t.File, Line: o.Line, Messages: t.OOM.Count, Of: "device", Source: string(sourceOf(o)),
+		File: t.File, Line: o.Line, Messages: t.OOM.Count, Of: "device", Source: string(sourceOf(o)), Outcome: finding.Died,
 		LimitBytes: o.Allowed, PrivateBytes: o.Private, ProcessBytes: o.InUse, UnallocatedBytes: o.Unallocated, OthersBytes: o.Others,
 	}
 	f := finding.Finding{
@@ -115,6 +115,8 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	}
 	cause := a.cause()
 	switch {
+	case a.lent() && t.pausedPool(a):
+		say("more is counted than the device has: a pool that an engine paused (sleep mode) is unmapped, but PyTorch still counts it; the process holds %s of the device", units.Bytes(*a.InUse))
 	case a.lent():
 		say("more is allocated than the device has: the driver on Windows (and in WSL) lends host memory (shared GPU memory) until the system's commit limit is reached; the program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
 	case cause == causeFragmented:
@@ -143,6 +145,12 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	case cause == causeTooBig && a.unused() > 0 && a.room() != nil && *a.room() >= *a.request:
 		say("%s of the reserved memory is not allocated: a setting against fragmentation would gain at most that", units.Bytes(a.unused()))
 	}
+}
+
+// pausedPool reports whether PyTorch counts memory that is not mapped: more than the device has,
+// where no driver lends host memory and the process itself holds less.
+func (t *Statement) pausedPool(a *account) bool {
+	return t.Hints[failure.HintWindows] == 0 && t.Hints[failure.HintWSL] == 0 && a.InUse != nil && a.Total != nil && *a.InUse <= *a.Total
 }
 
 // explainRefusal states what may explain a refusal although there was room.

@@ -61,6 +61,9 @@ func (t *Statement) against(a *account) []finding.Remedy {
 	case a.Block != nil:
 		return oneBlock(a)
 	}
+	if a.lent() && t.pausedPool(a) {
+		return append([]finding.Remedy{finding.CodeChange("check that the engine sleeps before the trainer's step, weights too (sleep level 2), and that the trainer calls torch.cuda.empty_cache() after it: the paused pool's blocks are still counted")}, shortage.NeedLess()...)
+	}
 	switch a.cause() {
 	case causeLimit:
 		if a.refusedWhole() {

@@ -33,7 +33,7 @@ func (v *view) unknown() {
 func (v *view) hintOfDevice() bool {
 	for h := range v.text.Hints {
 		switch h {
-		case failure.HintWindows, failure.HintWSL, failure.HintUnix, failure.HintEval, failure.HintContainer, failure.HintShutdown, failure.HintPinned:
+		case failure.HintWindows, failure.HintWSL, failure.HintUnix, failure.HintEval, failure.HintContainer, failure.HintShutdown, failure.HintPinned, failure.HintProgress, failure.HintCrash:
 		default:
 			return true
 		}

@@ -69,6 +69,7 @@ const (
 	Least     Figure = "least_fraction"    // that would suffice
 	Largest   Figure = "largest_free_bytes"
 	Tokens    Figure = "tokens"
+	Retries   Figure = "retries" // a number, of requests that were refused at first
 )
 
 // Figure is a figure of a failure, rounded; false if the text does not state it.

@@ -166,6 +166,8 @@ type Finder struct {
 	spare  []*excerpt // by family, one to be used again
 	count  []int
 	hints  [maxHints]int64 // the last lines that show them
+
+	relapses int
 }
 
 // numbered is a line with its number.
@@ -222,6 +224,10 @@ func (s *Finder) Hints() map[Hint]int64 {
 	return hints
 }
 
+// Relapses counts how often the driver refused a request after the program had gone on since the
+// one before.
+func (s *Finder) Relapses() int { return s.relapses }
+
 // Idle implements [text.Reader].
 func (s *Finder) Idle(int64) bool { return len(s.opened) == 0 }
 
@@ -263,6 +269,9 @@ func (s *Finder) take(h text.Hit, number int64, line []byte) {
 	u := &s.v.use[h.Word]
 	switch {
 	case u.family == notFamily:
+		if last := &s.hints; u.hint == HintAttempt && last[HintAttempt] > 0 && last[HintProgress] > last[HintAttempt] {
+			s.relapses++
+		}
 		s.hints[u.hint] = number
 		return
 	case u.around:

@@ -19,6 +19,8 @@ const (
 	DriverSaver     Kind = "driver-saver"      // memory that torch_memory_saver could not get back
 	DriverPinned    Kind = "driver-pinned"     // memory of the host that the driver was to lock
 	DriverVulkan    Kind = "driver-vulkan"     // of a program that uses Vulkan
+	DriverBuffer    Kind = "driver-buffer"     // one buffer that is larger than Metal gives
+	DriverResident  Kind = "driver-resident"   // memory that Windows could not make resident for WSL
 	DirectML        Kind = "directml"
 )
 
@@ -33,7 +35,7 @@ var familyDriver = &family{
 		"cuda:outofmemory", "cumemallocfailed", "cudasuccess(2vs.0)", "outofgpumemorytrying", "allocationfailedforsize",
 		"gpumemory,availablememory", "enforceallocating", "morethantotalmemsize", "memoryisn'tenoughandalloc", "cudahostallocfailed", "vk_error_out_of_",
 		"el0004", "cudaruntimeerror:outofmemory", "cudamallocfailed:outofmemory", "cudamallocretryfailed", "outofmemoryondevice.toview", "outofmemorytoallocate", "maximumpoolsizeexceeded", "gpuoutofmemory:",
-		"curesulterror", "cudafailure2:", "dmlallocatoroutofmemory", "cudafailedwitherror2", "cudaexecutionfailedwitherror2",
+		"curesulterror", "cudafailure2:", "dmlallocatoroutofmemory", "cudafailedwitherror2", "dxgkio_make_resident:", "invalidbuffersize:", "cudaerror2for", "cudaexecutionfailedwitherror2",
 	},
 	wordings: []wording{
 		{kind: DriverNVML, text: "NVML_SUCCESS =={:any}INTERNAL ASSERT FAILED", source: SourcePyTorch},
@@ -86,6 +88,9 @@ var familyDriver = &family{
 		{kind: DriverMemory, text: "cudaErrorMemoryAllocation"},
 		{kind: DriverMemory, text: "hipErrorOutOfMemory"},
 		{kind: DriverMemory, text: "CUDA_ERROR_OUT_OF_MEMORY"},
+		{kind: DriverMemory, text: "CUDA error 2 for {request_bytes:int}-byte allocation", source: SourceTensorRT},
+		{kind: DriverBuffer, text: "Invalid buffer size: {request_bytes:size}", source: SourcePyTorch},
+		{kind: DriverResident, text: "dxgkio_make_resident: Ioctl failed: -12"},
 		{kind: DriverMemory, text: "NvMapMemAllocInternalTagged{:any}error 12"},
 		{kind: DriverMemory, text: "EL0004: {:any}allocate memory"},
 		{kind: DriverMemory, text: "(EL0004): {:any}allocate memory"},

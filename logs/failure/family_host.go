@@ -324,16 +324,21 @@ var familyAllocators = &family{
 var startsProcess = lazyregexp.New(`\bos\.fork\(\)|\bfork_exec\(`)
 
 // WindowsCommit is the limit of what all programs may have together.
-const WindowsCommit Kind = "windows-commit"
+const (
+	WindowsCommit Kind = "windows-commit"
+	WindowsLow    Kind = "windows-low" // event 2004, of the resource exhaustion detector
+)
 
 // familyWindows is of Windows: ERROR_COMMITMENT_LIMIT and similar errors.
 var familyWindows = &family{
 	source: SourceWindows,
 	host:   true,
-	keys: []string{"pagingfileistoosmall", "winerror1455", "oserror1455", "error1455", "notenoughmemoryresources", "winerror1450", "winerror8]", "notenoughquota",
+	keys: []string{"lowvirtualmemorycondition", "pagingfileistoosmall", "winerror1455", "oserror1455", "error1455", "notenoughmemoryresources", "winerror1450", "winerror8]", "notenoughquota",
 		"页面文件太小", "ページングファイルが小さすぎ", "페이징파일이너무작", "auslagerungsdateiistzuklein", "айлподкачкислишкоммал", "fichierdepaginationestinsuff"},
 	wordings: []wording{
 		{kind: DirectML, line: `(?:DmlExecutionProvider|DirectML|torch_directml).*Not enough memory resources`, source: SourceDirectML},
+		{kind: WindowsLow, text: "low virtual memory condition. The following programs consumed the most virtual memory: {victim:word} ({pid:int}) consumed {process_bytes:int} bytes"},
+		{kind: WindowsLow, text: "low virtual memory condition"},
 		{kind: WindowsCommit, text: "paging file is too small"},
 		{kind: WindowsCommit, text: "WinError 1455"},
 		{kind: WindowsCommit, text: "os error 1455"},

@@ -150,6 +150,11 @@ func (f *Failure) interpret(lines []string, around []byte) {
 	around = hosts.ReplaceAll(around, nil) // the name of a machine says nothing of its memory
 	line := translated(lines[0])
 	f.state(line, true)
+	if all := sizeIn.FindAllString(line, 2); len(f.Figures) == 0 && len(all) == 1 { // the only size in a refusal
+		if n, ok := amountOf("size", strings.ToLower(strings.ReplaceAll(all[0], " ", ""))); ok && n >= 1<<20 {
+			f.Figures[Request] = n
+		}
+	}
 	for _, next := range lines[1:] {
 		if len(f.Figures) == 0 && about.MatchString(next) && !advised.MatchString(next) {
 			f.state(next, true)

@@ -35,6 +35,9 @@ const (
 	HintSplit  // the release of PyTorch has max_split_size_mb
 	HintPinned // ggml could not lock host memory, and goes on without
 	HintWhisper
+	HintAttempt  // the driver refused a request, see [Failure.Attempt]
+	HintProgress // a step, a request or a stage is done
+	HintCrash    // a process ends with an error
 
 	maxHints // how many there are
 )
@@ -70,5 +73,8 @@ var hints = []struct {
 	{HintLMDeploy, engine.Named(engine.LMDeploy).Marks},
 	{HintSplit, []string{"settingmax_split_size_mb"}},
 	{HintWhisper, []string{"whisper_model_load", "whisper_init_", "whisper_backend_init"}},
+	{HintAttempt, familyAttempt.keys},
+	{HintProgress, []string{"it/s", "s/it", "loss:", "loss=", "'loss'", `"loss"`, `http/1.1"200`, "tokens/s", "tok/s", "samples/s", "tps:", "applicationstartupcomplete", "finishedin", "elapsedtime"}},
+	{HintCrash, []string{"traceback(mostrecentcalllast)", "coredumped", "terminatecalled", "segmentationfault", "childfailederror", "exitcode", "exitedwith", "internalassertfailed", "outofmemoryerror", "enginedeaderror"}},
 	{HintPinned, []string{"mibofpinnedmemory", "mbofpinnedmemory", "ggml_vulkan:failedtoallocatepinnedmemory"}},
 }

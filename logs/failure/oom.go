@@ -80,6 +80,7 @@ var phrases = []phrase{
 	{"", "allowed", Native, func(o *OOM) **int64 { return &o.Allowed }},
 	{"", "isallowed", Native, func(o *OOM) **int64 { return &o.Allowed }},
 	{"allocatedmemory", "isallocated", Native, func(o *OOM) **int64 { return &o.Allocated }},
+	{"", "isallocatedbyPyTorch", Native, func(o *OOM) **int64 { return &o.Allocated }},
 	{"", "alreadyallocated", Old, func(o *OOM) **int64 { return &o.Allocated }},
 	{"", "reservedintotal", Old, func(o *OOM) **int64 { return &o.Reserved }},
 	{"", "isreserved", Native, func(o *OOM) **int64 { return &o.Unallocated }},
