@@ -117,7 +117,7 @@ var only = map[string][]string{
 	"times":                 {},
 	"profiles/printed":      {"logs/engine", "profiles", "times", "units"},
 	"profiles/proc":         {"host/proc/procfs", "host/proc/vmmap", "profiles", "times", "units"},
-	"profiles/nsys":         {"profiles", "units"},
+	"profiles/nsys":         {"internal/budget", "profiles", "units"},
 	"profiles/kineto":       {"profiles", "stack", "units"},
 	"judge/tables":          {"finding", "units", "stack", "trend", "profiles", "profiles/jax"},
 	"host/proc/procfs":      {},

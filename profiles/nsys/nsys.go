@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -18,7 +19,9 @@ import (
 
 	"modernc.org/sqlite"
 
+	"strandline/internal/budget"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/safefile"
 	"strandline/profiles"
 	"strandline/units"
 )
@@ -55,9 +58,22 @@ func Read(ctx context.Context, path string) (*profiles.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := readFrom(ctx, full, false)
+	file, err := safefile.Open(full, safefile.Unbounded)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	tree, err := pagesOf(file, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	f, err := readFrom(ctx, full, tree, false)
 	if ctx.Err() == nil && isDamaged(err) {
-		switch some, again := readFrom(ctx, full, true); {
+		switch some, again := readFrom(ctx, full, tree, true); {
 		case again == nil && len(some.Levels)+len(some.Failed) > 0:
 			return some, nil
 		case again == nil:
@@ -79,7 +95,12 @@ func isDamaged(err error) bool {
 }
 
 // readFrom reads an export; damaged states to read what can be read of one that SQLite refuses.
-func readFrom(ctx context.Context, path string, damaged bool) (*profiles.File, error) {
+func readFrom(ctx context.Context, path string, tree *pages, damaged bool) (*profiles.File, error) {
+	clear(tree.seen)
+	const schema = 1 // its root
+	if err := tree.check(schema); err != nil {
+		return nil, err
+	}
 	query := "mode=ro&immutable=1&_pragma=trusted_schema(0)&_pragma=query_only(1)"
 	if damaged { // with this, SQLite opens a file that has fewer pages than its header states
 		query += "&_pragma=writable_schema(1)"
@@ -100,7 +121,7 @@ func readFrom(ctx context.Context, path string, damaged bool) (*profiles.File, e
 	if _, err := sqlite.Limit(conn, limitLength, longest); err != nil {
 		return nil, err
 	}
-	e := export{ctx: ctx, db: conn, file: &profiles.File{Format: "nsys"}, damaged: damaged}
+	e := export{ctx: ctx, db: conn, tree: tree, file: &profiles.File{Format: "nsys"}, damaged: damaged}
 	if damaged {
 		e.file.Partial = errors.New("the database is damaged or cut off")
 	}
@@ -113,6 +134,7 @@ func readFrom(ctx context.Context, path string, damaged bool) (*profiles.File, e
 type export struct {
 	ctx    context.Context
 	db     *sql.Conn
+	tree   *pages
 	tables map[string][]string // columns of those that are read, by name
 	file   *profiles.File
 
@@ -135,11 +157,7 @@ func (e *export) read() error {
 		e.note(fmt.Sprintf("the memory events can be read only in part: %v", err))
 	}
 	if e.has(calls, "returnValue", "nameId") && e.has(names, "id", "value") {
-		failed := e.failed
-		if e.damaged {
-			failed = e.failedRows
-		}
-		if err := failed(); e.ctx.Err() != nil {
+		if err := e.failed(); e.ctx.Err() != nil {
 			return err
 		} else if err != nil {
 			e.note(fmt.Sprintf("the calls that failed cannot be read: %v", err))
@@ -159,6 +177,9 @@ func (e *export) note(text string) { e.file.Notes = append(e.file.Notes, text) }
 // are not: they run what the file's author wrote.
 func (e *export) schema() error {
 	e.tables = map[string][]string{}
+	if err := e.checkPages(); err != nil {
+		return err
+	}
 	for _, table := range []string{events, calls, names, meta, gpus} {
 		var n int
 		err := e.db.QueryRowContext(e.ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name = ?", table).Scan(&n)
@@ -175,6 +196,26 @@ func (e *export) schema() error {
 		e.tables[table] = columns
 	}
 	return nil
+}
+
+// checkPages checks that the tables and their indexes end. What the schema says of a table's
+// name is what SQLite holds it to, except in a damaged file.
+func (e *export) checkPages() error {
+	rows, err := e.db.QueryContext(e.ctx, "SELECT DISTINCT rootpage FROM sqlite_schema WHERE rootpage > 1 AND (? OR tbl_name COLLATE NOCASE IN (?, ?, ?, ?, ?))",
+		e.damaged, events, calls, names, meta, gpus)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var roots []uint32
+	for rows.Next() {
+		var root uint32
+		if err := rows.Scan(&root); err != nil {
+			return err
+		}
+		roots = append(roots, root)
+	}
+	return cmp.Or(rows.Err(), e.tree.check(roots...))
 }
 
 // columns are the stored columns of a table; generated ones are expressions.
@@ -249,16 +290,16 @@ func (e *export) levels() error {
 	if e.has(events, "globalPid") {
 		process = "globalPid"
 	}
-	order, limit := " ORDER BY start", maxEvents
+	order, limit := " ORDER BY 1", maxEvents
 	if e.damaged {
 		order, limit = "", maxSorted
 	}
-	rows, err := e.db.QueryContext(e.ctx, "SELECT start, "+process+", deviceId, memKind, memoryOperationType, bytes, address FROM "+events+order+" LIMIT ?", limit)
+	rows, err := e.db.QueryContext(e.ctx, "SELECT "+integers("start", process, "deviceId", "memKind", "memoryOperationType", "bytes", "address")+" FROM "+events+order+" LIMIT ?", limit)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	t := tally{live: map[piece]int64{}, sums: map[pool]*sum{}}
+	t := tally{live: map[piece]int64{}, sums: map[pool]*sum{}, budget: budget.Of(e.tree.bytes, budget.Plain)}
 	var all []event
 	for rows.Next() {
 		var v event
@@ -298,6 +339,7 @@ type event struct {
 // tally adds up events.
 type tally struct {
 	live             map[piece]int64
+	budget           *budget.Budget
 	sums             map[pool]*sum
 	strange, unknown int64 // events left out, frees of what was there before
 }
@@ -314,6 +356,11 @@ func (t *tally) add(v *event) {
 	}
 	switch old, ok := t.live[v.piece]; {
 	case v.operation == allocation:
+		const pieceBytes = 80
+		if !ok && t.budget.Spend(pieceBytes, "allocations") != nil {
+			t.strange++
+			return
+		}
 		if ok {
 			s.live, s.count = s.live-old, s.count-1
 		}
@@ -364,32 +411,11 @@ const notReady = 600
 var allocates = lazyregexp.New(`(?i)alloc|memcreate|hostregister`)
 
 // failed counts the calls that returned an error of memory, and those that allocate
-// memory and returned another error, by name; the errors of memory come first.
+// memory and returned another error, by name; the errors of memory come first. Of a damaged
+// file, it counts those whose rows and names can be read.
 func (e *export) failed() error {
-	rows, err := e.db.QueryContext(e.ctx, "SELECT substr(s.value, 1, 200), c.returnValue, sum(c.n) FROM "+
-		"(SELECT nameId, returnValue, count(*) n FROM (SELECT nameId, returnValue FROM "+calls+" WHERE returnValue NOT IN (0, ?) LIMIT ?) GROUP BY 1, 2) c "+
-		"JOIN "+names+" s ON s.id = c.nameId GROUP BY s.value, c.returnValue ORDER BY c.returnValue <> ?, 3 DESC, 1 LIMIT 100", notReady, maxEvents, outOfMemory)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var c profiles.Call
-		if err := rows.Scan(&c.Name, &c.Status, &c.Count); err != nil {
-			return err
-		}
-		if c.Status != outOfMemory && !allocates.MatchString(c.Name) {
-			continue
-		}
-		e.file.Failed = append(e.file.Failed, c)
-	}
-	return rows.Err()
-}
-
-// failedRows counts these calls in a damaged file, as far as rows and names can be read.
-func (e *export) failedRows() error {
 	type call struct{ name, status int64 }
-	rows, err := e.db.QueryContext(e.ctx, "SELECT nameId, returnValue FROM "+calls+" WHERE returnValue NOT IN (0, ?) LIMIT ?", notReady, maxEvents)
+	rows, err := e.db.QueryContext(e.ctx, "SELECT "+integers("nameId", "returnValue")+" FROM "+calls+" WHERE "+integers("returnValue")+" NOT IN (0, ?) LIMIT ?", notReady, maxEvents)
 	if err != nil {
 		return err
 	}
@@ -401,13 +427,18 @@ func (e *export) failedRows() error {
 			counts[c]++
 		}
 	}
-	rows.Close() // its error is that of the file
-	for c, n := range counts {
-		var name string
-		if e.db.QueryRowContext(e.ctx, "SELECT substr(value, 1, 200) FROM "+names+" WHERE id = ?", c.name).Scan(&name) != nil {
-			continue
+	if err := rows.Err(); err != nil && !e.damaged {
+		return err
+	}
+	named, err := e.named(slices.Collect(func(yield func(int64) bool) {
+		for c := range counts {
+			if !yield(c.name) {
+				return
+			}
 		}
-		if c.status == outOfMemory || allocates.MatchString(name) {
+	}))
+	for c, n := range counts {
+		if name, ok := named[c.name]; ok && (c.status == outOfMemory || allocates.MatchString(name)) {
 			e.file.Failed = append(e.file.Failed, profiles.Call{Name: name, Status: c.status, Count: n})
 		}
 	}
@@ -422,5 +453,40 @@ func (e *export) failedRows() error {
 	})
 	const some = 100
 	e.file.Failed = e.file.Failed[:min(len(e.file.Failed), some)]
-	return e.ctx.Err()
+	if e.damaged {
+		return e.ctx.Err()
+	}
+	return err
+}
+
+// named are the names of functions with these numbers, read in one pass.
+func (e *export) named(ids []int64) (map[int64]string, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.db.QueryContext(e.ctx, "SELECT id, substr(value, 1, 200) FROM "+names+" WHERE id IN (SELECT value FROM json_each(?)) LIMIT ?", string(list), maxPools)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[int64]string{}
+	for rows.Next() {
+		var id int64
+		var name string
+		if rows.Scan(&id, &name) == nil {
+			out[id] = name
+		}
+	}
+	return out, rows.Err()
+}
+
+// integers are columns as they are selected: values that are not integers are NULL, and not
+// read, however long they are.
+func integers(columns ...string) string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = "CASE typeof(" + c + ") WHEN 'integer' THEN " + c + " END"
+	}
+	return strings.Join(out, ", ")
 }

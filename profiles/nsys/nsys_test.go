@@ -3,7 +3,10 @@ package nsys
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -145,6 +148,69 @@ func TestDamaged(t *testing.T) {
 }
 
 // TestReadOnly reads a file that has no place beside it to write to.
+// circular is a database whose table of events has a page that leads, as often as it can, to
+// the next of so many pages like it, and the last to the rows.
+func circular(t *testing.T, levels int) string {
+	t.Helper()
+	path := made(t, "PRAGMA page_size=512", "VACUUM", eventTable, happens(1, 0, 2, 0, 4096, 1), happens(2, 0, 2, 1, 4096, 1))
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size, root, cells = 512, 2, 70
+	rows := slices.Clone(raw[(root-1)*size : root*size])
+	interior := func(below int) []byte {
+		page := make([]byte, size)
+		page[0] = interiorTable
+		binary.BigEndian.PutUint16(page[3:], cells)
+		binary.BigEndian.PutUint16(page[5:], size-5*cells)
+		binary.BigEndian.PutUint32(page[8:], uint32(below))
+		for i := range cells {
+			at := size - 5*cells + 5*i
+			binary.BigEndian.PutUint16(page[pageHeader+2*i:], uint16(at))
+			binary.BigEndian.PutUint32(page[at:], uint32(below))
+			page[at+4] = 1
+		}
+		return page
+	}
+	next := len(raw)/size + 1
+	copy(raw[(root-1)*size:], interior(next))
+	for range levels - 1 {
+		next++
+		raw = append(raw, interior(next)...)
+	}
+	raw = append(raw, rows...)
+	binary.BigEndian.PutUint32(raw[28:], uint32(len(raw)/size))
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestSharedPages checks that a table that visits its pages again and again is not read.
+func TestSharedPages(t *testing.T) {
+	if f, err := Read(t.Context(), circular(t, 2)); !errors.Is(err, errShared) {
+		t.Errorf("%+v, %v", f, err)
+	}
+	f, err := os.Open(made(t, eventTable, nameTable, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 20000) INSERT INTO StringIds SELECT i, 'a long name ' || i FROM n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, _ := f.Stat()
+	p, err := pagesOf(f, info.Size())
+	if err != nil || p.check(1, 2, 3) != nil {
+		t.Fatal(err)
+	}
+	visited := 0
+	for _, w := range p.seen {
+		visited += bits.OnesCount64(w)
+	}
+	if all := int(info.Size() / p.size); visited < all-1 || visited > all {
+		t.Errorf("%d pages of %d", visited, all)
+	}
+}
+
 func TestReadOnly(t *testing.T) {
 	path := made(t, eventTable, happens(1, 0, 2, 0, 5, 5))
 	before, err := os.ReadFile(path)
