@@ -50,6 +50,8 @@ type Column struct {
 	// ("step").
 	Unit  string
 	Limit *int64 // the most it can be, in bytes, where the table states it
+	// Unstated states that neither the name nor a unit says that it is memory.
+	Unstated bool
 	// Percent states that Bytes and Limit are percent of a size that is not known.
 	Percent bool
 	// Cache states that it is the KV cache of an engine, which has taken its memory

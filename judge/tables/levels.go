@@ -44,6 +44,9 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 	switch {
 	case v.Leaks() && c.Cache:
 		fills(&f, c)
+	case v.Leaks() && c.Unstated:
+		f.Kind, f.Severity = finding.Leak, finding.Warning
+		f.Detail = append(f.Detail, "nothing says that this column is memory: name it in a header, such as time,rss_bytes")
 	case v.Leaks():
 		f.Kind, f.Severity = finding.Leak, finding.Problem
 		f.Remedies = remedies(c)

@@ -55,6 +55,16 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// TestUnstated checks that growth of what nobody calls memory is no leak.
+func TestUnstated(t *testing.T) {
+	s := table(200, func(i int) float64 { return 1<<30 + float64(i)*(1<<20) })
+	s.Files[0].Columns[0].Unstated = true
+	a := Judge([]Series{s})
+	if f := a.Findings[0]; a.Verdict != finding.Unknown || f.Severity != finding.Warning || !strings.Contains(strings.Join(f.Detail, " "), "nothing says that this column is memory") {
+		t.Errorf("%s: %+v", a.Verdict, f)
+	}
+}
+
 // TestCountedMoments judges levels at steps: nothing is stated in seconds.
 func TestCountedMoments(t *testing.T) {
 	s := table(200, func(i int) float64 { return 1<<30 + float64(i)*(1<<20) })

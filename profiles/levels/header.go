@@ -29,6 +29,7 @@ type level struct {
 	factor   float64 // bytes of a number without a unit
 	capacity int     // the column that states the most it can be; -1 if there is none
 	left     bool    // the column states what is left of the capacity
+	memory   bool    // its name or a unit says that it is memory
 	most     float64 // bytes of a number without a unit in that column
 }
 
@@ -151,7 +152,7 @@ func headerOf(names, row []string) header {
 	}
 	small := kibibytes(h.names)
 	for _, i := range sizes {
-		l := level{name: h.names[i], column: i, factor: factorOf(h.names[i]), capacity: capacity, most: most}
+		l := level{name: h.names[i], column: i, factor: factorOf(h.names[i]), capacity: capacity, most: most, memory: memoryName.MatchString(h.names[i])}
 		if small[l.name] {
 			l.factor = 1 << 10
 		}
@@ -167,7 +168,7 @@ func (h *header) fromLeft(left, capacity int) {
 		return
 	}
 	name := h.names[capacity] + " less " + h.names[left]
-	h.levels = []level{{name: name, column: left, factor: factorOf(h.names[left]), capacity: capacity, most: factorOf(h.names[capacity]), left: true}}
+	h.levels = []level{{name: name, column: left, factor: factorOf(h.names[left]), capacity: capacity, most: factorOf(h.names[capacity]), left: true, memory: true}}
 }
 
 // smiTime is how nvidia-smi --query-gpu writes times.
@@ -202,7 +203,7 @@ func smiHeader(row []string) header {
 	}
 	for _, i := range sizes {
 		if i != total {
-			h.levels = append(h.levels, level{name: "GPU memory, " + h.names[i], column: i, factor: 1, capacity: total, most: 1})
+			h.levels = append(h.levels, level{name: "GPU memory, " + h.names[i], column: i, factor: 1, capacity: total, most: 1, memory: true})
 		}
 	}
 	if len(h.levels) == 0 {
@@ -241,7 +242,8 @@ type cell struct{ bytes, limit float64 }
 
 // read reads the levels of a row into out. It reports whether all are sizes.
 func (h *header) read(cells []string, out []cell) bool {
-	for i, l := range h.levels {
+	for i := range h.levels {
+		l := &h.levels[i]
 		out[i] = cell{math.NaN(), math.NaN()}
 		if l.column >= len(cells) {
 			continue
@@ -251,6 +253,10 @@ func (h *header) read(cells []string, out []cell) bool {
 			return false
 		}
 		out[i] = cell{v, limit}
+		if v > 0 && !l.memory {
+			_, err := strconv.ParseFloat(cells[l.column], 64)
+			l.memory = err != nil // it has a unit
+		}
 		if l.capacity >= 0 && l.capacity < len(cells) {
 			if v, _, ok := parseSize(cells[l.capacity], l.most); ok {
 				out[i].limit = v
@@ -269,6 +275,10 @@ func (h *header) read(cells []string, out []cell) bool {
 func parseSize(cell string, factor float64) (bytes, limit float64, ok bool) {
 	limit = math.NaN()
 	if x, err := strconv.ParseFloat(cell, 64); err == nil && !math.IsInf(x, 0) { // NaN is missing
+		const missing = -1 // as many programs write it
+		if x == missing {
+			x = math.NaN()
+		}
 		return x * factor, limit, true
 	}
 	switch strings.ToLower(strings.Trim(cell, "[]")) {

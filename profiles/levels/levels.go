@@ -79,6 +79,7 @@ type table struct {
 	rows, bad, firstBad int
 	kept                int    // levels
 	cells               []cell // of the row that is read
+	negative            []bool // by level column: it was below 0, as no size is
 	groups              map[string]*group
 	order               []*group
 }
@@ -125,7 +126,7 @@ func newTable(in *bufio.Reader) (*table, error) {
 	if t.header.time < 0 || len(t.header.levels) == 0 || t.delimiter == ' ' && !t.header.ofMemory() {
 		return nil, profiles.ErrOther
 	}
-	t.cells = make([]cell, len(t.header.levels))
+	t.cells, t.negative = make([]cell, len(t.header.levels)), make([]bool, len(t.header.levels))
 	return t, nil
 }
 
@@ -259,6 +260,9 @@ func (t *table) row() error {
 	}
 	g.times = append(g.times, now)
 	for i, c := range t.cells {
+		if c.bytes < 0 {
+			t.negative[i] = true
+		}
 		g.values[i] = append(g.values[i], c.bytes)
 		switch {
 		case len(g.times) == 1:
@@ -321,7 +325,10 @@ func (t *table) columns() (out []profiles.Column) {
 			times[i] = x - start
 		}
 		for i, l := range t.header.levels {
-			c := profiles.Column{Name: l.name, Times: times, Bytes: g.values[i], Unit: t.header.clock.unit}
+			if t.negative[i] {
+				continue
+			}
+			c := profiles.Column{Name: l.name, Times: times, Bytes: g.values[i], Unit: t.header.clock.unit, Unstated: !l.memory}
 			if len(t.order) > 1 {
 				c.Process = g.name
 			}

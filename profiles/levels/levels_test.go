@@ -81,6 +81,27 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestStated checks which columns say that they are memory, by a name or a unit, and that a
+// column that is below 0 is none.
+func TestStated(t *testing.T) {
+	for text, want := range map[string]bool{
+		"0,100\n1,200\n":                  false,
+		"0,1MiB\n1,2MiB\n":                true,
+		"t,rss\n0,100\n1,200\n":           true,
+		"t,trainer\n0,100\n1,200\n":       false,
+		"t,trainer\n0,1.5 GiB\n1,2 GiB\n": true,
+		"t,rss\n0,-1\n1,200\n2,300\n":     true, // -1 is missing
+		"2026/11/22 10:00:00.123, 0, 10 MiB, 100 MiB\n2026/11/22 10:00:05.123, 0, 12 MiB, 100 MiB\n": true,
+	} {
+		if got := read(t, text); len(got) != 1 || got[0].Unstated == want {
+			t.Errorf("%q: %+v, want %v", text, got, want)
+		}
+	}
+	if f, err := Read(strings.NewReader("0,-32768\n1,200\n2,300\n")); !errors.Is(err, profiles.ErrOther) {
+		t.Errorf("negative sizes: %+v, %v", f, err)
+	}
+}
+
 func TestMoments(t *testing.T) {
 	for _, c := range []struct {
 		name, text, unit string
