@@ -51,9 +51,11 @@ var columns = [][]string{
 	{"plan"},
 	{"plan/serving", "plan/training"},
 	{"plan/rl", "plan/observed"},
+	{"input"},          // the door: what files hold, in the models of all wings
 	{"judge/shortage"}, // what snapshots and texts of a failure have in common
 	{"judge/texts"},    // of texts, which are judged with snapshots too
 	{"judge/snapshots", "judge/processes", "judge/tables", "judge/gate", "judge/samples", "judge/pauses", "judge/handovers"},
+	{"judge/diagnosis"},           // all subjects: one verdict of what the door let in
 	{"face/api", "face/api/page"}, // the JSON of all faces
 	{"face/report", "face/export", "face/metrics", "face/web/engine", "face/web"},
 	{"face/ci"},

@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"strandline/face/api"
 	"strandline/face/ci"
 	"strandline/face/report"
@@ -229,7 +227,7 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 	}
 	for _, n := range r.Manifest.Notes {
 		if !strings.Contains(n.Why, "for the CPU alone") {
-			out.Notes = append(out.Notes, noteText(r.Manifest, n))
+			out.Notes = append(out.Notes, r.Manifest.NoteText(n))
 		}
 	}
 	if o.dir == "" {
@@ -297,14 +295,11 @@ func failureOf(r *check.Run) string {
 
 // judgeFolder judges the snapshots of a recording.
 func (g *globals) judgeFolder(ctx context.Context, dir string) (*snapshots.Answer, error) {
-	c := &cobra.Command{}
-	c.SetContext(context.WithoutCancel(ctx))
-	book, processes, _, err := g.processes(c, "", []string{dir}, false)
+	s, _, err := g.snapshots(context.WithoutCancel(ctx), []string{dir}, nil)
 	if err != nil {
 		return nil, err
 	}
-	answer := snapshots.Files(book, processes, snapshots.Options{})
-	return &answer, nil
+	return s.Judge().Snapshots, nil
 }
 
 // checkProgress follows a command while it runs.

@@ -87,7 +87,6 @@ type globals struct {
 	printing   printing
 	cpuProfile string
 	profiled   *safefile.Output // the profile
-	inputs     inputs
 	// interrupted is done when the program is.
 	interrupted context.Context
 	unfinished  unfinished
@@ -97,7 +96,6 @@ type globals struct {
 // Main runs the program and returns its exit code.
 func Main(env *Env) int {
 	g := &globals{env: env}
-	defer g.releaseAll()
 	ctx := env.context
 	if ctx == nil {
 		ctx = context.Background()

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -10,8 +12,9 @@ import (
 
 	"strandline/face/api"
 	"strandline/face/report"
+	"strandline/input"
+	"strandline/judge/diagnosis"
 	"strandline/torch/compare"
-	"strandline/torch/snapshot"
 	"strandline/units"
 )
 
@@ -53,9 +56,9 @@ func runCompare(c *cobra.Command, g *globals, o compareOptions, args []string) e
 	var partial bool
 	var grown []growth
 	if o.runs {
-		doc, grown, partial, err = g.compareRuns(c, args)
+		doc, grown, partial, err = g.compareRuns(c.Context(), args)
 	} else {
-		doc, grown, partial, err = g.compareFiles(c, o.group, args)
+		doc, grown, partial, err = g.compareFiles(c.Context(), o.group, args)
 	}
 	if err != nil {
 		return err
@@ -75,12 +78,16 @@ func runCompare(c *cobra.Command, g *globals, o compareOptions, args []string) e
 	return nil
 }
 
-func (g *globals) compareFiles(c *cobra.Command, group string, args []string) (*report.Comparison, []growth, bool, error) {
-	book, processes, partial, err := g.processes(c, group, args, false)
+func (g *globals) compareFiles(ctx context.Context, group string, args []string) (*report.Comparison, []growth, bool, error) {
+	re, err := groupFlag(group)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	doc := report.NewComparison(book, processes)
+	s, partial, err := g.snapshots(ctx, args, re)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	doc := report.NewComparison(s.Book, s.Processes())
 	var grown []growth
 	for i := range doc.Groups {
 		r := doc.Groups[i].Requested
@@ -93,17 +100,31 @@ func (g *globals) compareFiles(c *cobra.Command, group string, args []string) (*
 	return doc, grown, partial, nil
 }
 
-func (g *globals) compareRuns(c *cobra.Command, args []string) (*report.Comparison, []growth, bool, error) {
+// snapshots reads the snapshots that arguments lead to.
+func (g *globals) snapshots(ctx context.Context, args []string, group *regexp.Regexp) (*diagnosis.Session, bool, error) {
+	files, err := g.open(args)
+	if err != nil {
+		return nil, false, err
+	}
+	defer files.Close()
+	s := diagnosis.New(files, diagnosis.Options{Group: group})
+	partial, err := g.eachSnapshot(ctx, files, func(in *input.Snapshot) { s.AddSnapshot(in.Name, in.Snapshot) })
+	return s, partial, err
+}
+
+func (g *globals) compareRuns(ctx context.Context, args []string) (*report.Comparison, []growth, bool, error) {
 	if len(args) != 2 {
 		return nil, nil, false, fmt.Errorf("--runs compares two files, before and after; got %d", len(args))
 	}
 	var runs []*compare.Run
 	var partial bool
 	for _, path := range args {
-		part, err := g.each(c.Context(), []string{path}, nil, func(_ string, s *snapshot.Snapshot) error {
-			runs = append(runs, compare.NewRun(s))
-			return nil
-		})
+		files, err := g.open([]string{path})
+		if err != nil {
+			return nil, nil, false, err
+		}
+		part, err := g.eachSnapshot(ctx, files, func(in *input.Snapshot) { runs = append(runs, compare.NewRun(in.Snapshot)) })
+		files.Close()
 		if err != nil {
 			return nil, nil, false, err
 		}

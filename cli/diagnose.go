@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"regexp"
@@ -9,11 +10,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"strandline/face/report"
-	"strandline/judge/snapshots"
+	"strandline/input"
+	"strandline/judge/diagnosis"
+	"strandline/judge/tables"
 	"strandline/torch/allocator"
-	"strandline/torch/compare"
-	"strandline/torch/digest"
-	"strandline/torch/snapshot"
 	"strandline/units"
 )
 
@@ -79,59 +79,145 @@ readable (results are printed, marked partial; 1 wins over it); 130 interrupted.
 }
 
 func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string) error {
-	var limit *int64
-	if c.Flags().Changed("limit") {
-		n, err := units.ParseBytes(o.limit)
-		if err != nil {
-			return fmt.Errorf("--limit: %w", err)
-		}
-		limit = &n
-	}
-	if o.store.server != "" {
-		return g.diagnoseStore(c.Context(), &o.store, limit)
-	}
-	known := snapshots.Options{Limit: limit}
-	switch n, err := parseCapacity(c.Flags(), o.capacity); {
-	case err != nil:
-		return err
-	case n > 0:
-		known.Capacity = &n
-	}
-	args = g.recordingIn(args)
-	switch path, err := g.watchAmong(args); {
-	case err != nil:
-		return err
-	case path != "":
-		return g.diagnoseWatch(c.Context(), path)
-	}
-	run, path, others, err := g.recording(c.Context(), args)
+	known, err := o.known(c.Flags())
 	switch {
 	case err != nil:
 		return err
-	case run != nil:
-		return g.diagnoseRecording(c, run, path, others)
+	case o.store.server != "":
+		return g.diagnoseStore(c.Context(), &o.store, known.Limit)
 	}
-	if done, err := g.diagnoseProfiles(c.Context(), o.group, limit, args); done || err != nil {
+	return g.diagnose(c.Context(), known, args)
+}
+
+// known is what the user knows beyond the files.
+func (o *diagnoseOptions) known(flags *pflag.FlagSet) (out diagnosis.Options, err error) {
+	if flags.Changed("limit") {
+		n, err := units.ParseBytes(o.limit)
+		if err != nil {
+			return out, fmt.Errorf("--limit: %w", err)
+		}
+		out.Limit = &n
+	}
+	if o.store.server != "" {
+		return out, nil
+	}
+	n, err := parseCapacity(flags, o.capacity)
+	if err != nil {
+		return out, err
+	}
+	if n > 0 {
+		out.Capacity = &n
+	}
+	out.Group, err = groupFlag(o.group)
+	return out, err
+}
+
+// groupFlag reads the expression of --group, nil if it was not given.
+func groupFlag(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("--group: %w", err)
+	}
+	return re, nil
+}
+
+// diagnose judges files and prints what it finds.
+func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []string) error {
+	files, err := g.open(args)
+	if err != nil {
 		return err
 	}
-	notes := recordedNotes(args)
-	book, processes, partial, err := g.processes(c, o.group, args, true)
+	defer files.Close()
+	answer, err := g.judge(ctx, files, o)
 	if err != nil {
-		for _, n := range notes {
+		for _, n := range files.Notes() {
 			g.warn("not recorded: %s", n)
 		}
 		return err
 	}
-	answer := snapshots.Files(book, processes, known)
-	doc := report.NewDiagnosis(answer)
-	doc.Notes = notes
-	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
+	for _, path := range answer.Skipped {
+		g.warn("skipped %s: a different kind than the files beside it", path)
+	}
+	for _, why := range answer.Untraced {
+		g.warn("%s", why)
+	}
+	doc, text := diagnosed(files, answer)
+	return g.conclude(doc, text, answer)
+}
+
+// judge reads and judges files.
+func (g *globals) judge(ctx context.Context, files *input.Files, o diagnosis.Options) (*diagnosis.Answer, error) {
+	alone, err := files.Alone(true)
+	if err != nil {
+		return nil, err
+	}
+	if alone != nil {
+		return g.judgeRecording(ctx, files, alone)
+	}
+	s, err := g.session(ctx, files, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.Judge(), nil
+}
+
+// judgeRecording judges the recording of a watch, or that of a trace with the snapshots
+// beside it.
+func (g *globals) judgeRecording(ctx context.Context, files *input.Files, alone *input.File) (*diagnosis.Answer, error) {
+	in, err := alone.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := in.(*input.Unknown); ok {
+		return nil, u.Err
+	}
+	g.partial(in)
+	s := diagnosis.New(files, diagnosis.Options{})
+	if err := s.Add(ctx, in); err != nil {
+		return nil, err
+	}
+	if files.Leave(alone); len(files.List) > 0 {
+		if _, err := g.eachSnapshot(ctx, files, func(in *input.Snapshot) { s.AddSnapshot(in.Name, in.Snapshot) }); err != nil {
+			return nil, err
+		}
+	}
+	answer := s.Judge()
+	if w := answer.Watch; w != nil && w.Partial != nil {
+		g.warn("the recording is only partly readable: %v; the rest is used", w.Partial)
+	}
+	return answer, nil
+}
+
+// diagnosed is the document of an answer, and how it is printed.
+func diagnosed(files *input.Files, a *diagnosis.Answer) (doc *report.Diagnosis, text func(io.Writer, report.Style)) {
+	switch {
+	case a.Watch != nil:
+		watch := report.NewWatch(a.Watch.Last, a.Watch.Samples, a.Findings)
+		return watch.Diagnosis(files.Given[0]), watch.Text
+	case a.Trace != nil:
+		trace := report.Trace{Document: *a.Trace.Document}
+		return report.NewRecorded(files.Given, a.Trace), trace.Text
+	case a.Series != nil:
+		doc = report.NewProfiles(tables.Answer{Verdict: a.Verdict, Findings: a.Findings}, a.Series)
+	default:
+		doc = report.NewDiagnosis(*a.Snapshots)
+		doc.Notes = files.Notes()
+	}
+	return doc, doc.Text
+}
+
+// conclude prints a document, and ends with the status of an answer.
+func (g *globals) conclude(doc *report.Diagnosis, text func(io.Writer, report.Style), a *diagnosis.Answer) error {
+	if err := g.print(doc, text); err != nil {
 		return err
 	}
 	switch {
-	case answer.Problems() > 0:
+	case problems(a.Findings):
 		return exit(exitProblem)
-	case partial:
+	case a.Partial:
 		return exit(exitPartial)
 	}
 	return nil
@@ -167,88 +253,4 @@ func sizeFrom(name, text string, least int64, what, example string) (int64, erro
 		return 0, fmt.Errorf("--%s: %q is %s, less than %s; write the size with its unit, such as %s", name, text, units.Bytes(n), what, example)
 	}
 	return n, nil
-}
-
-// processes reads files and sorts them by process. With texts,
-// files that hold PyTorch's error message or tables are read too.
-func (g *globals) processes(c *cobra.Command, group string, args []string, texts bool) (*digest.Book, []*compare.Process, bool, error) {
-	var re *regexp.Regexp
-	if group != "" {
-		var err error
-		if re, err = regexp.Compile(group); err != nil {
-			return nil, nil, false, fmt.Errorf("--group: %w", err)
-		}
-	}
-	book := digest.NewBook()
-	digests := map[string]*digest.File{}
-	var paths []string
-	var reported []*digest.File
-	var text textReader
-	if texts {
-		text = func(path string, cause error) (bool, error) {
-			d, err := g.readText(c.Context(), path, cause)
-			if d != nil {
-				reported = append(reported, d)
-			}
-			return d != nil, err
-		}
-	}
-	partial, err := g.each(c.Context(), args, text, func(path string, s *snapshot.Snapshot) error {
-		digests[path] = book.Digest(s)
-		paths = append(paths, path)
-		return nil
-	})
-	if err != nil {
-		return nil, nil, partial, err
-	}
-	for _, d := range reported {
-		partial = partial || d.Partial != nil
-	}
-	out, rest := recordedProcesses(paths, digests, re)
-	names, files := compare.Group(rest, re)
-	for _, name := range names {
-		if name == "" && len(out) > 0 {
-			name = compare.ProcessOf(files[""][0], re)
-			files[name] = files[""]
-		}
-		var list []*digest.File
-		for _, p := range files[name] {
-			list = append(list, digests[p])
-		}
-		out = append(out, compare.NewProcess(name, list))
-	}
-	return book, append(out, textProcesses(reported, re, len(paths) == 0)...), partial, nil
-}
-
-// textProcesses sorts texts by process: those with tables as snapshots are, since
-// a before and an after belong to one; each other text separately.
-func textProcesses(texts []*digest.File, group *regexp.Regexp, alone bool) (out []*compare.Process) {
-	digests := map[string]*digest.File{}
-	var paths []string
-	for _, d := range texts {
-		if len(d.Text.Series) == 0 {
-			out = append(out, compare.NewProcess(d.Name, []*digest.File{d}))
-			continue
-		}
-		digests[d.Name] = d
-		paths = append(paths, d.Name)
-	}
-	names, files := compare.Group(paths, group)
-	for _, name := range names {
-		var list []*digest.File
-		for _, p := range files[name] {
-			list = append(list, digests[p])
-		}
-		switch {
-		case len(list) == 1:
-			name = list[0].Name
-		case name == "":
-			name = compare.ProcessOf(list[0].Name, group)
-		}
-		out = append(out, compare.NewProcess(name, list))
-	}
-	if alone && len(out) == 1 {
-		out[0].Name = ""
-	}
-	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/judge/diagnosis"
 	"strandline/judge/tables"
 	"strandline/profiles"
 	"strandline/profiles/promql"
@@ -57,7 +58,6 @@ func (g *globals) diagnoseStore(ctx context.Context, o *storeOptions, limit *int
 	if err != nil {
 		return err
 	}
-	var files []*profiles.File
 	var all []tables.Series
 	for _, q.Expr = range o.queries {
 		f, err := promql.Read(ctx, q)
@@ -70,10 +70,14 @@ func (g *globals) diagnoseStore(ctx context.Context, o *storeOptions, limit *int
 		for _, note := range f.Notes {
 			g.warn("%s", note)
 		}
-		files = append(files, f)
 		all = append(all, tables.Series{Files: []*profiles.File{f}})
 	}
-	return g.judgeProfiles(files, all, limit)
+	for _, s := range all {
+		g.profilePartial(s.Files[0])
+	}
+	answer := diagnosis.OfSeries(all, limit)
+	doc, text := diagnosed(nil, answer)
+	return g.conclude(doc, text, answer)
 }
 
 // timeFlag reads a time as Prometheus writes it: 90m, 1h30m, 2d.

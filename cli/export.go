@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -14,6 +13,9 @@ import (
 	"strandline/face/api"
 	"strandline/face/export"
 	"strandline/face/report"
+	"strandline/host/store/recording"
+	"strandline/input"
+	"strandline/profiles"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 	"strandline/units"
@@ -81,27 +83,27 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("%s: is a directory; export takes one file", path)
-	}
-	run, _, _, err := g.recording(ctx, []string{path})
-	switch {
-	case err != nil:
-		return err
-	case run != nil:
-		return g.exportRecording(ctx, o, run)
-	}
-	if f, err := g.profile(ctx, path); f != nil || err != nil {
-		return g.exportProfile(ctx, o, f, err)
-	}
-	s, err := g.openOnly(ctx, path)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+	f, err := g.openFile(path, "export takes one file")
 	if err != nil {
 		return err
 	}
-	out, err := g.cut(s, o.device, span)
+	in, err := f.Read(ctx)
+	if err != nil {
+		return err
+	}
+	switch in := in.(type) {
+	case *input.Trace:
+		return g.exportTrace(ctx, o, in)
+	case *input.Table:
+		return g.exportTable(ctx, o, in)
+	case *input.Snapshot:
+		return g.exportSnapshot(ctx, o, in, span)
+	}
+	return notSnapshot(in)
+}
+
+func (g *globals) exportSnapshot(ctx context.Context, o exportOptions, in *input.Snapshot, span *span) error {
+	out, err := g.cut(in.Snapshot, o.device, span)
 	if err != nil {
 		return err
 	}
@@ -118,10 +120,74 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 			return err
 		}
 	}
-	if g.partial(s) {
+	if g.partial(in) {
 		return exit(exitPartial)
 	}
 	return nil
+}
+
+// exportTable writes what a file of another program holds by stack.
+func (g *globals) exportTable(ctx context.Context, o exportOptions, in *input.Table) error {
+	write := map[string]func(io.Writer, *profiles.File) error{"pprof": export.PprofOfProfile, "folded": export.FoldedOfProfile, "csv": export.CSVOfProfile}[o.to]
+	if len(in.Uses) == 0 {
+		return notSnapshot(in)
+	}
+	if err := o.onlyWhole("a file of kind "+in.Format, "pprof, folded or csv", write != nil); err != nil {
+		return err
+	}
+	if err := g.exportStacks(ctx, o, len(in.Uses), func(w io.Writer) error { return write(w, in.File) }); err != nil {
+		return err
+	}
+	if g.profilePartial(in.File) {
+		return exit(exitPartial)
+	}
+	return nil
+}
+
+// exportTrace writes the stacks of a recording in the formats that are of stacks.
+func (g *globals) exportTrace(ctx context.Context, o exportOptions, in *input.Trace) error {
+	write := map[string]func(io.Writer, *recording.Run) error{"pprof": export.PprofOfTrace, "folded": export.FoldedOfTrace}[o.to]
+	if err := o.onlyWhole("the recording of a trace", "pprof or folded", write != nil); err != nil {
+		return err
+	}
+	if err := g.exportStacks(ctx, o, len(in.Document.Stacks), func(w io.Writer) error { return write(w, in.Run) }); err != nil {
+		return err
+	}
+	if g.partial(in) {
+		return exit(exitPartial)
+	}
+	return nil
+}
+
+// onlyWhole returns an error for options that are for snapshots alone. formats are those
+// of the file.
+func (o *exportOptions) onlyWhole(file, formats string, knows bool) error {
+	switch {
+	case o.redact != "":
+		return fmt.Errorf("--redact is for snapshots: it does not replace paths and names in %s", file)
+	case o.events != "":
+		return fmt.Errorf("--events is for snapshots: %s is written whole", file)
+	case !knows:
+		return fmt.Errorf("--to %s is for snapshots: %s is written as %s", o.to, file, formats)
+	}
+	return nil
+}
+
+// exportStacks writes stacks that are not of a snapshot, and reports what was written.
+func (g *globals) exportStacks(ctx context.Context, o exportOptions, stacks int, write func(io.Writer) error) error {
+	n, err := g.create(ctx, o.output, func(w io.Writer) error {
+		if o.output == "-" && g.env.stdoutTerminal {
+			w = report.PrintableWriter(w)
+		}
+		return write(w)
+	})
+	if err != nil || o.output == "-" {
+		return err
+	}
+	doc := api.StackExport{Schema: api.ExportSchema, File: o.output, Format: o.to, Stacks: stacks, Bytes: n}
+	return g.print(doc, func(w io.Writer, _ report.Style) {
+		fmt.Fprintf(w, "wrote %s: %s, %s\n", report.Line(doc.File), units.Plural(int64(doc.Stacks), "stack"), units.Bytes(doc.Bytes))
+	})
 }
 
 // check reports what is wrong with the options before the file is read.

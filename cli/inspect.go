@@ -3,11 +3,12 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"strandline/face/report"
+	"strandline/input"
+	"strandline/profiles"
 	"strandline/torch/replay"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
@@ -51,30 +52,51 @@ wrong with the file or missing from it. Events are numbered from 0 as in the fil
 }
 
 func runInspect(c *cobra.Command, g *globals, o inspectOptions, path string) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("%s: is a directory; inspect takes one file, diagnose and compare take directories", path)
-	}
-	if f, err := g.profile(c.Context(), path); f != nil || err != nil {
-		return g.inspectProfile(f, o, err)
-	}
-	s, err := g.openOnly(c.Context(), path)
-	if c.Context().Err() != nil {
-		return c.Context().Err()
-	}
+	f, err := g.openFile(path, "inspect takes one file, diagnose and compare take directories")
 	if err != nil {
 		return err
 	}
+	in, err := f.Read(c.Context())
+	if err != nil {
+		return err
+	}
+	switch in := in.(type) {
+	case *input.Table:
+		return g.inspectProfile(in.File, o)
+	case *input.Snapshot:
+		return g.inspectSnapshot(in, o, c.Flags().Changed("at"), c.Flags().Changed("alloc"))
+	}
+	return notSnapshot(in)
+}
+
+// inspectProfile prints the facts of a file of another program.
+func (g *globals) inspectProfile(f *profiles.File, o inspectOptions) error {
+	if o.at != unset || o.alloc != unset || o.pools {
+		return fmt.Errorf("%s: --at, --alloc and --pools are for snapshots of PyTorch; this file is of kind %s", f.Name, f.Format)
+	}
+	doc := report.NewProfile(f)
+	if err := g.print(doc, doc.Text); err != nil {
+		return err
+	}
+	if g.profilePartial(f) {
+		return exit(exitPartial)
+	}
+	return nil
+}
+
+func (g *globals) inspectSnapshot(in *input.Snapshot, o inspectOptions, at, alloc bool) error {
+	s := in.Snapshot
 	facts := timeline.FactsOf(s)
 	doc := report.NewInspection(s, facts)
 	if o.at != unset || o.alloc != unset || o.pools {
-		if err := inspectMore(doc, s, facts, o, c.Flags().Changed("at"), c.Flags().Changed("alloc")); err != nil {
+		if err := inspectMore(doc, s, facts, o, at, alloc); err != nil {
 			return err
 		}
 	}
 	if err := g.print(doc, func(w io.Writer, st report.Style) { doc.Text(w, st) }); err != nil {
 		return err
 	}
-	if g.partial(s) {
+	if g.partial(in) {
 		return exit(exitPartial)
 	}
 	return nil

@@ -1,21 +1,18 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
+	"strandline/input"
 	"strings"
-	"time"
 
 	"strandline/face/api"
 	"strandline/face/report"
-	"strandline/internal/packed"
 	enginelog "strandline/logs/engine"
-	"strandline/logs/text"
 	"strandline/plan"
 	"strandline/plan/engine"
 	"strandline/plan/model"
@@ -136,14 +133,10 @@ func loggedModel(name, quant, engine string) (*model.Model, error) {
 
 // observed returns what a snapshot of an engine or its log states.
 func (g *globals) observed(ctx context.Context, path string) (*enginelog.Log, error) {
-	if path == "-" {
-		return g.engineLog(ctx, path)
+	s, log, err := g.snapshotOrLog(ctx, path)
+	if s == nil {
+		return log, err
 	}
-	s, err := g.open(ctx, path)
-	if err != nil {
-		return g.noSnapshot(ctx, path, err)
-	}
-	g.partial(s)
 	peak := highest(s)
 	figures := map[string]enginelog.Stated{}
 	for name, of := range map[string][]purpose.Purpose{
@@ -158,17 +151,37 @@ func (g *globals) observed(ctx context.Context, path string) (*enginelog.Log, er
 	return &enginelog.Log{Setup: map[string]string{}, Ranks: []enginelog.Rank{{Figures: figures}}}, nil
 }
 
-// noSnapshot is the log in a file that could not be read as a snapshot for some
-// cause. A line of a log may begin as a list of JSON or as a pickle does.
-func (g *globals) noSnapshot(ctx context.Context, path string, cause error) (*enginelog.Log, error) {
-	log, err := g.engineLog(ctx, path)
-	if !errors.Is(cause, snapshot.ErrNotSnapshot) && (err != nil || len(log.Ranks) == 0) {
-		if err == nil && !likeSnapshot(path) { // "[TensorRT-LLM][INFO] …" begins as a list does
-			return nil, fmt.Errorf("%s: this text contains no figure of a supported engine (vLLM, SGLang, TensorRT-LLM, llama.cpp) or trainer (torchtitan, verl)", path)
-		}
-		return nil, cause
+// snapshotOrLog reads a snapshot, or the log of an engine. A line of a log may begin as a list
+// of JSON or as a pickle does.
+func (g *globals) snapshotOrLog(ctx context.Context, path string) (*snapshot.Snapshot, *enginelog.Log, error) {
+	f, err := g.openFile(path, "")
+	if err != nil {
+		return nil, nil, err
 	}
-	return log, err
+	var notSnapshot error
+	if path != "-" {
+		in, err := f.ReadSnapshot(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if s, ok := in.(*input.Snapshot); ok {
+			g.partial(s)
+			return s.Snapshot, nil, nil
+		}
+		notSnapshot = in.(*input.Unknown).Err
+	}
+	log, err := f.EngineLog(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, ctx.Err()
+	case notSnapshot == nil || errors.Is(notSnapshot, snapshot.ErrNotSnapshot):
+		return nil, log, err
+	case err == nil && len(log.Ranks) == 0 && !f.NamedAsSnapshot(): // "[TensorRT-LLM][INFO] …" begins as a list does
+		return nil, nil, fmt.Errorf("%s: this text contains no figure of a supported engine (vLLM, SGLang, TensorRT-LLM, llama.cpp) or trainer (torchtitan, verl)", path)
+	case err != nil || len(log.Ranks) == 0:
+		return nil, nil, notSnapshot
+	}
+	return nil, log, nil
 }
 
 // highest is the highest peak of a snapshot's devices.
@@ -179,34 +192,6 @@ func highest(s *snapshot.Snapshot) (most purpose.Moment) {
 		}
 	}
 	return most
-}
-
-// engineLog reads a log, which may be compressed.
-func (g *globals) engineLog(ctx context.Context, path string) (*enginelog.Log, error) {
-	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
-	defer bar.clear()
-	r, err := g.source(path)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	unpacked, _, err := packed.Open(bufio.NewReader(&watched{ctx: ctx, r: r, bar: &bar}), bar.size)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	defer unpacked.Close()
-	in := bufio.NewReader(unpacked)
-	if head, _ := in.Peek(1024); !text.IsText(head) {
-		return nil, fmt.Errorf("%s: is neither a snapshot nor text", path)
-	}
-	log, err := enginelog.Scan(in)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return log, nil
 }
 
 // planCheckStep checks a snapshot, or the log of a trainer, against the plan of a
@@ -221,19 +206,17 @@ func (g *globals) planCheckStep(ctx context.Context, o *planFlags, t training.Se
 }
 
 func (g *globals) checkedStep(ctx context.Context, t training.Setup, path string) ([]plan.Checked, error) {
-	s, err := g.open(ctx, path)
+	s, log, err := g.snapshotOrLog(ctx, path)
 	if err != nil {
-		log, err := g.noSnapshot(ctx, path, err)
-		if err != nil {
-			return nil, err
-		}
+		return nil, err
+	}
+	if s == nil {
 		rows, err := t.CheckLog(log)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return rows, nil
 	}
-	g.partial(s)
 	peak := highest(s)
 	rows, err := t.CheckStep(peak.By.Map())
 	if err != nil {

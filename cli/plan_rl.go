@@ -11,6 +11,8 @@ import (
 	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/host/store/recording"
+	"strandline/input"
+	"strandline/internal/safefile"
 	"strandline/judge/handovers"
 	"strandline/pausable/history"
 	"strandline/plan/rl"
@@ -137,10 +139,10 @@ func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
 		}
 		names[tag] = component
 	}
-	if g.begins(o.check, recording.Is) {
+	if f, err := g.openFile(o.check, ""); err == nil && f.Kind() == input.TraceRecording {
 		return g.checkTrace(ctx, o, p, names)
 	}
-	paths, err := g.logsOf(o.check)
+	paths, open, err := g.logsOf(o.check)
 	if err != nil {
 		return err
 	}
@@ -149,7 +151,7 @@ func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
 		if len(paths) > 1 {
 			return fmt.Errorf("--trace is of one process, and %s has logs of %d: give one of them to --check", o.check, len(paths))
 		}
-		if trace, err = g.readRecording(ctx, o.trace); err != nil {
+		if trace, err = g.trace(ctx, o.trace); err != nil {
 			return err
 		}
 	}
@@ -158,7 +160,7 @@ func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		log, err := g.readHistory(path)
+		log, err := readHistory(path, open)
 		if err == nil {
 			var c *handovers.Check
 			if c, err = handovers.New(p, log, o.device, names, trace); err == nil {
@@ -180,12 +182,28 @@ func (g *globals) printChecks(o *rlPlan, checks []*handovers.Check) error {
 	return fitting(good, g.printPlan(o.markdown, report.HandOvers{HandOvers: api.NewHandOvers(o.check, checks)}))
 }
 
+// trace reads the recording of a trace.
+func (g *globals) trace(ctx context.Context, path string) (*recording.Run, error) {
+	f, err := g.openFile(path, "")
+	if err != nil {
+		return nil, err
+	}
+	in, err := f.ReadTrace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := in.(*input.Trace); ok {
+		return t.Run, nil
+	}
+	return nil, in.(*input.Unknown).Err
+}
+
 // checkTrace lays a recording of trace --gpu beside the phases.
 func (g *globals) checkTrace(ctx context.Context, o *rlPlan, p *rl.Phases, names map[string]string) error {
 	if o.trace != "" {
 		return fmt.Errorf("--trace goes with a log of pausable memory, and %s is a recording itself", o.check)
 	}
-	run, err := g.readRecording(ctx, o.check)
+	run, err := g.trace(ctx, o.check)
 	if err != nil {
 		return err
 	}
@@ -208,24 +226,21 @@ func (g *globals) plannedPhases(o *rlPlan) (*rl.Phases, error) {
 	return set.Phases()
 }
 
-// logsOf are the logs of pausable memory that a path leads to.
-func (g *globals) logsOf(path string) ([]string, error) {
+// logsOf are the logs of pausable memory that a path leads to, and how they are opened.
+func (g *globals) logsOf(path string) (paths []string, open func(path string) (*os.File, error), err error) {
 	s, err := os.Stat(path)
 	if err != nil || !s.IsDir() {
-		return []string{path}, err
+		return []string{path}, g.openInput, err
 	}
-	paths, err := withSuffix(path, history.Suffix)
+	paths, err = withSuffix(path, history.Suffix)
 	if err == nil && len(paths) == 0 {
 		err = fmt.Errorf("%s: there is no log of pausable memory in it (*%s), which STRANDLINE_MEM_LOG makes", path, history.Suffix)
 	}
-	for _, p := range paths {
-		g.inputs.find(p)
-	}
-	return paths, err
+	return paths, func(path string) (*os.File, error) { return safefile.Open(path, safefile.Unbounded) }, err
 }
 
-func (g *globals) readHistory(path string) (*history.Log, error) {
-	f, err := g.openInput(path)
+func readHistory(path string, open func(path string) (*os.File, error)) (*history.Log, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strandline/input"
 	"strconv"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ func recordOutside(ctx context.Context, g *globals, o *recordOptions) error {
 	if _, err := os.Lstat(filepath.Join(o.dir, record.ManifestName)); err == nil {
 		return fmt.Errorf("%s %w", o.dir, record.ErrExists)
 	}
-	if isFolder(o.dir) { // which is better known before
+	if input.IsFolder(o.dir) { // which is better known before
 		before, err := safefile.OpenFolder(o.dir)
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/face/report"
+	"strandline/judge/diagnosis"
 	"strandline/record"
 	"strandline/units"
 )
@@ -42,7 +43,7 @@ func (p *recordProgress) show(m *record.Manifest) {
 		q := &m.Processes[i]
 		if !p.processes[q.PID] {
 			p.processes[q.PID] = true
-			p.g.warn("recording %s since %s: %s", processName(q), q.Since.Local().Format(time.TimeOnly), q.Command)
+			p.g.warn("recording %s since %s: %s", q.DisplayName(), q.Since.Local().Format(time.TimeOnly), q.Command)
 		}
 	}
 	if n := m.Failures(); n > p.ooms {
@@ -79,7 +80,7 @@ func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) 
 		enc.Encode(m)
 		return
 	}
-	notes := notesOf(m)
+	notes := m.NoteTexts()
 	switch {
 	case len(m.Processes) > 0:
 		g.warn("%s: %s", dir, recordedSummary(m))
@@ -94,10 +95,7 @@ func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) 
 	}
 	env := *g.env
 	env.stdout, env.stdoutTerminal, env.args = g.env.stderr, g.env.stderrTerminal, nil
-	judge := newDiagnose(&globals{env: &env, printing: g.printing})
-	judge.SetArgs([]string{dir})
-	judge.SilenceErrors, judge.SilenceUsage = true, true
-	if err := judge.ExecuteContext(ctx); err != nil {
+	if err := (&globals{env: &env, printing: g.printing}).diagnose(ctx, diagnosis.Options{}, []string{dir}); err != nil {
 		if _, reported := err.(exit); !reported {
 			g.warn("it cannot be judged: %v", err)
 		}
@@ -115,31 +113,13 @@ func (g *globals) notes(notes []string) {
 	}
 }
 
-// noteText is a note as a sentence.
-func noteText(m *record.Manifest, n record.Note) string {
-	switch p := m.Find(n.PID); {
-	case p != nil:
-		return processName(p) + ": " + n.Why
-	case n.Command != "":
-		return fmt.Sprintf("pid%d (%s): %s", n.PID, clipCommand(n.Command), n.Why)
-	}
-	return n.Why
-}
-
-func clipCommand(text string) string {
-	if r := []rune(text); len(r) > 80 {
-		return string(r[:79]) + "…"
-	}
-	return text
-}
-
 // recordingStatus is what the recording in a folder has so far, also of processes that ended.
 func recordingStatus(dir string) (*api.RecordStatus, error) {
 	m, err := record.ReadManifest(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s does not hold a recording: %w", dir, err)
 	}
-	doc := &api.RecordStatus{Schema: api.RecordStatusSchema, Processes: []record.Status{}, Notes: notesOf(m)}
+	doc := &api.RecordStatus{Schema: api.RecordStatusSchema, Processes: []record.Status{}, Notes: m.NoteTexts()}
 	for _, p := range m.Processes {
 		s := record.Status{PID: p.PID, Role: p.Role, Rank: p.Rank, Steps: p.Steps, Dumps: len(p.Dumps), Folder: dir, Ended: p.Ended || m.Ended != nil}
 		for _, d := range p.Dumps {

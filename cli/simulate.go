@@ -110,13 +110,11 @@ func (o *simulateOptions) bounds(flags *pflag.FlagSet) (b bounds, err error) {
 }
 
 func runSimulate(ctx context.Context, g *globals, o simulateOptions, within bounds, path string) error {
-	s, err := g.openOnly(ctx, path)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+	in, err := g.snapshot(ctx, path)
 	if err != nil {
 		return err
 	}
+	s := in.Snapshot
 	asked, err := o.settings(replay.VersionOf(s))
 	if err != nil {
 		return err
@@ -127,7 +125,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, within boun
 			return err
 		}
 	}
-	partial := g.partial(s)
+	partial := g.partial(in)
 	doc := report.NewSimulation(path, s.TorchVersion(), partial)
 	on, err := g.replay(ctx, s, doc)
 	if err != nil {

@@ -26,9 +26,11 @@ import (
 	"strandline/face/report"
 	"strandline/face/web"
 	"strandline/face/web/engine"
+	"strandline/input"
 	"strandline/internal/safefile"
 	"strandline/internal/secret"
-	"strandline/profiles"
+	"strandline/judge/diagnosis"
+	"strandline/judge/tables"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
@@ -83,7 +85,7 @@ page states. --redact replaces your paths and names by pseudonyms.`,
 func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	ctx, stop := context.WithCancel(c.Context())
 	defer stop()
-	what, ok := redactions[o.redact]
+	redacts, ok := redactions[o.redact]
 	switch {
 	case !ok:
 		return fmt.Errorf("--redact %s: want paths, names or both", o.redact)
@@ -92,32 +94,25 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	case o.html == "-" && g.json:
 		return errors.New("--json and --html - both write to standard output; choose one")
 	}
-	switch path, err := g.watchAmong(args); {
-	case err != nil:
-		return err
-	case path != "":
-		return g.viewWatch(ctx, o, path)
-	}
-	switch run, path, others, err := g.recording(ctx, args); {
-	case err != nil:
-		return err
-	case run != nil && len(others) > 0:
-		return fmt.Errorf("%s is the recording of a trace, which is viewed on its own", path)
-	case run != nil:
-		return g.viewRecording(ctx, o, path, run)
-	}
-	v := viewed{g: g, redact: what}
-	sources, err := v.series(ctx, args)
-	if err == nil && sources == nil {
-		sources, err = v.sources(ctx, args)
-	}
+	files, err := g.open(args)
 	if err != nil {
 		return err
 	}
-	if o.html != "" {
-		return v.save(ctx, sources, args, o.html)
+	defer files.Close()
+	switch alone, err := files.Alone(false); {
+	case err != nil:
+		return err
+	case alone != nil:
+		return g.viewAlone(ctx, o, files, alone)
 	}
-	e := engine.New(sources)
+	v := viewed{g: g, files: files, redact: redacts}
+	if err := v.find(ctx); err != nil {
+		return err
+	}
+	if o.html != "" {
+		return v.save(ctx, o.html)
+	}
+	e := engine.New(v.judged(), v.sources)
 	loaded := make(chan error, 1)
 	read := make(chan struct{})
 	load := func() {
@@ -132,7 +127,7 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	}
 	shown := page{asker: e, index: "index.html", behind: load}
 	if v.redact == 0 { // what is dropped has names and paths of its own
-		shown.open = opener(ctx, sources, read)
+		shown.open = v.opener(ctx, read)
 	}
 	if err := g.serve(ctx, o.serve, shown); err != nil {
 		return err
@@ -141,23 +136,57 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	if errors.Is(err, context.Canceled) {
 		err = nil // interrupting it is how a user ends it
 	}
-	return v.end(err, args, len(sources))
+	return v.end(err)
+}
+
+// viewAlone views the recording of a trace or a watch.
+func (g *globals) viewAlone(ctx context.Context, o viewOptions, files *input.Files, alone *input.File) error {
+	in, err := alone.Read(ctx)
+	if err != nil {
+		return err
+	}
+	switch in := in.(type) {
+	case *input.Watch:
+		return g.viewWatch(ctx, o, in)
+	case *input.Trace:
+		return g.viewTrace(ctx, o, files, in)
+	}
+	return notSnapshot(in)
+}
+
+// viewTrace serves or saves the page of a recording.
+func (g *globals) viewTrace(ctx context.Context, o viewOptions, files *input.Files, in *input.Trace) error {
+	if o.redact != "" {
+		return errors.New("--redact is for snapshots: it does not replace paths and names in the recording of a trace")
+	}
+	partial := g.partial(in)
+	asker := engine.NewRecording(files, in)
+	var err error
+	if o.html != "" {
+		err = g.savePage(ctx, o.html, func(w io.Writer) error { return web.SaveRecording(ctx, w, asker) })
+	} else {
+		err = g.serve(ctx, o.serve, page{asker: asker, index: "recording.html"})
+	}
+	if err == nil && partial {
+		return exit(exitPartial)
+	}
+	return err
 }
 
 // opener reads files that are dropped on the page beside the sources that it was started
 // with, once those were read. Those that were dropped before give way.
-func opener(ctx context.Context, sources []engine.Source, read <-chan struct{}) func([]web.Dropped) (web.Asker, int) {
+func (v *viewed) opener(ctx context.Context, read <-chan struct{}) func([]web.Dropped) (web.Asker, int) {
 	last := func() {}
-	return func(files []web.Dropped) (web.Asker, int) {
+	return func(dropped []web.Dropped) (web.Asker, int) {
 		last()
-		all := slices.Clone(sources)
-		for _, f := range files {
-			size := int64(len(f.Data))
-			all = append(all, engine.Source{Path: f.Name, Size: size, Named: true, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
-				return snapshot.Read(bytes.NewReader(f.Data), snapshot.Options{Name: f.Name, Size: size, Progress: progress})
+		var more []input.Source
+		for _, f := range dropped {
+			more = append(more, input.Source{Path: f.Name, Size: int64(len(f.Data)), Named: true, Open: func() (io.ReadCloser, error) {
+				return io.NopCloser(bytes.NewReader(f.Data)), nil
 			}})
 		}
-		e := engine.New(all)
+		files := v.files.With(more)
+		e := engine.New(files, append(slices.Clone(v.sources), engine.Sources(input.Of(more, input.Options{}))...))
 		ctx, stop := context.WithCancel(ctx)
 		before, done := read, make(chan struct{})
 		last, read = stop, done
@@ -166,7 +195,7 @@ func opener(ctx context.Context, sources []engine.Source, read <-chan struct{}) 
 			<-before        // sources are read by one at a time
 			_ = e.Load(ctx) // problems with single files are in the session
 		}()
-		return e, len(sources)
+		return e, len(v.sources)
 	}
 }
 
@@ -212,16 +241,27 @@ func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
 // viewed are the files to view. They are read one after another.
 type viewed struct {
 	g       *globals
+	files   *input.Files
+	sources []engine.Source
 	redact  export.Redaction
 	partial bool
-	others  []string // that are of other kinds
+	skipper skipper
 }
 
-// end returns how viewing ends, by the error of loading so many files.
-func (v *viewed) end(err error, args []string, files int) error {
+// judged are the files by which the page is judged: where it is redacted, they have no
+// recorder's manifest, which has names and paths.
+func (v *viewed) judged() *input.Files {
+	if v.redact != 0 {
+		return input.Of(nil, input.Options{})
+	}
+	return v.files
+}
+
+// end returns how viewing ends, by the error of loading.
+func (v *viewed) end(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrNothing):
-		return noSnapshot(args, files)
+		return noSnapshot(v.files)
 	case err == nil && v.partial:
 		return exit(exitPartial)
 	}
@@ -229,17 +269,17 @@ func (v *viewed) end(err error, args []string, files int) error {
 }
 
 // save writes the page as a file.
-func (v *viewed) save(ctx context.Context, sources []engine.Source, args []string, path string) error {
-	e := engine.New(sources)
+func (v *viewed) save(ctx context.Context, path string) error {
+	e := engine.New(v.judged(), v.sources)
 	err := e.Load(ctx)
 	v.reportSkipped()
 	if err != nil {
-		return v.end(err, args, len(sources))
+		return v.end(err)
 	}
 	if err := v.g.savePage(ctx, path, func(w io.Writer) error { return web.Save(ctx, w, e) }); err != nil {
 		return err
 	}
-	return v.end(nil, args, len(sources))
+	return v.end(nil)
 }
 
 // savePage writes a page as a file, and reports that.
@@ -254,95 +294,150 @@ func (g *globals) savePage(ctx context.Context, path string, write func(io.Write
 	})
 }
 
-// series are the histories of JAX's profiles, if the arguments are such, otherwise nil.
-func (v *viewed) series(ctx context.Context, args []string) (out []engine.Source, err error) {
-	files, others, err := v.g.profiles(ctx, args)
-	if err != nil || len(files) == 0 || slices.ContainsFunc(files, func(f *profiles.File) bool { return f.Format != "jax" }) {
-		return nil, nil // reading them as snapshots states what they are
+// find finds the sources of the page: histories of JAX's profiles where the files are such,
+// otherwise each file.
+func (v *viewed) find(ctx context.Context) error {
+	v.skipper = skipper{g: v.g, files: v.files, several: v.redact != 0}
+	if len(v.files.List) == 0 {
+		return noSnapshot(v.files)
 	}
-	for _, path := range others {
-		v.g.warn("skipped %s: a different kind than the files beside it", path)
+	if v.files.Tables() {
+		return v.findTables(ctx)
 	}
-	all, err := seriesOf(files, "")
-	if err != nil {
-		return nil, err
+	files := v.files.Ordered()
+	slices.SortStableFunc(files, func(a, b *input.File) int { return cmp.Compare(turn(a), turn(b)) })
+	for _, f := range files {
+		v.sources = append(v.sources, v.source(f))
 	}
-	for _, s := range all {
-		list := s.Files
-		name := v.called(list[len(list)-1].Name, args)
-		if len(list) > 1 {
-			name = fmt.Sprintf("%s and %s before it", name, units.Plural(int64(len(list)-1), "file"))
-			v.g.warn("%s is drawn as one history, a file a second, in the order of %s; `strandline diagnose` judges it and gives the advice for JAX", name, s.By)
+	return nil
+}
+
+// turn is when to read a file: what is probably not a snapshot is read last.
+func turn(f *input.File) int {
+	if f.Named || f.NamedAsSnapshot() {
+		return 0
+	}
+	return 1
+}
+
+// findTables reads tables. Profiles of JAX are drawn, each series as one history.
+func (v *viewed) findTables(ctx context.Context) error {
+	s := diagnosis.New(v.files, diagnosis.Options{})
+	byPath := map[string]input.Input{}
+	var last error
+	for _, f := range v.files.Ordered() {
+		if !s.Wants(f) {
+			v.g.warn("skipped %s: a different kind than the files beside it", f.Path)
+			continue
 		}
+		in, err := f.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if u, ok := in.(*input.Unknown); ok {
+			last = u.Err
+			v.skipper.skip(f, u.Err)
+			continue
+		}
+		v.partial = v.g.partial(in) || v.partial
+		byPath[f.Path] = in
+		if err := s.Add(ctx, in); err != nil {
+			return err
+		}
+	}
+	if len(byPath) == 0 {
+		return last
+	}
+	all := s.Series()
+	if slices.ContainsFunc(all, func(s tables.Series) bool { return s.Files[0].Format != "jax" }) {
+		if v.redact != 0 {
+			return notSnapshot(byPath[all[0].Files[0].Name])
+		}
+		for path, in := range byPath {
+			v.sources = append(v.sources, engine.Source{Path: path, Size: in.Origin().Size, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+				return nil, []input.Input{in}, nil
+			}})
+		}
+		slices.SortFunc(v.sources, func(a, b engine.Source) int { return cmp.Compare(a.Path, b.Path) })
+		return nil
+	}
+	for _, series := range all {
+		v.sources = append(v.sources, v.history(series, byPath))
+	}
+	return nil
+}
+
+// history is a series of JAX's profiles, drawn as one history.
+func (v *viewed) history(series tables.Series, byPath map[string]input.Input) engine.Source {
+	list := series.Files
+	name := v.displayName(list[len(list)-1].Name)
+	if len(list) > 1 {
+		name = fmt.Sprintf("%s and %s before it", name, units.Plural(int64(len(list)-1), "file"))
+		v.g.warn("%s is drawn as one history, a file a second, in the order of %s; `strandline diagnose` judges it and gives the advice for JAX", name, series.By)
+	}
+	return engine.Source{Path: name, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		drawn, err := export.Series(list)
+		if err != nil {
+			return nil, nil, err
+		}
+		if v.redact != 0 {
+			return export.Redact(drawn, v.redact), nil, nil
+		}
+		var judged []input.Input
 		for _, f := range list {
-			v.partial = v.g.profilePartial(f) || v.partial
+			judged = append(judged, byPath[f.Name])
 		}
-		out = append(out, engine.Source{Path: name, Named: true, Read: func(func(int64) error) (*snapshot.Snapshot, error) {
-			drawn, err := export.Series(list)
-			if err == nil && v.redact != 0 {
-				drawn = export.Redact(drawn, v.redact)
-			}
-			return drawn, err
-		}})
-	}
-	return out, nil
+		return drawn, judged, nil
+	}}
 }
 
-// sources are the files that arguments name, directories replaced by what is
-// below them.
-func (v *viewed) sources(ctx context.Context, args []string) (out []engine.Source, err error) {
-	paths, named, err := v.g.expand(args)
+// source is a file. Where the page is redacted, only snapshots are shown.
+func (v *viewed) source(f *input.File) engine.Source {
+	return engine.Source{Path: v.displayName(f.Path), Size: f.Size, Named: f.Named && v.redact == 0, Read: func(ctx context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		v.g.spare(f.Size)
+		s, beside, err := v.read(ctx, f, progress)
+		if err != nil && ctx.Err() == nil {
+			v.skipper.skip(f, err)
+		}
+		if v.redact == 0 || ctx.Err() != nil {
+			return s, beside, err
+		}
+		if s == nil { // an error names the file
+			return nil, nil, snapshot.ErrNotSnapshot
+		}
+		return export.Redact(s, v.redact), nil, nil
+	}}
+}
+
+func (v *viewed) read(ctx context.Context, f *input.File, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+	if !f.Named && f.IsRecording() {
+		return nil, nil, fmt.Errorf("%s: the recording of a trace or a watch is viewed on its own", f.Path)
+	}
+	f.Progress = progress
+	in, err := f.Read(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	slices.SortStableFunc(paths, func(a, b string) int { // what is probably not a snapshot is read last
-		return cmp.Compare(rank(a, named), rank(b, named))
-	})
-	for _, p := range paths {
-		size := sizeOf(p)
-		out = append(out, engine.Source{Path: v.called(p, paths), Size: size, Named: named[p] && v.redact == 0, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
-			defer v.g.release(p)
-			s, err := v.g.read(p, size, progress)
-			if ctx.Err() != nil { // what was read until then is no longer needed
-				return nil, ctx.Err()
-			}
-			if err != nil && named[p] {
-				err = v.g.forDiagnose(ctx, p, err)
-			}
-			switch {
-			case err == nil:
-				v.partial = v.g.partial(s) || v.partial
-			case !named[p] && v.g.isRecording(p):
-				v.g.warn("skipped %s: the recording of a trace is viewed on its own", p)
-			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
-				v.others = append(v.others, p)
-			case (len(paths) > 1 || v.redact != 0) && !errors.Is(err, context.Canceled):
-				v.g.warn("skipped %s", describe(err))
-			}
-			switch {
-			case v.redact == 0:
-				return s, err
-			case err != nil: // it names the file
-				return nil, snapshot.ErrNotSnapshot
-			}
-			return export.Redact(s, v.redact), nil
-		}})
+	s, beside, err := engine.Shown(in)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case s == nil && v.redact != 0:
+		return nil, nil, notSnapshot(in)
 	}
-	if len(out) == 0 {
-		return nil, noSnapshot(args, 0)
-	}
-	return out, nil
+	v.partial = v.g.partial(in) || v.partial
+	return s, beside, nil
 }
 
-// called returns the page's name for a file. Where it is redacted, the folder of
+// displayName returns the page's name for a file. Where it is redacted, the folder of
 // all files is left out.
-func (v *viewed) called(path string, all []string) string {
+func (v *viewed) displayName(path string) string {
 	if v.redact == 0 {
 		return path
 	}
 	folder := filepath.Dir(path)
-	for _, p := range all {
-		for folder != "." && folder != "/" && !strings.HasPrefix(p, folder+string(filepath.Separator)) {
+	for _, f := range v.files.List {
+		for folder != "." && folder != "/" && !strings.HasPrefix(f.Path, folder+string(filepath.Separator)) {
 			folder = filepath.Dir(folder)
 		}
 	}
@@ -352,19 +447,11 @@ func (v *viewed) called(path string, all []string) string {
 	return filepath.Base(path)
 }
 
-// rank returns when to read a file.
-func rank(path string, named map[string]bool) int {
-	if named[path] || likeSnapshot(path) {
-		return 0
-	}
-	return 1
-}
-
 // reportSkipped reports which files were skipped because nothing about them looks like a
 // snapshot.
 func (v *viewed) reportSkipped() {
-	if len(v.others) > 0 {
-		v.g.warn("skipped %s", otherFiles(v.others))
+	if len(v.skipper.others) > 0 {
+		v.g.warn("skipped %s", otherFiles(v.skipper.others))
 	}
 }
 

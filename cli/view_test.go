@@ -25,6 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"strandline/face/web/engine"
+	"strandline/input"
 	"strandline/internal/test/live"
 )
 
@@ -250,11 +251,16 @@ func TestRecordingPageAgreesWithDiagnose(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &diagnosed); err != nil {
 		t.Fatal(err)
 	}
-	read, err := (&globals{env: &Env{}}).readRecording(context.Background(), file)
+	files, err := input.Open([]string{file}, input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := engine.NewRecording(file, read).Ask(context.Background(), "recording", nil)
+	defer files.Close()
+	in, err := files.List[0].Read(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := engine.NewRecording(files, in.(*input.Trace)).Ask(context.Background(), "recording", nil)
 	if err := json.Unmarshal(a.Body, &page); err != nil {
 		t.Fatal(err)
 	}

@@ -148,11 +148,21 @@ func ReadManifest(dir string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	m, err := DecodeManifest(data)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.gather(dir)
+}
+
+// DecodeManifest reads the text of a manifest.
+func DecodeManifest(data []byte) (*Manifest, error) {
 	m := &Manifest{}
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, err
 	}
-	return m, m.gather(dir)
+	m.mask()
+	return m, nil
 }
 
 // mask removes secrets, which versions before this one kept.

@@ -13,6 +13,7 @@ import (
 	"strandline/host/gpu/gpuaccount"
 	"strandline/host/gpu/gpudriver"
 	"strandline/host/store/recording"
+	"strandline/judge/processes"
 	"strandline/units"
 )
 
@@ -21,20 +22,7 @@ import (
 func (d *Trace) AddGPU(s *gpudriver.Sums, devices []recording.GPUDevice, reserved map[int]gpuaccount.Placed) {
 	d.GPU = newGPU(s)
 	addHolders(&d.Document, s)
-	SetDevices(&d.Document, devices, reserved)
-}
-
-// SetDevices sets the account of the devices in a document, with what PyTorch holds in
-// each process.
-func SetDevices(doc *recording.Document, devices []recording.GPUDevice, reserved map[int]gpuaccount.Placed) {
-	doc.GPU.Devices = devices
-	for i := range doc.Processes {
-		p := &doc.Processes[i]
-		p.PyTorch = nil
-		if r, known := reserved[p.PID]; known {
-			p.PyTorch = &recording.Reserved{Snapshot: r.Name, Bytes: r.Bytes, Allocated: r.Allocated, Since: r.Since}
-		}
-	}
+	processes.SetDevices(&d.Document, devices, reserved)
 }
 
 func newGPU(s *gpudriver.Sums) *recording.GPU {

@@ -55,8 +55,8 @@ func (s *saver) newDevice(v engine.View, share int, all []page.Finding) *savedDe
 	d := &savedDevice{saver: s, view: v, share: share, doc: v.Device(), singles: map[int]bool{}}
 	d.held.Levels = map[string]int{}
 	for _, f := range all {
-		if w := f.Where; w.F == v.F && (w.D == nil || *w.D == v.D) {
-			d.where = append(d.where, w)
+		if w := f.Where; w != nil && w.F == v.F && (w.D == nil || *w.D == v.D) {
+			d.where = append(d.where, *w)
 		}
 	}
 	return d

@@ -12,15 +12,17 @@ import (
 	"time"
 
 	"strandline/face/web/engine"
-	"strandline/torch/snapshot"
+	"strandline/input"
 )
 
 const example = "../../examples/image-leak/step-4.pickle"
 
 func exampleEngine() *engine.Engine {
-	return engine.New([]engine.Source{{Path: example, Named: true, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
-		return snapshot.Open(example, snapshot.Options{Progress: progress})
-	}}})
+	files, err := input.Open([]string{example}, input.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return engine.New(files, engine.Sources(files))
 }
 
 // loadedEngine has read the example.

@@ -1,8 +1,6 @@
 package processes
 
 import (
-	"path/filepath"
-
 	"strandline/finding"
 	"strandline/host/calls/ledger"
 	"strandline/host/gpu/gpuaccount"
@@ -18,19 +16,18 @@ type Account struct {
 	Findings []finding.Finding
 }
 
-// Devices judges the account of the devices. pidOf returns the process that a snapshot
-// belongs to, by the snapshot's name, or 0. The shares are what each of the processes
-// took from the driver.
-func Devices(s *recording.GPUState, snapshots []*snapshot.Snapshot, pidOf func(name string) int, processes []ledger.Process, shares []ledger.Share) Account {
-	has := reserved(snapshots, pidOf)
+// Devices judges the account of the devices, with what PyTorch holds according to some
+// snapshots. The shares are what each of the processes took from the driver.
+func Devices(s *recording.GPUState, has []gpuaccount.Reserved, processes []ledger.Process, shares []ledger.Share) Account {
 	a := Account{Devices: gpuaccount.Account(s, has), Reserved: gpuaccount.ByProcess(s, has)}
 	a.Findings = devices(a.Devices, processOf(processes, shares))
 	return a
 }
 
-// RecordedDevices judges the account of the devices of a recording, with snapshots that
-// are named with it. The findings are the document's, with those of the account replaced.
-func RecordedDevices(run *recording.Run, snapshots []*snapshot.Snapshot, pidOf func(name string) int) Account {
+// RecordedDevices judges the account of the devices of a recording, with what PyTorch holds
+// according to snapshots beside it. The findings are the document's, with those of the
+// account replaced.
+func RecordedDevices(run *recording.Run, has []gpuaccount.Reserved) Account {
 	var processes []ledger.Process
 	var shares []ledger.Share
 	for _, p := range run.Document.Processes {
@@ -39,7 +36,7 @@ func RecordedDevices(run *recording.Run, snapshots []*snapshot.Snapshot, pidOf f
 			shares = append(shares, ledger.Share{PID: uint32(p.PID), Live: o.LiveBytes})
 		}
 	}
-	a := Devices(run.GPU, snapshots, pidOf, processes, shares)
+	a := Devices(run.GPU, has, processes, shares)
 	for _, f := range run.Document.Findings {
 		if f.Kind != finding.DriverSum && f.Kind != finding.DriverUnseen {
 			a.Findings = append(a.Findings, f)
@@ -48,21 +45,30 @@ func RecordedDevices(run *recording.Run, snapshots []*snapshot.Snapshot, pidOf f
 	return a
 }
 
-// reserved is what PyTorch holds according to some snapshots.
-func reserved(snapshots []*snapshot.Snapshot, pidOf func(name string) int) []gpuaccount.Reserved {
-	out := make([]gpuaccount.Reserved, len(snapshots))
-	for i, s := range snapshots {
-		out[i].Name, out[i].PID = filepath.Base(s.Name), pidOf(s.Name)
-		for k := range s.Segments {
-			g := &s.Segments[k]
-			if g.TotalSize <= 0 || g.Addr+uint64(g.TotalSize) < g.Addr {
-				continue
-			}
-			out[i].Segments = append(out[i].Segments, gpuaccount.Segment{Addr: g.Addr, Bytes: g.TotalSize})
-			for _, b := range g.Blocks {
-				if b.State == snapshot.Allocated {
-					out[i].Allocated += b.Size
-				}
+// SetDevices sets the account of the devices in a document, with what PyTorch holds in
+// each process.
+func SetDevices(doc *recording.Document, devices []recording.GPUDevice, reserved map[int]gpuaccount.Placed) {
+	doc.GPU.Devices = devices
+	for i := range doc.Processes {
+		p := &doc.Processes[i]
+		p.PyTorch = nil
+		if r, known := reserved[p.PID]; known {
+			p.PyTorch = &recording.Reserved{Snapshot: r.Name, Bytes: r.Bytes, Allocated: r.Allocated, Since: r.Since}
+		}
+	}
+}
+
+// Reserved is what PyTorch holds according to a snapshot, without its name and process.
+func Reserved(s *snapshot.Snapshot) (out gpuaccount.Reserved) {
+	for k := range s.Segments {
+		g := &s.Segments[k]
+		if g.TotalSize <= 0 || g.Addr+uint64(g.TotalSize) < g.Addr {
+			continue
+		}
+		out.Segments = append(out.Segments, gpuaccount.Segment{Addr: g.Addr, Bytes: g.TotalSize})
+		for _, b := range g.Blocks {
+			if b.State == snapshot.Allocated {
+				out.Allocated += b.Size
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package snapshots
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -205,7 +206,7 @@ func (g *growth) judgeSites(s series) {
 			if x, y := a.bytes(), b.bytes(); x != y {
 				return x > y
 			}
-			return compare.SiteName(a.site) < compare.SiteName(b.site)
+			return cmp.Or(cmp.Compare(compare.SiteName(a.site), compare.SiteName(b.site)), slices.Compare(a.stacks, b.stacks)) < 0
 		})
 	}
 }

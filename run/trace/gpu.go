@@ -3,11 +3,13 @@ package trace
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"strandline/host/calls/event"
 	"strandline/host/calls/ledger"
+	"strandline/host/gpu/gpuaccount"
 	"strandline/host/gpu/gpudriver"
 	"strandline/host/gpu/nvsmi"
 	"strandline/host/store/recording"
@@ -161,7 +163,13 @@ func (w *gpuWatch) judge(found []ledger.Process) processes.Account {
 			shares = append(shares, ledger.Share{PID: h.PID, Live: h.Bytes})
 		}
 	}
-	a := processes.Devices(w.state(), w.snapshots, compare.PIDOf, found, shares)
+	var has []gpuaccount.Reserved
+	for _, s := range w.snapshots {
+		r := processes.Reserved(s)
+		r.Name, r.PID = filepath.Base(s.Name), compare.PIDOf(s.Name)
+		has = append(has, r)
+	}
+	a := processes.Devices(w.state(), has, found, shares)
 	a.Findings = append(processes.Driver(w.taken, found, a.Devices), a.Findings...)
 	return a
 }

@@ -18,7 +18,7 @@ type Findings struct {
 type Finding struct {
 	finding.Finding
 	Origins []string `json:"origins" ts:"own|torch|library|generated|native"` // of the frames of its stack
-	Where   Where    `json:"where"`
+	Where   *Where   `json:"where"`
 }
 
 // Where is the place in the page that shows a finding.
@@ -34,7 +34,7 @@ type Where struct {
 func (d *Finding) UnmarshalJSON(data []byte) error {
 	beside := struct {
 		Origins *[]string `json:"origins"`
-		Where   *Where    `json:"where"`
+		Where   **Where   `json:"where"`
 	}{&d.Origins, &d.Where}
 	return errors.Join(json.Unmarshal(data, &d.Finding), json.Unmarshal(data, &beside))
 }

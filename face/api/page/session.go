@@ -20,7 +20,7 @@ type File struct {
 	Path        string  `json:"path"`
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Process     *string `json:"process"`
-	State       string  `json:"state" ts:"waiting|reading|pairing|totals|ready|failed"`
+	State       string  `json:"state" ts:"waiting|reading|pairing|totals|ready|judged|failed"`
 	Read        int64   `json:"read"`
 	Size        *int64  `json:"size"`
 	Events      *int    `json:"events"`

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"strandline/face/api/page"
+	"strandline/input"
 	"strandline/internal/test/live"
 	"strandline/torch/snapshot"
 )
@@ -31,10 +32,11 @@ func TestOddFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := len(whole) - 1; n > 4000; n -= 2500 {
-		cut := Source{Path: "cut", Named: true, Read: func(func(int64) error) (*snapshot.Snapshot, error) {
-			return snapshot.Read(bytes.NewReader(whole[:n]), snapshot.Options{})
+		cut := Source{Path: "cut", Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+			s, err := snapshot.Read(bytes.NewReader(whole[:n]), snapshot.Options{})
+			return s, nil, err
 		}}
-		e := New([]Source{cut})
+		e := made(cut)
 		if err := e.Load(context.Background()); err == nil {
 			askAll(t, fmt.Sprintf("the first %d bytes", n), e)
 		}
@@ -49,7 +51,7 @@ func TestCorpus(t *testing.T) {
 		if err != nil || infoErr != nil || !info.Mode().IsRegular() || info.Size() > 30<<20 || !strings.Contains(path, ".p") {
 			return nil
 		}
-		e := New([]Source{source(path)})
+		e := made(source(path))
 		if e.Load(context.Background()) == nil {
 			askAll(t, path, e)
 		}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"strandline/face/api/page"
+	"strandline/input"
+	"strandline/judge/diagnosis"
 	"strandline/judge/snapshots"
 	"strandline/stack"
 	"strandline/torch/compare"
@@ -34,8 +36,46 @@ type Source struct {
 	// Named marks a file that the user named; another that is not a snapshot
 	// is skipped.
 	Named bool
-	// Read reads it and calls progress with the bytes read so far.
-	Read func(progress func(read int64) error) (*snapshot.Snapshot, error)
+	// Read reads it and calls progress with the bytes read so far. Shown is drawn, and nil
+	// for an input that is judged without a picture. Beside are the inputs that are judged in
+	// the place of a snapshot.
+	Read func(ctx context.Context, progress func(read int64)) (shown *snapshot.Snapshot, beside []input.Input, err error)
+}
+
+// Sources are the files of a question as they are.
+func Sources(files *input.Files) (out []Source) {
+	for _, f := range files.Ordered() {
+		out = append(out, Source{Path: f.Path, Size: f.Size, Named: f.Named, Read: func(ctx context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+			return Read(ctx, f, progress)
+		}})
+	}
+	return out
+}
+
+// Read reads a file for a [Source].
+func Read(ctx context.Context, f *input.File, progress func(int64)) (shown *snapshot.Snapshot, beside []input.Input, err error) {
+	f.Progress = progress
+	in, err := f.Read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return Shown(in)
+}
+
+// Shown is the snapshot of an input that is drawn, nil for what is judged without a picture.
+func Shown(in input.Input) (shown *snapshot.Snapshot, beside []input.Input, err error) {
+	f := in.Origin()
+	switch in := in.(type) {
+	case *input.Snapshot:
+		return in.Snapshot, nil, nil
+	case *input.Log, *input.Table:
+		return nil, []input.Input{in}, nil
+	case *input.Trace, *input.Watch:
+		return nil, nil, fmt.Errorf("%s: %w: a recording is shown on its own", f.DisplayName(), snapshot.ErrNotSnapshot)
+	case *input.Unknown:
+		return nil, nil, in.Err
+	}
+	return nil, nil, nil
 }
 
 // The states of a file and of the findings.
@@ -48,7 +88,8 @@ const (
 	ready   = "ready"
 	failed  = "failed"
 	unknown = "unknown"
-	skipped = "skipped" // it is not a snapshot, and was not named
+	skipped = "skipped" // nothing of it can be judged, and it was not named
+	judged  = "judged"  // it is judged, and there is no picture of it
 )
 
 // An Engine holds files and answers questions about them. It is safe for
@@ -58,6 +99,7 @@ type Engine struct {
 	// it lets questions be answered.
 	Pause func()
 
+	from    *input.Files
 	mu      sync.Mutex
 	version int
 	changed chan struct{} // closed when the version rises
@@ -81,7 +123,8 @@ type file struct {
 	process  string
 	blocks   string    // whether their sizes are known: waiting, working, ready, unknown
 	stamp    time.Time // of the last report of progress
-	*content           // from state totals on
+	beside   []input.Input
+	*content // from state totals on
 }
 
 // content is a file that was read. It does not change.
@@ -123,16 +166,16 @@ type replayed struct {
 	why       string // they are not
 }
 
-// judgment holds what detect and compare found in all files.
+// judgment holds what was found in all files.
 type judgment struct {
+	answer    *diagnosis.Answer
 	book      *digest.Book
-	processes []*compare.Process
-	answer    snapshots.Answer
+	processes []*compare.Process // of the snapshots
 }
 
-// New makes an engine that is to read the sources.
-func New(sources []Source) *Engine {
-	e := &Engine{changed: make(chan struct{}), others: []page.Skipped{}, order: []int{}, slots: map[tile.Grouping][]*slots{}, running: make(chan struct{}, 1), findingsState: waiting}
+// New makes an engine that is to read the sources, which are made of files.
+func New(files *input.Files, sources []Source) *Engine {
+	e := &Engine{from: files, changed: make(chan struct{}), others: []page.Skipped{}, order: []int{}, slots: map[tile.Grouping][]*slots{}, running: make(chan struct{}, 1), findingsState: waiting}
 	for _, s := range sources {
 		e.files = append(e.files, &file{Source: s, state: waiting, blocks: waiting})
 	}
@@ -155,7 +198,7 @@ func (e *Engine) change(f func()) {
 	e.changed = make(chan struct{})
 }
 
-// ErrNothing is the error when none of the files is a snapshot.
+// ErrNothing is the error when none of the files can be judged.
 var ErrNothing = errors.New("no snapshot among the files")
 
 // Load reads the files, one after another, and judges them. It returns when all
@@ -229,10 +272,12 @@ func (d *device) replay() *replayed {
 // load reads one file.
 func (e *Engine) load(ctx context.Context, f *file) error {
 	e.change(func() { f.state = reading })
-	s, err := f.Read(func(n int64) error {
-		e.progress(f, n)
-		return ctx.Err()
-	})
+	s, beside, err := f.Read(ctx, func(n int64) { e.progress(f, n) })
+	if err == nil && s == nil {
+		e.change(func() { f.beside, f.state, f.blocks = beside, judged, unknown })
+		e.pause()
+		return nil
+	}
 	if err != nil {
 		e.change(func() {
 			if f.state, f.err = failed, err; !f.Named && errors.Is(err, snapshot.ErrNotSnapshot) {
@@ -242,7 +287,7 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 		})
 		return err
 	}
-	e.change(func() { f.state = pairing })
+	e.change(func() { f.state, f.beside = pairing, beside })
 	c := newContent(s)
 	e.change(func() { f.content, f.state = c, totals })
 	e.pause()
@@ -346,41 +391,33 @@ func (d *measured) grouped(g tile.Grouping) (*tile.Bands, error) {
 	return b, nil
 }
 
-// judge digests all files and judges them, process by process.
+// judge judges all files together.
 func (e *Engine) judge(ctx context.Context) {
 	e.change(func() { e.findingsState = working })
-	j := &judgment{book: digest.NewBook()}
-	digests := map[string]*digest.File{}
-	index := map[string]int{}
-	var paths []string
+	s := diagnosis.New(e.from, diagnosis.Options{})
+	index := map[*digest.File]int{}
 	for i, f := range e.files {
 		if ctx.Err() != nil {
 			return
 		}
 		if f.content != nil {
-			digests[f.Path] = j.book.Digest(f.snap)
-			digests[f.Path].Name = f.Path
-			index[f.Path] = i
-			paths = append(paths, f.Path)
+			index[s.AddSnapshot(f.Path, f.snap)] = i
 		}
-	}
-	var order []int
-	names, grouped := compare.Group(paths, nil)
-	processOf := map[int]string{}
-	for _, name := range names {
-		var list []*digest.File
-		for _, path := range grouped[name] {
-			list = append(list, digests[path])
-		}
-		p := compare.NewProcess(name, list)
-		j.processes = append(j.processes, p)
-		for _, d := range p.Files {
-			order = append(order, index[d.Name])
-			processOf[index[d.Name]] = name
+		for _, in := range f.beside {
+			if err := s.Add(ctx, in); err != nil {
+				return
+			}
 		}
 	}
 	e.pause()
-	j.answer = snapshots.Files(j.book, j.processes, snapshots.Options{})
+	j := &judgment{answer: s.Judge(), book: s.Book, processes: s.SnapshotProcesses()}
+	order, processOf := []int{}, map[int]string{}
+	for _, p := range j.processes {
+		for _, d := range p.Files {
+			order = append(order, index[d])
+			processOf[index[d]] = p.Name
+		}
+	}
 	for i, f := range e.files {
 		if f.content == nil {
 			continue

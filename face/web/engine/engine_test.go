@@ -17,6 +17,7 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/finding"
+	"strandline/input"
 	"strandline/internal/test/synth"
 	"strandline/judge/snapshots"
 	"strandline/torch/compare"
@@ -27,14 +28,18 @@ import (
 )
 
 func source(path string) Source {
-	return Source{Path: path, Named: true, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
-		return snapshot.Open(path, snapshot.Options{Progress: progress})
+	return Source{Path: path, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		s, err := snapshot.Open(path, snapshot.Options{})
+		return s, nil, err
 	}}
 }
 
+// made makes an engine of sources that are not files.
+func made(sources ...Source) *Engine { return New(input.Of(nil, input.Options{}), sources) }
+
 func load(t *testing.T, sources ...Source) *Engine {
 	t.Helper()
-	e := New(sources)
+	e := made(sources...)
 	if err := e.Load(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +197,7 @@ func TestSameAsDiagnose(t *testing.T) {
 	book := digest.NewBook()
 	var digests []*digest.File
 	for _, f := range e.files {
-		s, err := f.Read(func(int64) error { return nil })
+		s, _, err := f.Read(context.Background(), func(int64) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -391,7 +396,7 @@ func TestMarks(t *testing.T) {
 	add(snapshot.SegmentUnmap, 1<<10)
 	add(snapshot.SnapshotTaken, 0)
 	s.Traces = []snapshot.Trace{{Events: e}}
-	doc := read[page.Device](t, load(t, Source{Read: func(func(int64) error) (*snapshot.Snapshot, error) { return s, nil }}), "device")
+	doc := read[page.Device](t, load(t, Source{Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) { return s, nil, nil }}), "device")
 	got := ""
 	for _, m := range doc.Marks {
 		got += fmt.Sprintf("%d %s %s; ", m.Event, m.Kind, m.Label)
@@ -479,15 +484,15 @@ func TestWrongQuestions(t *testing.T) {
 // TestProgress follows a session while a file is read, and asks too early.
 func TestProgress(t *testing.T) {
 	next := make(chan struct{})
-	slow := Source{Path: "slow.pickle", Size: 100, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
+	slow := Source{Path: "slow.pickle", Size: 100, Read: func(_ context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 		progress(40)
 		<-next
-		return synth.Trace(500), nil
+		return synth.Trace(500), nil, nil
 	}}
-	other := Source{Path: "notes.txt", Read: func(func(int64) error) (*snapshot.Snapshot, error) {
-		return nil, fmt.Errorf("notes.txt: %w", snapshot.ErrNotSnapshot)
+	other := Source{Path: "notes.txt", Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		return nil, nil, fmt.Errorf("notes.txt: %w", snapshot.ErrNotSnapshot)
 	}}
-	e := New([]Source{slow, other})
+	e := made(slow, other)
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		if err := e.Load(context.Background()); err != nil {
@@ -521,18 +526,18 @@ func TestProgress(t *testing.T) {
 
 func TestNothingToRead(t *testing.T) {
 	broken := errors.New("broken")
-	bad := Source{Path: "a", Named: true, Read: func(func(int64) error) (*snapshot.Snapshot, error) { return nil, broken }}
-	if err := New([]Source{bad}).Load(context.Background()); !errors.Is(err, broken) {
+	bad := Source{Path: "a", Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) { return nil, nil, broken }}
+	if err := made(bad).Load(context.Background()); !errors.Is(err, broken) {
 		t.Errorf("one file: %v", err)
 	}
-	if err := New([]Source{bad, bad}).Load(context.Background()); !errors.Is(err, ErrNothing) {
+	if err := made(bad, bad).Load(context.Background()); !errors.Is(err, ErrNothing) {
 		t.Errorf("two files: %v", err)
 	}
 }
 
 // TestLeakedIsAPurpose checks for what has leaked according to the finding of the peak.
 func TestLeakedIsAPurpose(t *testing.T) {
-	e := New([]Source{source("../../../examples/image-leak/step-4.pickle")})
+	e := made(source("../../../examples/image-leak/step-4.pickle"))
 	e.change(func() { e.files[0].content, e.files[0].state = newContent(open(t, e.files[0])), ready })
 	ask(t, e, "at?k=2400&g=purpose", 409)
 	e.judge(context.Background())
@@ -561,7 +566,7 @@ func TestLeakedIsAPurpose(t *testing.T) {
 
 func open(t *testing.T, f *file) *snapshot.Snapshot {
 	t.Helper()
-	s, err := f.Read(func(int64) error { return nil })
+	s, _, err := f.Read(context.Background(), func(int64) {})
 	if err != nil {
 		t.Fatal(err)
 	}

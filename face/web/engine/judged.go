@@ -50,12 +50,17 @@ func (e *Engine) Findings() (page.Findings, error) {
 
 // whereIs points to a finding: in the newest file of its process, its lines, and
 // the event that its evidence names.
-func (e *Engine) whereIs(j *judgment, f *finding.Finding) page.Where {
-	out := page.Where{D: f.Device, G: tile.ByLine, Keys: []string{}}
-	for _, p := range j.answer.Processes {
-		if p.Name == f.Process {
-			out.F = e.indexOf(p.Newest())
+func (e *Engine) whereIs(j *judgment, f *finding.Finding) *page.Where {
+	out := &page.Where{D: f.Device, G: tile.ByLine, Keys: []string{}}
+	if of := j.answer.Snapshots; of != nil {
+		for _, p := range of.Processes {
+			if p.Name == f.Process {
+				out.F = e.indexOf(p.Newest())
+			}
 		}
+	}
+	if e.files[out.F].content == nil { // there is no picture
+		return nil
 	}
 	sites := []finding.Site{}
 	if f.Site != nil {

@@ -13,6 +13,8 @@ import (
 	"strandline/face/api/page"
 	"strandline/finding"
 	"strandline/host/store/recording"
+	"strandline/input"
+	"strandline/judge/diagnosis"
 	"strandline/judge/processes"
 	"strandline/stack"
 	"strandline/torch/tile"
@@ -77,10 +79,16 @@ const (
 	longestTime, maxHeld = 1e9, 1 << 53
 )
 
-// NewRecording makes an engine of a recording that was read, and takes the marks
-// out of it: their courses are kept.
-func NewRecording(path string, run *recording.Run) *Recording {
-	r := &Recording{path: path, run: run, verdict: processes.Recorded(run)}
+// NewRecording judges a recording that was read, and makes an engine of it. It takes the
+// marks out of it: their courses are kept.
+func NewRecording(files *input.Files, in *input.Trace) *Recording {
+	s := diagnosis.New(files, diagnosis.Options{})
+	s.AddTrace(in)
+	return newRecording(in.Origin().Path, in.Run, s.Judge().Verdict)
+}
+
+func newRecording(path string, run *recording.Run, verdict finding.Verdict) *Recording {
+	r := &Recording{path: path, run: run, verdict: verdict}
 	stacks := r.follow()
 	r.judge(stacks)
 	slices.SortFunc(stacks, func(a, b *traced) int {

@@ -13,6 +13,7 @@ import (
 	"strandline/face/api/page"
 	"strandline/host/store/recording"
 	"strandline/internal/test/live"
+	"strandline/judge/processes"
 )
 
 const exampleRecording = "../../../examples/munmap-leak/server.trace"
@@ -25,7 +26,7 @@ func recorded(t *testing.T, lines ...string) *Recording {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewRecording("x.trace", run)
+	return newRecording("x.trace", run, processes.Recorded(run))
 }
 
 // answer returns what a recording answers, decoded.
@@ -67,7 +68,7 @@ func TestRecordingEndsAsJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	samples := run.Samples
-	r := NewRecording(exampleRecording, run)
+	r := newRecording(exampleRecording, run, processes.Recorded(run))
 	doc, w := answer[page.Recording](t, r, "recording", ""), answer[page.Window](t, r, "window", "")
 	if len(w.Moment) != len(samples)+1 {
 		t.Errorf("%d moments for %d marks and a judgment", len(w.Moment), len(samples))

@@ -12,20 +12,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"runtime/debug"
 	"syscall/js"
 	"time"
 
 	"strandline/face/web/engine"
-	"strandline/host/store/recording"
+	"strandline/input"
 	"strandline/plan/model"
 	"strandline/run/planner"
-	"strandline/torch/snapshot"
 )
 
 func main() {
@@ -60,11 +61,12 @@ func (w *worker) receive(m js.Value) {
 		return
 	}
 	if files := m.Get("files"); !files.IsUndefined() {
+		from := input.Of(sources(files, m.Get("paths"), m.Get("named")), input.Options{})
 		if m.Get("recording").Truthy() {
-			go w.loadRecording(files.Index(0), m.Get("paths").Index(0).String())
+			go w.loadRecording(from)
 			return
 		}
-		e := engine.New(sources(files, m.Get("paths"), m.Get("named")))
+		e := engine.New(from, engine.Sources(from))
 		e.Pause = w.pause
 		w.asker = e
 		close(w.ready)
@@ -103,14 +105,15 @@ func load(e *engine.Engine) {
 }
 
 // loadRecording reads the recording of a trace, which answers once it is read.
-func (w *worker) loadRecording(file js.Value, path string) {
-	r := &reader{file: file, size: int64(file.Get("size").Float())}
-	r.ahead()
-	run, err := recording.Read(r)
-	if err != nil {
-		w.asker = broken{fmt.Errorf("%s: %w", path, err)}
-	} else {
-		w.asker = engine.NewRecording(path, run)
+func (w *worker) loadRecording(files *input.Files) {
+	in, err := files.List[0].Read(context.Background())
+	switch in := in.(type) {
+	case *input.Trace:
+		w.asker = engine.NewRecording(files, in)
+	case *input.Unknown:
+		w.asker = broken{in.Err}
+	default:
+		w.asker = broken{cmp.Or(err, fmt.Errorf("%s is not the recording of a trace", files.Given[0]))}
 	}
 	close(w.ready)
 }
@@ -178,15 +181,16 @@ func (p *polite) Err() error {
 }
 
 // sources are the files that the page hands over.
-func sources(files, paths, named js.Value) (out []engine.Source) {
+func sources(files, paths, named js.Value) (out []input.Source) {
 	for i := range files.Length() {
-		path, file := paths.Index(i).String(), files.Index(i)
+		file := files.Index(i)
 		size := int64(file.Get("size").Float())
-		out = append(out, engine.Source{Path: path, Size: size, Named: named.Index(i).Bool(), Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
-			r := &reader{file: file, size: size}
-			r.ahead()
-			return snapshot.Read(r, snapshot.Options{Name: path, Size: size, Progress: progress})
-		}})
+		out = append(out, input.Source{
+			Path: paths.Index(i).String(), Size: size, Named: named.Index(i).Bool(), Changed: time.UnixMilli(int64(file.Get("lastModified").Float())),
+			Open: func() (io.ReadCloser, error) {
+				return io.NopCloser(&reader{file: file, size: size}), nil
+			},
+		})
 	}
 	return out
 }

@@ -23,8 +23,8 @@ type result struct {
 }
 
 // pieceSize is small enough for progress to be seen, and large enough for the
-// overhead between two pieces to be negligible.
-const pieceSize = 2 << 20
+// overhead between two pieces to be negligible. The first is what a file is recognized by.
+const firstPiece, pieceSize = 64 << 10, 2 << 20
 
 // ahead asks for the next piece.
 func (r *reader) ahead() {
@@ -32,7 +32,11 @@ func (r *reader) ahead() {
 		r.next = nil
 		return
 	}
-	end := min(r.at+pieceSize, r.size)
+	size := int64(pieceSize)
+	if r.at == 0 {
+		size = firstPiece
+	}
+	end := min(r.at+size, r.size)
 	next := make(chan result, 1)
 	var done, failed js.Func
 	release := func() { done.Release(); failed.Release() }
@@ -53,13 +57,18 @@ func (r *reader) ahead() {
 func (r *reader) Read(p []byte) (int, error) {
 	if len(r.piece) == 0 {
 		if r.next == nil {
+			r.ahead()
+		}
+		if r.next == nil {
 			return 0, io.EOF
 		}
 		got := <-r.next
 		if got.err != nil {
 			return 0, got.err
 		}
-		r.ahead()
+		if r.next = nil; r.at > firstPiece {
+			r.ahead()
+		}
 		bytes := js.Global().Get("Uint8Array").New(got.buffer)
 		r.piece = make([]byte, bytes.Length())
 		js.CopyBytesToGo(r.piece, bytes)

@@ -282,7 +282,7 @@ export interface File {
   path: string;
   fingerprint?: string;
   process: string | null;
-  state: "waiting" | "reading" | "pairing" | "totals" | "ready" | "failed";
+  state: "waiting" | "reading" | "pairing" | "totals" | "ready" | "judged" | "failed";
   read: number;
   size: number | null;
   events: number | null;
@@ -480,7 +480,7 @@ export interface Finding {
   evidence?: Record<string, unknown>;
   remedies?: FindingRemedy[];
   origins: ("own" | "torch" | "library" | "generated" | "native")[];
-  where: Where;
+  where: Where | null;
 }
 
 export interface Process {

@@ -46,7 +46,9 @@ const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocato
 
 /** The views that this session has something for. */
 function tabs(): View[] {
-  const many = (page.session?.files.length ?? 0) > 1;
+  const files = page.session?.files ?? [];
+  const many = files.length > 1;
+  if (files.some((x) => x.state === "judged") && files.every((x) => x.state === "judged" || x.state === "failed")) return ["findings"]; // there is no picture
   return (Object.keys(names) as View[]).filter((v) => v !== "compare" || many);
 }
 
@@ -446,10 +448,10 @@ for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => 
 
 // ---- all together
 
-/** Turns to the timeline where a link names a view that these files do not have. */
+/** Turns to the first view where a link names one that these files do not have. */
 function elsewhere(v: View): boolean {
   const lacks = !!page.session && !tabs().includes(v);
-  if (lacks) store.set({ view: "timeline" });
+  if (lacks) store.set({ view: tabs()[0]! });
   return lacks;
 }
 

@@ -132,12 +132,12 @@ export class Page {
   load(): void {
     const file = this.file;
     const usable = file && (file.state === "ready" || file.state === "totals");
-    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : (file?.error ?? "");
+    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : file?.state === "judged" ? "judged" : (file?.error ?? "");
     if (key === this.loading) return;
     this.loading = key;
     if (!usable) {
       this.device = this.bands = this.at = this.event = this.pinned = null;
-      this.problem = file?.error ?? null;
+      this.problem = file?.state === "judged" ? "There is no picture of this file. Findings has what was found in it." : (file?.error ?? null);
       this.notify("device");
       return;
     }

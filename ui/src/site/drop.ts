@@ -16,7 +16,7 @@ export function drop(engine: Local): void {
     "main",
     { id: "drop", "aria-labelledby": "drop-title" },
     h("h2", { id: "drop-title" }, "Drop memory snapshots here"),
-    h("p", {}, "Files, or a folder with steps or ranks; or one recording of strandline trace; or a model's config.json, to plan for. They are read in this browser and are sent nowhere."),
+    h("p", {}, "Files, or a folder with steps or ranks; or one recording of strandline trace; or a model's config.json, to plan for. Logs, tables and profiles are judged without a picture. They are read in this browser and are sent nowhere."),
     h("p", { class: "choose" }, choose("Choose files", false), choose("Choose a folder", true)),
     status,
     h("p", {}, h("a", { href: "plan.html" }, "Plan the memory of a run"), " before there is one."),

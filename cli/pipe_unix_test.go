@@ -3,8 +3,6 @@
 package cli
 
 import (
-	"bytes"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,30 +89,6 @@ func TestNoWaiting(t *testing.T) {
 	} {
 		if _, stderr, code := run(args...); code != exitUsage || stderr == "" {
 			t.Errorf("%v: exit status %d: %s", args, code, stderr)
-		}
-	}
-}
-
-// TestOpenedOnce looks at files again that are no longer there under their names.
-func TestOpenedOnce(t *testing.T) {
-	g := &globals{env: &Env{}}
-	defer g.releaseAll()
-	for _, size := range []int{0, 10, keptOfFile, keptOfFile + 1, 3 * keptOfFile} {
-		data := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
-		path := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, most := range []int64{18, 4096, keptOfFile, 1 << 20, 18, 1 << 20} {
-			r, err := g.source(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			os.Remove(path)
-			got, err := io.ReadAll(io.LimitReader(r, most))
-			if want := data[:min(most, int64(size))]; err != nil || !bytes.Equal(got, want) {
-				t.Errorf("of %d bytes: %d instead of %d: %v", size, len(got), len(want), err)
-			}
 		}
 	}
 }

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"strandline/face/web/engine"
+	"strandline/input"
+	"strandline/internal/test/live"
+)
+
+// TestDoors holds that files have one verdict and the same findings, whether `diagnose`, the
+// page or the static site asks.
+func TestDoors(t *testing.T) {
+	live.Sequential(t)
+	for _, pattern := range []string{"../examples/*", "../examples/*/*", "../logs/testdata/*", "../torch/snapshot/testdata/*", "../judge/*/testdata/*"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, path := range paths {
+			sameThroughAllDoors(t, path)
+		}
+	}
+}
+
+// TestDoorsOfCorpus is the same for the files of a folder, if one is given.
+func TestDoorsOfCorpus(t *testing.T) {
+	root := live.Given(t, "STRANDLINE_CORPUS")
+	files := 0
+	filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if info, statErr := os.Stat(path); err == nil && statErr == nil && info.Mode().IsRegular() && info.Size() < 8<<20 {
+			sameThroughAllDoors(t, path)
+			files++
+		}
+		return nil
+	})
+	t.Logf("%d files", files)
+}
+
+// statedFindings are the common part of the answers.
+type statedFindings struct {
+	Verdict  string           `json:"verdict"`
+	Findings []map[string]any `json:"findings"`
+}
+
+func sameThroughAllDoors(t *testing.T, path string) {
+	t.Helper()
+	stdout, stderr, code := run("diagnose", path, "--json")
+	var want *statedFindings
+	if code == exitOK || code == exitProblem || code == exitPartial {
+		want = &statedFindings{}
+		if err := json.Unmarshal([]byte(stdout), want); err != nil {
+			t.Fatalf("%s: %v\n%s", path, err, stderr)
+		}
+	}
+	files, err := input.Open([]string{path}, input.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	if got := onPage(t, files); !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: diagnose %s\npage %s", path, asText(want), asText(got))
+	}
+	if filepath.Ext(path) == ".sqlite" {
+		return // a browser has no SQLite
+	}
+	if got := onPage(t, dropped(t, path, files)); !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: diagnose %s\nsite %s", path, asText(want), asText(got))
+	}
+}
+
+func asText(j *statedFindings) string {
+	out, _ := json.Marshal(j)
+	return string(out)
+}
+
+// dropped are the same files as the static site has them: bytes, with the recorder's manifest
+// as another file.
+func dropped(t *testing.T, path string, files *input.Files) *input.Files {
+	t.Helper()
+	var out []input.Source
+	add := func(path string, named bool, changed input.Source) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, input.Source{Path: path, Size: int64(len(data)), Named: named, Changed: changed.Changed, Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(data)), nil
+		}})
+	}
+	for _, f := range files.List {
+		add(f.Path, f.Named, f.Source)
+	}
+	if manifest := filepath.Join(path, "strandline.json"); len(files.List) > 0 {
+		if _, err := os.Stat(manifest); err == nil {
+			add(manifest, false, input.Source{})
+		}
+	}
+	return input.Of(out, input.Options{})
+}
+
+// onPage is what the page states of files, nil if it cannot read them.
+func onPage(t *testing.T, files *input.Files) *statedFindings {
+	t.Helper()
+	ctx := context.Background()
+	alone, err := files.Alone(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alone == nil {
+		e := engine.New(files, engine.Sources(files))
+		if err := e.Load(ctx); err != nil {
+			return nil
+		}
+		return answered(t, e.Ask(ctx, "findings", nil))
+	}
+	in, err := alone.Read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch in := in.(type) {
+	case *input.Trace:
+		return answered(t, engine.NewRecording(files, in).Ask(ctx, "recording", nil))
+	case *input.Watch:
+		w := engine.NewWatch(alone.Path, false)
+		if _, err := in.Samples(ctx, w.Take); err != nil {
+			return nil
+		}
+		w.Rest()
+		return answered(t, w.Ask(ctx, "watch", nil))
+	}
+	return nil
+}
+
+// answered is an answer without what only the page has.
+func answered(t *testing.T, a engine.Answer) *statedFindings {
+	t.Helper()
+	out := &statedFindings{}
+	if err := json.Unmarshal(a.Body, out); err != nil || a.Status != 200 {
+		t.Fatalf("status %d: %v", a.Status, err)
+	}
+	for _, f := range out.Findings {
+		for _, own := range strings.Fields("origins where stacks subject parts fit") {
+			delete(f, own)
+		}
+	}
+	return out
+}
+
+// TestDoorsOfRecording is the same for a folder that the recorder wrote: its manifest tells
+// the processes, which the names of the files do not.
+func TestDoorsOfRecording(t *testing.T) {
+	dir := t.TempDir()
+	dumps := map[string][]string{}
+	for _, name := range []string{"image-leak/step-2", "image-leak/step-3", "image-leak/step-4", "peak/*", "logits/*"} {
+		paths, err := filepath.Glob("../examples/" + name + ".pickle*")
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %v", name, err)
+		}
+		example := strings.Split(name, "/")[0]
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := example + "-" + filepath.Base(path)
+			write(t, dir, file, string(data))
+			dumps[example] = append(dumps[example], file)
+		}
+	}
+	var all []string
+	for i, example := range []string{"image-leak", "peak", "logits"} {
+		var files []string
+		for _, f := range dumps[example] {
+			files = append(files, fmt.Sprintf(`{"file": %q, "time": "2026-01-02T03:04:05Z", "reason": "schedule", "devices": []}`, f))
+		}
+		all = append(all, fmt.Sprintf(`{"pid": %d, "rank": %d, "role": "trainer", "command": "python train.py", "recorded_since": "2026-01-02T03:00:00Z", "dumps": [%s]}`, 40+i, i, strings.Join(files, ", ")))
+	}
+	write(t, dir, "strandline.json", fmt.Sprintf(`{"schema": "strandline.record/1", "strandline": "1", "command": ["python", "train.py"], "started": "2026-01-02T03:00:00Z", "processes": [%s], "notes": []}`, strings.Join(all, ", ")))
+	sameThroughAllDoors(t, dir)
+	stdout, _, code := run("diagnose", dir, "--json")
+	if code != exitProblem || !strings.Contains(stdout, `"process": "rank0 pid40 (trainer)"`) || !strings.Contains(stdout, `"kind": "leak"`) {
+		t.Errorf("exit status %d: %s", code, stdout)
+	}
+}

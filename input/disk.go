@@ -1,0 +1,273 @@
+package input
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"strandline/internal/safefile"
+	"strandline/record"
+)
+
+const manifestName = record.ManifestName
+
+// Open finds the files that paths lead to: those that are named, and those below the folders
+// that are named, without hidden folders. "-" is the standard input. A path that leads to
+// nothing is an error.
+func Open(paths []string, o Options) (*Files, error) {
+	fs := &Files{Given: paths, options: o, disk: newDisk(o)}
+	fs.manifests.read = record.ReadManifest
+	seen := map[string]bool{}
+	for _, path := range paths {
+		if err := fs.find(path, seen); err != nil {
+			return nil, err
+		}
+	}
+	return fs, nil
+}
+
+// OpenFile is Open for a command that takes one file. A folder is an [ErrFolder].
+func OpenFile(path string, o Options) (*File, error) {
+	if path != "-" && IsFolder(path) {
+		return nil, fmt.Errorf("%s: %w", path, ErrFolder)
+	}
+	files, err := Open([]string{path}, o)
+	if err != nil {
+		return nil, err
+	}
+	return files.List[0], nil
+}
+
+// ErrFolder is the error where one file is to be named and a folder is.
+var ErrFolder = errors.New("is a directory")
+
+// find adds the files that a path leads to.
+func (fs *Files) find(path string, seen map[string]bool) error {
+	if path == "-" {
+		fs.add(path, true, nil, seen)
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		fs.add(path, true, info, seen)
+		return nil
+	}
+	return filepath.WalkDir(path, func(p string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && p != path && len(d.Name()) > 1 && d.Name()[0] == '.' {
+			return filepath.SkipDir
+		}
+		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() && d.Name() != manifestName {
+			fs.add(p, false, info, seen)
+		}
+		return nil
+	})
+}
+
+// add adds a file once.
+func (fs *Files) add(path string, named bool, info os.FileInfo, seen map[string]bool) {
+	if seen[path] {
+		return
+	}
+	seen[path] = true
+	f := &File{Source: Source{Path: path, Named: named}, all: fs}
+	if info != nil && info.Mode().IsRegular() {
+		f.Size, f.Changed = info.Size(), info.ModTime()
+	}
+	f.Open = func() (io.ReadCloser, error) { return fs.disk.open(path, named) }
+	fs.List = append(fs.List, f)
+}
+
+// Close closes the files that are open.
+func (fs *Files) Close() {
+	if fs.disk != nil {
+		fs.disk.closeAll()
+	}
+}
+
+// release closes the file: nothing else will be read from it.
+func (f *File) release() {
+	if f.all.disk != nil {
+		f.all.disk.release(f.Path)
+	}
+}
+
+// errOnce is the error for an input that was read too far to start over.
+var errOnce = errors.New("it can be read only once")
+
+// Of an input that can be read only once, such as a pipe, its beginning is kept, so that it
+// can be recognized before it is read; of a regular file, what is looked at.
+const (
+	keptOfPipe   = 1 << 20
+	keptOfFile   = lookSize
+	maxKeptFiles = 64 // the others are opened each time
+)
+
+// A disk has the files that are open, by path, so that each is opened once, whatever its
+// name leads to later.
+type disk struct {
+	stdin     io.Reader
+	openNamed func(path string) (*os.File, error)
+	mu        sync.Mutex
+	byPath    map[string]*kept
+}
+
+func newDisk(o Options) *disk {
+	d := &disk{stdin: o.Stdin, openNamed: o.OpenNamed, byPath: map[string]*kept{}}
+	if d.openNamed == nil {
+		d.openNamed = func(path string) (*os.File, error) { return safefile.OpenNamed(context.Background(), path) }
+	}
+	return d
+}
+
+// open opens a file to read it from the beginning. An input that can be read only once can
+// be opened again as long as no more than its first 1 MiB was read. One that was not named
+// is a regular file, or it is refused.
+func (d *disk) open(path string, named bool) (io.ReadCloser, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if in := d.byPath[path]; in != nil {
+		if in.over && in.file == nil {
+			return nil, errOnce
+		}
+		return &replayed{in: in}, nil
+	}
+	in := &kept{r: d.stdin, max: keptOfPipe}
+	if path != "-" {
+		f, regular, err := d.openFile(path, named)
+		switch {
+		case err != nil:
+			return nil, err
+		case regular && len(d.byPath) >= maxKeptFiles:
+			return f, nil
+		}
+		if in.r = f; regular {
+			in.file, in.max = f, keptOfFile
+		}
+	}
+	d.byPath[path] = in
+	return &replayed{in: in}, nil
+}
+
+// openFile opens a file, and reports whether it is a regular one.
+func (d *disk) openFile(path string, named bool) (f *os.File, regular bool, err error) {
+	if !named {
+		f, err = safefile.Open(path, safefile.Unbounded)
+		return f, true, err
+	}
+	if f, err = d.openNamed(path); err != nil {
+		return nil, false, err
+	}
+	info, err := f.Stat()
+	if err != nil || info.IsDir() {
+		f.Close()
+		return nil, false, cmp.Or(err, fmt.Errorf("%s %w", path, ErrFolder))
+	}
+	return f, info.Mode().IsRegular(), nil
+}
+
+// release closes a regular file.
+func (d *disk) release(path string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if in := d.byPath[path]; in != nil && in.file != nil {
+		in.file.Close()
+		delete(d.byPath, path)
+	}
+}
+
+func (d *disk) closeAll() {
+	for path := range d.byPath {
+		d.release(path)
+	}
+}
+
+// kept is an input whose beginning is kept.
+type kept struct {
+	r    io.Reader
+	file *os.File // where it is a regular file, which can be read anywhere
+	head []byte
+	max  int  // bytes to keep
+	over bool // more was read than is kept
+	all  bool // nothing follows the head
+}
+
+// readAt reads what is not kept. A pipe is only read on.
+func (in *kept) readAt(p []byte, at int64) (n int, err error) {
+	switch {
+	case in.all:
+		return 0, io.EOF
+	case in.file != nil:
+		n, err = in.file.ReadAt(p, at)
+	default:
+		n, err = in.r.Read(p)
+	}
+	switch whole := len(in.head)+n <= in.max; {
+	case in.over:
+	case whole && at == int64(len(in.head)):
+		in.head = append(in.head, p[:n]...)
+		in.all = err == io.EOF
+	case !whole:
+		in.over = true
+		if in.file == nil {
+			in.head = nil
+		}
+	}
+	return n, err
+}
+
+// replayed reads what an input has kept, and then on from there. Of a pipe only the last
+// one is read.
+type replayed struct {
+	in *kept
+	at int64
+}
+
+func (r *replayed) Read(p []byte) (n int, err error) {
+	if r.at < int64(len(r.in.head)) {
+		n = copy(p, r.in.head[r.at:])
+	} else {
+		n, err = r.in.readAt(p, r.at)
+	}
+	r.at += int64(n)
+	return n, err
+}
+
+// Close leaves the input open: it may be read again.
+func (r *replayed) Close() error { return nil }
+
+// watched is a reader that reports its progress and ends with its context.
+type watched struct {
+	ctx  context.Context
+	r    io.Reader
+	show func(read int64)
+	n    int64
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := w.r.Read(p)
+	w.n += int64(n)
+	if w.show != nil {
+		w.show(w.n)
+	}
+	return n, err
+}
+
+// IsFolder reports whether a path leads to a folder.
+func IsFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

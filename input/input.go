@@ -1,0 +1,255 @@
+// Package input is the one door through which files come in. In go the paths that a user
+// named, or files whose bytes the caller has, as a browser does. Out come typed inputs:
+// snapshots, recordings of a trace or a watch, tables and profiles of other programs, logs,
+// and what is nothing of these, with the reason. Snapshots and logs also come out in order
+// and grouped by process: by the recorder's manifest first, then by names, then by folders.
+//
+// A [File] is unpacked and recognized by its first 64 KiB, which are looked at once, and read
+// once by [File.Read]. Callers switch on the type of what that returns. No other package
+// tries formats, so a file is the same thing to each command, to the page, and to the
+// static site.
+package input
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"strandline/host/sampling/sample"
+	"strandline/host/store/recording"
+	"strandline/host/store/series"
+	"strandline/logs"
+	"strandline/profiles"
+	"strandline/torch/snapshot"
+)
+
+// An Input is what one file holds: a *Snapshot, *Trace, *Watch, *Table, *Log or *Unknown.
+type Input interface{ Origin() *File }
+
+type (
+	// A Snapshot is one of PyTorch's allocator.
+	Snapshot struct {
+		from
+		*snapshot.Snapshot
+	}
+
+	// A Trace is a recording of `strandline trace`.
+	Trace struct {
+		from
+		*recording.Run
+	}
+
+	// A Watch is a recording of `strandline watch`. Its samples are read by [Watch.Samples].
+	Watch struct{ from }
+
+	// A Table is what another program than PyTorch wrote: a profile, or levels of memory.
+	Table struct {
+		from
+		*profiles.File
+		// Failure is the same file as a log, where it also states that memory ran out.
+		Failure *Log
+	}
+
+	// A Log is a text in which memory ran out, or that has tables of memory_summary().
+	Log struct {
+		from
+		Text    *logs.Text
+		Partial *snapshot.Partial // nil if it was read to its end
+		// NotSnapshot is why the file is not a snapshot.
+		NotSnapshot error
+	}
+
+	// An Unknown is a file that cannot be read.
+	Unknown struct {
+		from
+		Err         error
+		NotSnapshot error // why it is not a snapshot; Err says it of a text in another way
+	}
+)
+
+// from is embedded by each kind of input.
+type from struct{ file *File }
+
+// Origin is the file that holds the input.
+func (f from) Origin() *File { return f.file }
+
+// A Source is a file, wherever its bytes are.
+type Source struct {
+	Path    string
+	Size    int64     // bytes, 0 if unknown
+	Changed time.Time // last; zero if unknown
+	// Named marks a file that the user named; others lay in a folder that was named.
+	Named bool
+	// Open opens it to be read from its beginning, as often as it is called.
+	Open func() (io.ReadCloser, error)
+}
+
+// A File is a source that is recognized when its kind is first asked for.
+type File struct {
+	Source
+	// Progress, if not nil, is called with the bytes read so far, in place of that of
+	// [Options].
+	Progress func(read int64)
+
+	all    *Files
+	looked bool
+	kind   Kind
+	reader *tableReader // of a table
+	head   error        // why the beginning cannot be read
+}
+
+// Samples gives the samples of the recording to take, in order. What cannot be read is left
+// out, and partial states why. An error of take ends the reading.
+func (w *Watch) Samples(ctx context.Context, take func(*sample.Sample) error) (partial, err error) {
+	f := w.file
+	defer f.release()
+	err = f.reading(ctx, func(r io.Reader) (err error) {
+		partial, err = series.Read(r, take)
+		return err
+	})
+	return partial, err
+}
+
+// Files are the inputs of one question.
+type Files struct {
+	List []*File
+	// Given are the paths that were named, folders too.
+	Given     []string
+	options   Options
+	disk      *disk
+	manifests manifests
+}
+
+// Options are what the caller adds to the reading.
+type Options struct {
+	Stdin io.Reader // the input that is named -
+	// OpenNamed, if not nil, opens a file that was named.
+	OpenNamed func(path string) (*os.File, error)
+	// Progress, if not nil, is called when the reading of a file begins. Of what it returns
+	// the first is called with the bytes read so far, the second at the end.
+	Progress func(f *File) (show func(read int64), done func())
+}
+
+// Of are files whose bytes the caller has.
+func Of(sources []Source, o Options) *Files {
+	fs := &Files{options: o}
+	for _, s := range sources {
+		fs.Given = append(fs.Given, s.Path)
+		if filepath.Base(s.Path) != manifestName {
+			fs.List = append(fs.List, &File{Source: s, all: fs})
+		}
+	}
+	fs.manifests = manifests{read: manifestAmong(sources)}
+	return fs
+}
+
+// With are the files with others whose bytes the caller has.
+func (fs *Files) With(sources []Source) *Files {
+	more := Of(sources, fs.options)
+	return &Files{List: slices.Concat(fs.List, more.List), Given: slices.Concat(fs.Given, more.Given), options: fs.options, disk: fs.disk, manifests: fs.manifests}
+}
+
+// Named returns the first file of a kind among those that the user named, or nil.
+func (fs *Files) Named(k Kind) *File {
+	for _, f := range fs.List {
+		if f.Named && f.Kind() == k {
+			return f
+		}
+	}
+	return nil
+}
+
+// Alone is the recording of a trace or a watch that the files are to be read as, on its own;
+// nil if they are something else. It is the recording that was named, or the only one of a
+// folder without snapshots. It is an error if other files are named beside a watch, or beside
+// a trace where with is false.
+func (fs *Files) Alone(with bool) (*File, error) {
+	if len(fs.Given) == 1 && fs.List != nil && !fs.List[0].Named {
+		recordings := slices.DeleteFunc(slices.Clone(fs.List), func(f *File) bool { return !f.IsRecording() })
+		if len(recordings) == 1 && !slices.ContainsFunc(fs.List, (*File).NamedAsSnapshot) {
+			fs.List, fs.Given = recordings, []string{recordings[0].Path}
+			return recordings[0], nil
+		}
+		return nil, nil
+	}
+	if w := fs.Named(WatchRecording); w != nil {
+		if len(fs.Given) > 1 {
+			return nil, fmt.Errorf("%s is the recording of a watch, which is read on its own", w.Path)
+		}
+		return w, nil
+	}
+	t := fs.Named(TraceRecording)
+	if t != nil && !with && len(fs.Given) > 1 {
+		return nil, fmt.Errorf("%s is the recording of a trace, which is viewed on its own", t.Path)
+	}
+	return t, nil
+}
+
+// Leave takes a file out of those that are read, as it was read.
+func (fs *Files) Leave(f *File) {
+	fs.List = slices.DeleteFunc(slices.Clone(fs.List), func(x *File) bool { return x == f })
+	fs.Given = append([]string{f.Path}, slices.DeleteFunc(slices.Clone(fs.Given), func(path string) bool { return path == f.Path })...)
+}
+
+// Tables reports whether the files are tables, which are judged as series, rather than
+// snapshots: at least one is a table, and what has the name of a snapshot is one, too.
+func (fs *Files) Tables() bool {
+	found := false
+	for _, f := range fs.List {
+		table := f.Kind() == TableOrProfile
+		if !table && f.NamedAsSnapshot() {
+			return false
+		}
+		found = found || table
+	}
+	return found
+}
+
+// Ordered are the files in the order in which they are read: tables first where they are what
+// is judged.
+func (fs *Files) Ordered() []*File {
+	out := slices.Clone(fs.List)
+	if fs.Tables() {
+		slices.SortStableFunc(out, func(a, b *File) int { return cmp.Compare(a.turn(), b.turn()) })
+	}
+	return out
+}
+
+// turn is 0 for what is read first.
+func (f *File) turn() int {
+	if f.Kind() == TableOrProfile {
+		return 0
+	}
+	return 1
+}
+
+// AllNamed reports whether the user named each of the files.
+func (fs *Files) AllNamed() bool {
+	return !slices.ContainsFunc(fs.List, func(f *File) bool { return !f.Named })
+}
+
+// NamedAsSnapshot reports whether the name has the extension of a snapshot.
+func (f *File) NamedAsSnapshot() bool {
+	name := strings.ToLower(f.Path)
+	for _, packed := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, packed)
+	}
+	return slices.Contains([]string{".pickle", ".pkl", ".json"}, filepath.Ext(name))
+}
+
+// IsRecording reports whether the file is the recording of a trace or of a watch.
+func (f *File) IsRecording() bool { return f.Kind() == TraceRecording || f.Kind() == WatchRecording }
+
+// DisplayName is what a message calls the file.
+func (f *File) DisplayName() string {
+	if f.Path == "-" {
+		return "standard input"
+	}
+	return f.Path
+}

@@ -1,0 +1,113 @@
+package input
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+
+	"strandline/host/store/recording"
+	"strandline/host/store/series"
+	"strandline/internal/packed"
+	"strandline/logs/text"
+	"strandline/profiles"
+	"strandline/profiles/jax"
+	"strandline/profiles/kineto"
+	"strandline/profiles/levels"
+	"strandline/profiles/printed"
+	"strandline/profiles/proc"
+)
+
+// A Kind is the kind of a file, as its beginning shows it. Only reading the file tells
+// whether it is a snapshot or a log.
+type Kind int
+
+const (
+	SnapshotOrLog Kind = iota
+	TraceRecording
+	WatchRecording
+	TableOrProfile
+)
+
+// A tableReader reads the files of one program.
+type tableReader struct {
+	// is reports whether an unpacked file that begins with head can be one.
+	is   func(head []byte) bool
+	read func(r io.Reader) (*profiles.File, error)
+	// text states that the form is of text, in which a failure may be stated, too.
+	text bool
+	// whole reads a file that is not read from its beginning to its end.
+	whole func(ctx context.Context, f *File) (*profiles.File, error)
+}
+
+var tableReaders = []tableReader{
+	{is: jax.Is, read: jax.Read},
+	{is: kineto.Is, read: kineto.Read},
+	{is: proc.Is, read: proc.Read, text: true},
+	{is: printed.Is, read: printed.Read, text: true},
+	{is: levels.Is, read: levels.Read, text: true},
+	database,
+}
+
+// lookSize is how much of a file shows its kind. A frame of zstd has blocks of 128 KiB, of
+// which none is unpacked before all of it is there.
+const lookSize, packedLookSize = 64 << 10, 192 << 10
+
+// Kind is the kind of the file. It is looked at once.
+func (f *File) Kind() Kind {
+	if !f.looked {
+		f.looked = true
+		f.recognize()
+	}
+	return f.kind
+}
+
+func (f *File) recognize() {
+	r, err := f.Open()
+	if err != nil {
+		f.head = err
+		return
+	}
+	defer r.Close()
+	head, err := beginning(r, lookSize)
+	if err != nil {
+		f.head = err
+		return
+	}
+	switch {
+	case series.Is(bytes.NewReader(head)):
+		f.kind = WatchRecording
+		return
+	case recording.Is(bytes.NewReader(head)):
+		f.kind = TraceRecording
+		return
+	}
+	if packed.IsZstd(head) {
+		more, _ := beginning(r, packedLookSize-len(head))
+		head = append(head, more...)
+	}
+	unpacked, _, err := packed.Open(bufio.NewReader(bytes.NewReader(head)), f.Size)
+	if err != nil {
+		return
+	}
+	defer unpacked.Close()
+	head, _ = beginning(unpacked, lookSize)
+	if !jax.Is(head) {
+		head, _ = beginning(text.Plain(bufio.NewReader(bytes.NewReader(head)), head), lookSize)
+	}
+	for i := range tableReaders {
+		if t := &tableReaders[i]; t.is(head) {
+			f.kind, f.reader = TableOrProfile, t
+			return
+		}
+	}
+}
+
+// beginning reads up to size bytes. The end of a file that ends before is no error.
+func beginning(r io.Reader, size int) ([]byte, error) {
+	head, err := io.ReadAll(io.LimitReader(r, int64(size)))
+	if err == io.ErrUnexpectedEOF { // of what is compressed
+		err = nil
+	}
+	return head, err
+}

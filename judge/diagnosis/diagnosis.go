@@ -1,0 +1,167 @@
+// Package diagnosis judges what package input opened, so that files have one verdict whoever
+// asks: a command, the page, or the static site. In go inputs, one after another. Out comes
+// an [Answer]: a verdict, the findings, and the parts that a face renders.
+//
+// Which package judges depends on the kind of the inputs alone: judge/snapshots has snapshots
+// and logs, judge/tables has what other programs wrote, judge/samples has the recording of a
+// watch, and judge/processes has that of a trace, with the snapshots beside it.
+package diagnosis
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"strandline/finding"
+	"strandline/host/gpu/gpuaccount"
+	"strandline/host/sampling/sample"
+	"strandline/host/store/recording"
+	"strandline/input"
+	"strandline/judge/processes"
+	"strandline/judge/samples"
+	"strandline/judge/snapshots"
+	"strandline/judge/tables"
+	"strandline/torch/compare"
+	"strandline/torch/digest"
+	"strandline/torch/snapshot"
+)
+
+// Options are what the user knows beyond the files.
+type Options struct {
+	Group    *regexp.Regexp // matches a process in the path of a file; nil if the files tell
+	Capacity *int64         // bytes of memory of each device, nil if unknown
+	Limit    *int64         // bytes that the levels of tables must not reach, nil if there is none
+}
+
+// A Session collects inputs, and judges them together.
+type Session struct {
+	Book    *digest.Book
+	files   *input.Files
+	options Options
+
+	snapshots, logs []*digest.File
+	tables          []*input.Table
+	trace           *input.Trace
+	watch           *Watched
+	reserved        []gpuaccount.Reserved // by snapshot, where the devices were traced
+	untraced        []string
+	skipped         []string
+}
+
+// Watched is what the recording of a watch shows.
+type Watched struct {
+	Last    *sample.Sample // nil if there is none
+	Samples int
+	Partial error // why it was read in part, nil if it was not
+
+	findings []finding.Finding
+}
+
+// An Answer is what was found in the files of a session. One of Snapshots, Series, Trace and
+// Watch is not nil.
+type Answer struct {
+	Verdict  finding.Verdict
+	Findings []finding.Finding
+
+	Snapshots *snapshots.Answer // logs too
+	Series    []tables.Series
+	Trace     *recording.Run
+	Watch     *Watched
+
+	// Skipped are the paths of files that are of another kind than those that were judged.
+	Skipped []string
+	// Untraced are sentences on snapshots beside a trace that are of other processes.
+	Untraced []string
+	// Partial reports whether a file that was judged was read in part.
+	Partial bool
+}
+
+// New begins a session of some files.
+func New(files *input.Files, o Options) *Session {
+	return &Session{Book: digest.NewBook(), files: files, options: o}
+}
+
+// Add takes an input. The trace comes before the snapshots beside it. The error is that of
+// reading the samples of a watch.
+func (s *Session) Add(ctx context.Context, in input.Input) error {
+	switch in := in.(type) {
+	case *input.Snapshot:
+		s.AddSnapshot(in.Origin().Path, in.Snapshot)
+	case *input.Log:
+		s.logs = append(s.logs, digestOf(in))
+	case *input.Table:
+		s.tables = append(s.tables, in)
+	case *input.Trace:
+		s.AddTrace(in)
+	case *input.Watch:
+		return s.follow(ctx, in)
+	}
+	return nil
+}
+
+// AddTrace takes the recording of a trace.
+func (s *Session) AddTrace(in *input.Trace) { s.trace = in }
+
+func digestOf(l *input.Log) *digest.File {
+	return &digest.File{Name: l.Origin().Path, Text: l.Text, Partial: l.Partial}
+}
+
+// AddSnapshot takes a snapshot that was read from a path, and returns its digest.
+func (s *Session) AddSnapshot(path string, of *snapshot.Snapshot) *digest.File {
+	d := s.Book.Digest(of)
+	d.Name = path
+	s.snapshots = append(s.snapshots, d)
+	if s.trace != nil && s.trace.GPU != nil && s.trace.Document.GPU != nil {
+		r := processes.Reserved(of)
+		r.Name, r.PID = path, s.files.PIDOf(path)
+		s.reserved = append(s.reserved, r)
+	}
+	return d
+}
+
+// follow reads the recording of a watch.
+func (s *Session) follow(ctx context.Context, in *input.Watch) (err error) {
+	w := samples.New()
+	s.watch = &Watched{}
+	s.watch.Partial, err = in.Samples(ctx, func(now *sample.Sample) error {
+		w.Add(now)
+		if now.Over == nil {
+			s.watch.Last = now
+			s.watch.Samples++
+		}
+		return nil
+	})
+	s.watch.findings = w.Findings()
+	return err
+}
+
+// SnapshotProcesses are the snapshots by process.
+func (s *Session) SnapshotProcesses() []*compare.Process {
+	return s.files.Processes(s.snapshots, s.options.Group)
+}
+
+// Processes are the snapshots and logs by process.
+func (s *Session) Processes() []*compare.Process {
+	return append(s.SnapshotProcesses(), input.LogProcesses(s.logs, s.options.Group, len(s.snapshots) == 0)...)
+}
+
+// Judge judges all that was added.
+func (s *Session) Judge() *Answer {
+	switch {
+	case s.watch != nil:
+		found := s.watch.findings
+		return &Answer{Verdict: samples.Verdict(found, s.watch.Samples), Findings: found, Watch: s.watch, Partial: s.watch.Partial != nil}
+	case s.trace != nil:
+		return s.judgeTrace()
+	}
+	if files := s.kept(); len(files) > 0 {
+		return s.judgeTables(files)
+	}
+	answer := snapshots.Files(s.Book, s.Processes(), snapshots.Options{Capacity: s.options.Capacity, Limit: s.options.Limit})
+	return &Answer{Verdict: answer.Verdict, Findings: answer.Findings, Snapshots: &answer, Skipped: s.skipped, Partial: s.partial()}
+}
+
+// partial reports whether a snapshot or a log was read in part.
+func (s *Session) partial() bool {
+	return slices.ContainsFunc(slices.Concat(s.snapshots, s.logs), func(f *digest.File) bool { return f.Partial != nil })
+}
