@@ -49,5 +49,5 @@ func (t *Statement) check(f *finding.Finding) {
 	f.Remedies = slices.DeleteFunc(f.Remedies, func(r finding.Remedy) bool {
 		return strings.Contains(r.Text, "other process") || strings.Contains(r.Setting, "GROWTH=")
 	})
-	f.Remedies = append([]finding.Remedy{finding.CodeChange("look at the shapes at this line: no device holds " + units.Bytes(*e.RequestBytes) + " at once; a mask, a batch or an input is larger than intended, or must be computed in parts")}, f.Remedies...)
+	f.Remedies = append([]finding.Remedy{finding.CodeChange("look at the shapes at this line: " + units.Bytes(*e.RequestBytes) + " at once is " + than + "; a mask, a batch or an input is larger than intended, or must be computed in parts")}, f.Remedies...)
 }
