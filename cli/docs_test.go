@@ -280,7 +280,6 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"plan", "--model", "Llama-3.1-8B", "--gpu", "H100", "--solve", "requests"},
 		{"plan", "--model", "Llama-3.1-8B", "--gpu", "H100", "--method", "textbook"},
 		{"plan", "--check", "examples/plan/server.log", "--model", "Qwen2.5-VL-7B"},
-		{"plan", "--against", "examples/plan/observed.csv"},
 		{"plan", "train", "--model", "Llama-3.1-8B", "--gpu", "H100", "--gpus", "8"},
 		{"plan", "gpus"},
 		{"plan", "models"},

@@ -76,8 +76,7 @@ where nothing fits.`,
   strandline plan --gpu H200 -- vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2
   strandline plan --gpu RTX-4090 -- llama-server -m model.gguf -c 32768 -np 2
   strandline plan --page
-  strandline plan --check vllm.log --model Llama-3.1-8B
-  strandline plan --against observed.csv --models configs.json`,
+  strandline plan --check vllm.log --model Llama-3.1-8B`,
 		Args: func(c *cobra.Command, args []string) error {
 			if c.ArgsLenAtDash() == 0 {
 				return nil
@@ -144,6 +143,7 @@ func (g *globals) printPlan(markdown bool, doc planner.Document) error {
 	return g.print(doc, doc.Text)
 }
 
+// planAgainst prints the errors of plans as JSON, for calibration.
 func (g *globals) planAgainst(o *servingPlan) error {
 	find, err := modelConfigs(o.models)
 	if err != nil {
@@ -161,6 +161,5 @@ func (g *globals) planAgainst(o *servingPlan) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("%s: no row of it can be planned: want the columns id, kind and model_id, or those of a training set-up", o.against)
 	}
-	doc := report.Against{Against: api.NewAgainst(strings.TrimSpace(o.against), rows)}
-	return g.printPlan(o.markdown, doc)
+	return report.JSON(g.env.stdout, api.NewAgainst(strings.TrimSpace(o.against), rows))
 }

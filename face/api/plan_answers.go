@@ -53,10 +53,9 @@ type CheckedRow struct {
 
 // Against is the document of `strandline plan --against`.
 type Against struct {
-	Schema  string       `json:"schema"`
-	Table   string       `json:"table"`
-	Rows    []AgainstRow `json:"rows"`
-	Summary []AgainstSum `json:"summary"`
+	Schema string       `json:"schema"`
+	Table  string       `json:"table"`
+	Rows   []AgainstRow `json:"rows"`
 }
 
 // AgainstRow is one figure of the table. Planned is a number, or [low, high].
@@ -69,21 +68,6 @@ type AgainstRow struct {
 	Inside    *bool    `json:"inside"`
 	Reason    *string  `json:"reason"`
 	Unplanned *string  `json:"unplanned"`
-}
-
-// AgainstSum sums up the observed figures of a component. Those with a
-// reason are counted, and left out of the mean.
-type AgainstSum struct {
-	Component string   `json:"component"`
-	Rows      int      `json:"rows"`
-	Mean      *float64 `json:"mean_error_percent"`
-	Worst     *float64 `json:"worst_error_percent"`
-	Excused   int      `json:"with_reason"`
-	Ranges    int      `json:"ranges"`
-	Inside    int      `json:"ranges_inside"`
-	Unplanned int      `json:"not_planned"`
-
-	judged int // errors that Mean is of
 }
 
 // Textbook is the document of `strandline plan --method textbook`.

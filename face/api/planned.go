@@ -193,11 +193,9 @@ func NewChecked(file string, m *model.Model, setup string, rows []plan.Checked) 
 	return d
 }
 
-// NewAgainst is a table beside its plans, with the errors of each component summed up.
+// NewAgainst is a table beside its plans.
 func NewAgainst(table string, rows []observed.Compared) *Against {
-	a := &Against{Schema: PlanSchema, Table: table, Rows: []AgainstRow{}, Summary: []AgainstSum{}}
-	var names []string
-	by := map[string]*AgainstSum{}
+	a := &Against{Schema: PlanSchema, Table: table, Rows: []AgainstRow{}}
 	for i := range rows {
 		c := &rows[i]
 		r := AgainstRow{ID: c.ID, Component: c.Component, Observed: c.Observed, Error: c.Error, Reason: given(c.Reason), Unplanned: given(c.Unplanned)}
@@ -213,45 +211,8 @@ func NewAgainst(table string, rows []observed.Compared) *Against {
 			}
 		}
 		a.Rows = append(a.Rows, r)
-		if by[c.Component] == nil {
-			names, by[c.Component] = append(names, c.Component), &AgainstSum{Component: c.Component}
-		}
-		by[c.Component].count(&r)
-	}
-	for _, name := range names {
-		s := by[name]
-		if s.judged > 0 {
-			*s.Mean /= float64(s.judged)
-		}
-		a.Summary = append(a.Summary, *s)
 	}
 	return a
-}
-
-// count adds a row to the sum of its component; Mean is the sum of errors until all are there.
-func (s *AgainstSum) count(r *AgainstRow) {
-	if r.Observed == nil {
-		return
-	}
-	s.Rows++
-	if r.Inside != nil {
-		if s.Ranges++; *r.Inside {
-			s.Inside++
-		}
-	}
-	switch {
-	case r.Unplanned != nil:
-		s.Unplanned++
-	case r.Error == nil:
-	case r.Reason != nil:
-		s.Excused++
-	default:
-		e := math.Abs(*r.Error)
-		if s.judged++; s.Mean == nil {
-			s.Mean, s.Worst = new(float64), new(float64)
-		}
-		*s.Mean, *s.Worst = *s.Mean+e, max(*s.Worst, e)
-	}
 }
 
 // NewGPUTable lists the GPUs that are known.
