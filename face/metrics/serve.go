@@ -55,8 +55,8 @@ func Listen(address string, stale time.Duration) (*Server, error) {
 		io.WriteString(w, "strandline: metrics are at /metrics\n")
 	})
 	const long = 30 * time.Second
-	s.http = httpbounds.NewServer(mux, long)
-	go s.http.Serve(httpbounds.Limit(l, maxConnections)) // returns when the server is closed
+	s.http = httpbounds.NewServer(mux, long, maxConnections)
+	go s.http.Serve(l) // returns when the server is closed
 	return s, nil
 }
 

@@ -99,11 +99,11 @@ const maxConnections = 64
 // Serve answers on a listener until the context is done.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	const long = 10 * time.Minute // a large file that is dropped, or an answer through a tunnel
-	server := httpbounds.NewServer(s, long)
+	server := httpbounds.NewServer(s, long, maxConnections)
 	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
-	if err := server.Serve(httpbounds.Limit(l, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

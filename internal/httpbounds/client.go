@@ -42,7 +42,7 @@ func NewClient(connections int, maxBody int64) *Client {
 // proxy is that of the environment, unless a key could be read there: in a request by
 // HTTPS it cannot.
 func proxy(r *http.Request) (*url.URL, error) {
-	if r.URL.Scheme != "https" && (r.Header.Get("Authorization") != "" || r.URL.User != nil) {
+	if r.URL.Scheme != "https" && (r.Header.Get("Authorization") != "" || r.URL.User != nil || secret.Text(r.URL.RawQuery) != r.URL.RawQuery) {
 		return nil, nil
 	}
 	return http.ProxyFromEnvironment(r)
@@ -107,10 +107,12 @@ type body struct {
 var errLarge = errors.New("the answer is too large")
 
 func (b *body) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+	if b.left < 0 {
 		return 0, errLarge
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)]) // one more tells whether there is more
+	if b.left -= int64(n); b.left < 0 {
+		return n - 1, errLarge
+	}
 	return n, err
 }

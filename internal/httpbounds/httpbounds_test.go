@@ -93,6 +93,8 @@ func TestProxy(t *testing.T) {
 	}{
 		{"http://me:pw@store.example/", "", true},
 		{"http://store.example/", "Bearer k", true},
+		{"http://store.example/metrics?api_key=k", "", true},
+		{"http://store.example/metrics?query=up", "", false},
 		{"http://store.example/", "", false},
 		{"https://store.example/", "Bearer k", false}, // through a tunnel
 	} {
@@ -120,7 +122,7 @@ func TestLargeAnswers(t *testing.T) {
 		path string
 		most int64
 		ok   bool
-	}{{"/", 1001, true}, {"/", 999, false}, {"/", 10, false}, {"/header", 1000, false}} {
+	}{{"/", 1001, true}, {"/", 1000, true}, {"/", 999, false}, {"/", 10, false}, {"/header", 1000, false}} {
 		r, err := http.NewRequest(http.MethodGet, s.URL+c.path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -136,50 +138,93 @@ func TestLargeAnswers(t *testing.T) {
 	}
 }
 
-// TestLimit opens more connections than a listener has places, none of which is closed
-// until the others were refused none.
-func TestLimit(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+// TestPlaces opens more connections than a server has places, on which nothing or half a
+// header is sent, while one request is answered and another one comes.
+func TestPlaces(t *testing.T) {
+	const places = 4
+	answering, answer := make(chan struct{}), make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) {
+		answering <- struct{}{}
+		<-answer
+	})
+	mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) {})
+	s := NewServer(mux, time.Hour, places)
+	s.ReadHeaderTimeout, s.IdleTimeout = time.Hour, time.Hour // nothing ends by itself
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := Limit(inner, 2)
-	accepted := make(chan net.Conn)
-	go func() {
-		defer close(accepted)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- c
+	go s.Serve(l)
+	defer s.Close()
+	get := func(path string) error {
+		c := http.Client{Transport: &http.Transport{}}
+		defer c.CloseIdleConnections()
+		r, err := c.Get("http://" + l.Addr().String() + path)
+		if err != nil {
+			return err
 		}
-	}()
-	for range 5 {
+		return r.Body.Close()
+	}
+	slow := make(chan error)
+	go func() { slow <- get("/slow") }()
+	<-answering
+	var held []net.Conn
+	for i := range 3 * places {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
+		if held = append(held, c); i%2 == 0 {
+			io.WriteString(c, "GET / HTTP/1.1\r\n")
+		}
 	}
-	first, second := <-accepted, <-accepted
-	select {
-	case <-accepted:
-		t.Fatal("a third connection was accepted")
-	case <-time.After(50 * time.Millisecond):
+	for range 2 * places {
+		if err := get("/"); err != nil {
+			t.Error(err)
+		}
 	}
-	first.Close()
-	first.Close() // frees one place only
-	third := <-accepted
-	select {
-	case <-accepted:
-		t.Fatal("a place was freed twice")
-	case <-time.After(50 * time.Millisecond):
+	for _, c := range held[:2*places] { // the first ones gave way
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Error("a request that did not come was answered")
+		}
 	}
-	l.Close() // while it waits for a place
-	for c := range accepted {
-		c.Close()
+	answer <- struct{}{}
+	if err := <-slow; err != nil {
+		t.Errorf("the request that was being answered: %v", err)
 	}
-	second.Close()
-	third.Close()
+}
+
+// TestNoPlace asks while all connections are answered: the new one is closed.
+func TestNoPlace(t *testing.T) {
+	answering, answer := make(chan struct{}), make(chan struct{})
+	s := NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		answering <- struct{}{}
+		<-answer
+	}), time.Hour, 1)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(l)
+	defer s.Close()
+	get := func() error {
+		c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		r, err := c.Get("http://" + l.Addr().String())
+		if err != nil {
+			return err
+		}
+		return r.Body.Close()
+	}
+	first := make(chan error)
+	go func() { first <- get() }()
+	<-answering
+	if get() == nil {
+		t.Error("a second one was answered")
+	}
+	answer <- struct{}{}
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
 }
