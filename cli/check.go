@@ -40,28 +40,29 @@ func newCheck(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [OPTIONS] -- CMD… | check --case NAME='CMD'…",
 		Short: "Run a command, and fail if its memory leaks",
-		Long: `Run a command and decide whether its processes leak memory: on the host, by what the
-kernel reports of all of them, and on devices, by what PyTorch's allocator reports.
-It is a gate for CI, and can be the command of ` + "`git bisect run`" + `.
+		Long: `Run a command and decide whether its processes leak: on the host by the kernel's
+figures, on devices by those of PyTorch's allocator. It is a gate for CI, and
+can be the command of ` + "`" + `git bisect run` + "`" + `.
 
-Memory is judged over the steps of the program: calls of strandline.step (` + "`import strandline`" + `
-works under check), otherwise steps of PyTorch's optimizers, otherwise lines of output
-that match --step-line. A program without steps is judged over time, which takes longer
-and is less sure, since a job that fills its tables until it ends looks like a leak. A
-verdict needs 20 steps after the warm-up, or 2 seconds without steps. Memory that is loaded at first, a
-cache that fills and levels off, and memory that is released again and again are not
-leaks. In Python programs of 200 noisy steps, 100 of 100 leaks of 64 KiB a step were
-found, and none of 300 runs without a leak was reported as one (docs/check.md has the
-table).
+Memory is judged step by step. A step is a call of strandline.step
+(` + "`" + `import strandline` + "`" + ` works under check), else a step of PyTorch's optimizers,
+else an output line that matches --step-line. A program without steps is judged
+over time. That takes longer and is less sure: a job that fills its tables until
+it ends looks like a leak.
 
---max-growth and --max-peak state what is allowed, for each metric, or for one as in
-host=64KiB/step. The command's output is its own; the report follows on standard output.
+A verdict needs 20 steps after the warm-up, or 2 seconds without steps. Initial
+loading, caches that level off, and memory that is released again are no leaks.
+In Python programs of 200 noisy steps, check found 100 of 100 leaks of 64 KiB a
+step, and no leak in 300 runs without one (docs/check.md).
 
-Exit status: 0 no leak; 1 a leak, or above a limit; 4 the command itself failed;
-125 cannot be judged, with what would be needed; 2 usage; 130 interrupted.`,
+--max-growth and --max-peak set limits for all metrics, or for one, as in
+host=64KiB/step. Your command's output is unchanged; the report follows it.
+
+Exit status: 0 no leak; 1 leak, or above a limit; 4 the command itself failed;
+125 undecided, with what is missing; 2 wrong usage; 130 interrupted.`,
 		Example: `  strandline check -- python -m pytest tests/soak.py
   strandline check --step-line '^iteration' --warmup 20 -- ./server_test
-  strandline check --max-growth 4KiB/step --max-peak host=2GiB -- python train.py
+  strandline check --max-growth 4KiB/step --max-peak host=2GiB -- ./train.sh
   strandline check --case data='python load.py' --case all='python train.py'
   strandline check --ab UCX_MEM_MMAP_HOOK_MODE=none -- python train.py
   strandline check --baseline memory.json --junit check.xml -- python -m pytest

@@ -24,7 +24,7 @@ type ciOutput struct {
 func (o *ciOutput) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.junit, "junit", "", "write the verdicts as JUnit XML to `FILE`")
 	f.StringVar(&o.format, "format", "auto", "in `FORMAT` github, also print the annotations of GitHub Actions; text, or auto: github in its jobs")
-	f.StringVar(&o.summary, "summary", "", "append a summary in Markdown to `FILE` (default in format github: $GITHUB_STEP_SUMMARY)")
+	f.StringVar(&o.summary, "summary", "", "append a Markdown summary to `FILE` (default for github: $GITHUB_STEP_SUMMARY)")
 }
 
 func (o *ciOutput) check() error {

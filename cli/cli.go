@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -46,7 +47,8 @@ type Env struct {
 	stdout, stderr io.Writer
 	// Whether the outputs are terminals.
 	stdoutTerminal, stderrTerminal bool
-	width                          int // of the terminal in columns, 0 if unknown
+	stdinPiped                     bool // stdin is a pipe or a file
+	width                          int  // of the terminal in columns, 0 if unknown
 	// size is how large the terminal is now; 0 where that is unknown.
 	size    func() (columns, rows int)
 	getenv  func(string) string
@@ -66,13 +68,38 @@ func Process() *Env {
 	return &Env{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		stdoutTerminal: isTerminal(os.Stdout), stderrTerminal: isTerminal(os.Stderr),
-		width: width, size: size, getenv: os.Getenv, context: ctx,
+		stdinPiped: isPiped(os.Stdin), width: width, size: size, getenv: os.Getenv, context: ctx,
 	}
 }
 
 // isTerminal reports whether a file is a terminal: other devices, such as /dev/null, are
 // not.
 func isTerminal(f *os.File) bool { return term.IsTerminal(f.Fd()) }
+
+// isPiped reports whether a file is a pipe, a socket or a regular file, and so not what a
+// terminal or a service has for want of input.
+func isPiped(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
+}
+
+// readsStandardInput has a command that is given no file read what is piped into it.
+func (g *globals) readsStandardInput(c *cobra.Command) {
+	check, run := c.Args, c.RunE
+	input := func(c *cobra.Command, args []string) []string {
+		if len(args) > 0 || !g.env.stdinPiped || check(c, args) == nil {
+			return args
+		}
+		piped := bufio.NewReader(g.env.stdin)
+		if _, err := piped.Peek(1); err != nil { // a program that has nothing to say starts this one
+			return args
+		}
+		g.env.stdin = piped
+		return []string{"-"}
+	}
+	c.Args = func(c *cobra.Command, args []string) error { return check(c, input(c, args)) }
+	c.RunE = func(c *cobra.Command, args []string) error { return run(c, input(c, args)) }
+}
 
 // exit is an error that ends a command with its own exit code, after it has
 // printed everything.
@@ -85,6 +112,7 @@ type globals struct {
 	env        *Env
 	json       bool
 	printing   printing
+	root       *cobra.Command
 	cpuProfile string
 	profiled   *safefile.Output // the profile
 	// interrupted is done when the program is.
@@ -102,6 +130,7 @@ func Main(env *Env) int {
 	}
 	err := g.run(ctx, func(ctx context.Context) error {
 		root := newRoot(g)
+		g.root = root
 		root.SetArgs(env.args)
 		root.SetIn(env.stdin)
 		root.SetOut(g.env.stdout)
@@ -124,13 +153,7 @@ func Main(env *Env) int {
 	if slices.Contains(env.args, "--json") { // also where reading the flags failed before it
 		g.json = true
 	}
-	switch text := err.Error(); {
-	case strings.HasPrefix(text, "unknown command") && !strings.Contains(text, "Did you mean"):
-		err = fmt.Errorf("%w; `strandline --help` lists the commands", err)
-	case strings.HasPrefix(text, "required flag"): // as cobra says it, with the name in quotes
-		err = fmt.Errorf("--%s is missing", strings.Split(text, `"`)[1])
-	}
-	g.fail(err)
+	g.fail(usageError(g.root, err))
 	return exitUsage
 }
 
@@ -142,13 +165,7 @@ func (g *globals) fail(err error) {
 		enc.Encode(api.Error{Schema: api.ErrorSchema, Error: describe(err)})
 		return
 	}
-	text := describe(err)
-	if strings.HasPrefix(text, "unknown command") { // cobra lists similar ones
-		text = report.Printable(text)
-	} else {
-		text = report.Line(text)
-	}
-	fmt.Fprintf(g.env.stderr, "strandline: %s\n", text)
+	fmt.Fprintf(g.env.stderr, "strandline: %s\n", report.Line(describe(err)))
 }
 
 // describe formats an error for a person: a file that cannot be opened is named

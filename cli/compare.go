@@ -28,12 +28,13 @@ func newCompare(g *globals) *cobra.Command {
 	var o compareOptions
 	c := &cobra.Command{
 		Use:   "compare FILE|DIR…",
-		Short: "Compare snapshots: step by step, rank by rank, run against run",
-		Long: `Compare snapshots side by side. Files of one process are put in order and compared
-by call site; several processes (ranks) are compared with each other; --runs
-compares two runs of different code at their peaks and at their ends.
+		Short: "Compare snapshots: step by step, rank by rank, run by run",
+		Long: `Compare snapshots side by side. Files of one process are ordered and compared by
+call site. Several processes (ranks) are compared with each other. --runs
+compares two runs of different code at their peaks and ends.
 
-With --max-growth it is a gate: exit status 1 if requested memory grew by more.`,
+With --max-growth it is a gate: the exit status is 1 if requested memory grew by
+more.`,
 		Example: `  strandline compare step-2.pickle step-3.pickle step-4.pickle
   strandline compare dumps/                              rank by rank
   strandline compare --runs before.pickle after.pickle   what did my change cost
@@ -41,8 +42,8 @@ With --max-growth it is a gate: exit status 1 if requested memory grew by more.`
 		Args: files(1, true, "snapshots or directories of them"),
 		RunE: func(c *cobra.Command, args []string) error { return runCompare(c, g, o, args) },
 	}
-	c.Flags().StringVar(&o.group, "group", "", "distinguish processes by what `REGEX` matches in the path")
-	c.Flags().BoolVar(&o.runs, "runs", false, "compare two files of runs of different code")
+	c.Flags().StringVar(&o.group, "group", "", "distinguish processes by the match of `REGEX` in paths")
+	c.Flags().BoolVar(&o.runs, "runs", false, "compare two files of runs with different code")
 	c.Flags().StringVar(&o.maxGrowth, "max-growth", "", "fail if requested memory grew by more than `LIMIT`, such as 5% or 100MiB")
 	return c
 }

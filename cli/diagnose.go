@@ -28,52 +28,35 @@ func newDiagnose(g *globals) *cobra.Command {
 	var o diagnoseOptions
 	c := &cobra.Command{
 		Use:   "diagnose FILE|DIR… | --prometheus URL --query PROMQL",
-		Short: "Find what leaks or fills memory in snapshots and logs, and how to fix it",
-		Long: `Judge memory snapshots of one process over time, or of several processes.
+		Short: "Find leaks and why memory ran out, with the line and the fix",
+		Long: `Find leaks, fragmentation and the cause of an out-of-memory error.
 
-Give three or more snapshots of one process, taken at the same point of
-different steps; fewer are judged by the history inside the newest. Files may
-be in any order: they are sorted by their histories, otherwise by the numbers in
-their names. Processes are distinguished by rank<N> and pid<N> in the file
-name, otherwise by folder. A directory stands for all snapshots below it.
+FILE is any of these; a directory stands for all of them below it:
+  snapshots   3 or more of one process, from the same point of different steps;
+              the history in the newest is judged if there are fewer
+  logs, text  with an OOM message or tables of torch.cuda.memory_summary()
+  tables      memory over time (CSV); --limit says when it runs out
+  recordings  of record, trace and watch; a trace is judged with the snapshots
+              of its processes
+  profiles    of JAX, Nsight Systems, torch.profiler and /proc
 
-A log or pasted text that contains PyTorch's out-of-memory error is a FILE too: the
-failure is judged by the figures of the message, and together with a snapshot
-of the same failure. A text with tables of torch.cuda.memory_summary() is accepted too: one
-table, one before and one after in one or two files, or many in a log.
+The order of files does not matter. rank<N> and pid<N> in their names tell
+processes apart, then folders.
 
-A table of memory over time (CSV with a column of times) is judged column by
-column: a leak, a cache that levels off, or a sawtooth; with --limit also when it
-runs out.
-
-A recording of ` + "`strandline trace --out`" + ` is judged alone or with snapshots of
-the same processes: files, one of each, or a folder. The snapshots are judged
-too; if the recording was made with --gpu, they split what PyTorch took from the
-driver. They belong to the process of that pid (pid<N> in the file name, or the
-recording of strandline record), otherwise to the one that took their segments. A
-recording of ` + "`strandline watch --out`" + ` is judged alone, too.
-
-With --prometheus, the levels come from Prometheus or a store with its API, and are
-judged as those of a table. A counter is refused: only a level can run out.
-
-Exit status: 0 nothing wrong found, or too little recorded to judge (unknown);
-1 a problem was found; 2 usage, or input that cannot be read; 3 input only partly
-readable (results are printed, marked partial; 1 wins over it); 130 interrupted.`,
-		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
-  strandline diagnose dumps/ --json
+Exit status: 0 no problem found, or too little to judge (unknown); 1 problem
+found; 2 wrong usage or unreadable input; 3 input partly readable (results are
+printed; 1 wins); 130 interrupted.`,
+		Example: `  strandline diagnose job.log
+  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --group 'worker-(\d+)'
-  strandline diagnose oom.pickle --capacity 80GiB
-  strandline diagnose job.log
-  strandline diagnose before.txt after.txt
   strandline diagnose memory.csv --limit 16GiB
-  strandline diagnose --prometheus http://localhost:9090 --query DCGM_FI_DEV_FB_USED --since 12h --limit 80GiB
-  zstd -dc big.pickle.zst | strandline diagnose -`,
+  zstd -dc big.pickle.zst | strandline diagnose`,
 		Args: o.store.args(files(1, true, "snapshots, logs, or directories of them")),
 		RunE: func(c *cobra.Command, args []string) error { return runDiagnose(c, g, o, args) },
 	}
-	c.Flags().StringVar(&o.group, "group", "", "distinguish processes by what `REGEX` matches in the path")
-	c.Flags().StringVar(&o.capacity, "capacity", "", "the `SIZE` of the device's memory, such as 80GiB")
-	c.Flags().StringVar(&o.limit, "limit", "", "the `SIZE` that the levels of a table must not reach, such as 16GiB")
+	c.Flags().StringVar(&o.group, "group", "", "distinguish processes by the match of `REGEX` in paths")
+	c.Flags().StringVar(&o.capacity, "capacity", "", "device memory `SIZE`, such as 80GiB")
+	c.Flags().StringVar(&o.limit, "limit", "", "the `SIZE` that a table's levels must stay below")
 	o.store.flags(c)
 	return c
 }

@@ -23,10 +23,10 @@ type storeOptions struct {
 }
 
 func (o *storeOptions) flags(c *cobra.Command) {
-	c.Flags().StringVar(&o.server, "prometheus", "", "judge series of the store at `URL`, such as http://localhost:9090, instead of files")
-	c.Flags().StringArrayVar(&o.queries, "query", nil, "with --prometheus: the `PROMQL` of the levels; can be given several times")
-	c.Flags().StringVar(&o.since, "since", "6h", "with --prometheus: judge the last `TIME`, such as 90m, 6h or 2d")
-	c.Flags().StringVar(&o.step, "step", "", "with --prometheus: the `TIME` between points; by default about 500 are judged")
+	c.Flags().StringVar(&o.server, "prometheus", "", "judge series from the store at `URL` instead of files")
+	c.Flags().StringArrayVar(&o.queries, "query", nil, "with --prometheus: the `PROMQL` of the levels (repeatable)")
+	c.Flags().StringVar(&o.since, "since", "6h", "with --prometheus: judge the last `TIME`, such as 2d")
+	c.Flags().StringVar(&o.step, "step", "", "with --prometheus: the `TIME` between points (default: about 500 points)")
 }
 
 // args checks the arguments: a store takes the place of files.

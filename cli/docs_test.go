@@ -214,7 +214,7 @@ func TestCommandLines(t *testing.T) {
 			}
 		}
 	}
-	if seen < 420 {
+	if seen < 400 {
 		t.Errorf("%d command lines are shown", seen)
 	}
 }

@@ -20,13 +20,12 @@ func newDoctor(g *globals) *cobra.Command {
 	pid := 0
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what works on this machine, and how to fix what does not",
-		Long: `Check what works on this machine, and how to fix what does not.
+		Short: "Check this machine, and say how to fix it",
+		Long: `Check which features work on this machine, and how to fix the others.
 
-With --pid the checks are of a process that runs: in which ways the memory of its
-PyTorch can be recorded.`,
+With --pid, check how the PyTorch memory of a running process can be recorded.`,
 		Example: "  strandline doctor\n  sudo strandline doctor --pid 4242",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			doc := api.Doctor{Schema: api.DoctorSchema}
 			if c.Flags().Changed("pid") {

@@ -30,34 +30,24 @@ func newExport(g *globals) *cobra.Command {
 	var o exportOptions
 	c := &cobra.Command{
 		Use:   "export FILE --to FORMAT -o OUT",
-		Short: "Write a snapshot, or the interesting part of it, for other tools",
+		Short: "Write a snapshot, or a part of it, for other tools",
 		Long: `Write a snapshot in the format of another tool:
 
 ` + formatHelp() + `
-"In use" means the requested bytes of active blocks, as inspect shows them.
 
-With --events A:B the file has the events A to B-1 of one device only, and the
-segments and blocks as they were after them: what the program would have
-dumped then. Events are numbered as inspect numbers them. Other devices and
-pinned host memory are left out, as are annotations from outside those events.
+Live memory is the requested size of active blocks, as inspect shows it. JAX
+profiles can become pprof, folded or csv.
 
-The state before event B is found by walking back from the end. Addresses,
-requested sizes, stacks and segments are exact. The size of a block freed
-after event B is a lower bound, its request rounded up to 512 bytes, since the
-history does not record the block's size. Before PyTorch 2.12, a segment
-that is gone by the end is assigned to the default pool.
+--events A:B keeps the events A to B-1 of one device, with its blocks after
+them, as a dump at that moment would. docs/export.md says which figures are
+exact.
 
-Of a device memory profile of JAX the arrays and programs are written, by stack,
-as pprof, folded or csv.
-
---redact is for files that you share: pseudonyms such as file-1.py and
-func-3, by first appearance, replace the files or the names (or both) of your
-code. Those of PyTorch and of Python's library stay, so that the file can be
-analyzed as before. Your own top-level keys, and others that PyTorch does not
-write, are left out.`,
-		Example: `  strandline export oom.pickle --to pprof -o oom.pb.gz && go tool pprof -top oom.pb.gz
-  strandline export oom.pickle --to sqlite -o oom.db && sqlite3 oom.db 'select * from live_by_site limit 9'
-  strandline export oom.pickle --to perfetto -o oom.pftrace
+--redact is for files that you share. Pseudonyms such as file-1.py and func-3
+replace the files or names of your code, or both. Names of PyTorch and Python
+stay, so the file can still be analyzed. Top-level keys that PyTorch does not
+write are dropped.`,
+		Example: `  strandline export oom.pickle --to pprof -o oom.pb.gz
+  strandline export oom.pickle --to sqlite -o oom.db
   strandline export oom.pickle --to folded -o - | flamegraph.pl > oom.svg
   strandline export big.pickle --to pickle --events 12000:15000 -o part.pickle
   strandline export oom.pickle --to pickle --redact both -o for-others.pickle`,
@@ -67,11 +57,11 @@ write, are left out.`,
 		},
 	}
 	c.Flags().StringVar(&o.to, "to", "", "the `FORMAT` to write: "+formatNames())
-	c.Flags().StringVar(&o.events, "events", "", "only the events `A:B`, from A to B-1; either may be omitted")
-	c.Flags().IntVar(&o.device, "device", unset, "only device `N`; needed with --events where several devices have events")
+	c.Flags().StringVar(&o.events, "events", "", "only the events `A:B`, from A to B-1; one may be omitted")
+	c.Flags().IntVar(&o.device, "device", unset, "only device `N`; needed with --events if several devices have events")
 	hideDefault(c, "device")
 	c.Flags().StringVar(&o.redact, "redact", "", "replace your `WHAT` by pseudonyms: paths, names or both")
-	c.Flags().StringVarP(&o.output, "output", "o", "", "the `FILE` to write; - is standard output")
+	c.Flags().StringVarP(&o.output, "output", "o", "", "write to `FILE`; - is standard output")
 	return c
 }
 

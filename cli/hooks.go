@@ -21,16 +21,16 @@ func newHooks(g *globals) *cobra.Command {
 	var pid int
 	c := &cobra.Command{
 		Use:   "hooks --pid N",
-		Short: "Find functions of a process that another library replaced",
-		Long: `Compare the code and the offset tables of a running process with its files, and
-name the functions that lead elsewhere: what is called instead, and where.
-Libraries known to hook memory functions are named, and the versions of
-them known to leak. The process is only read, neither stopped nor changed.
+		Short: "Find functions of a process that a library replaced",
+		Long: `Compare the code and offset tables of a running process with its files, and name
+each function that leads elsewhere, with its target. Libraries that hook memory
+functions are named, with the versions known to leak. The process is only read,
+neither stopped nor changed.
 
-Needs Linux, and permission to read the process: root, or the same user where the
-system allows it.`,
+It needs Linux and permission to read the process: root, or the same user where
+the system allows that.`,
 		Example: "  sudo strandline hooks --pid 4242\n  sudo strandline hooks --pid 4242 --json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			doc, err := hooksOf(pid)
 			if err != nil {

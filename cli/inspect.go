@@ -33,19 +33,20 @@ func newInspect(g *globals) *cobra.Command {
 	var o inspectOptions
 	c := &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "Print the facts of one snapshot, without judging them",
-		Long: `Print what one snapshot contains: versions, totals by device, peaks, and what is
-wrong with the file or missing from it. Events are numbered from 0 as in the file.`,
+		Short: "Print the facts of one snapshot",
+		Long: `Print the contents of one snapshot without judging them: versions, totals by
+device, peaks, and defects of the file. Events are numbered from 0, as in the
+file.`,
 		Example: `  strandline inspect oom.pickle
-  strandline inspect oom.pickle --at 12000         what was live after event 12000
-  strandline inspect oom.pickle --alloc 11998      one allocation, from birth to death
+  strandline inspect oom.pickle --at 12000      live memory after event 12000
+  strandline inspect oom.pickle --alloc 11998   one allocation, birth to death
   strandline inspect oom.pickle --pools`,
 		Args: files(1, false, "one snapshot"),
 		RunE: func(c *cobra.Command, args []string) error { return runInspect(c, g, o, args[0]) },
 	}
-	c.Flags().IntVar(&o.at, "at", unset, "list what is live after `EVENT` of the device's trace; -1 is before the first")
+	c.Flags().IntVar(&o.at, "at", unset, "list live memory after `EVENT` of the device's trace; -1 is before the first")
 	c.Flags().IntVar(&o.alloc, "alloc", unset, "follow the allocation that `EVENT` makes or frees")
-	c.Flags().IntVar(&o.device, "device", 0, "the device `N` of --at, --alloc and --pools")
+	c.Flags().IntVar(&o.device, "device", 0, "device `N` for --at, --alloc and --pools")
 	hideDefault(c, "at", "alloc")
 	c.Flags().BoolVar(&o.pools, "pools", false, "total the segments by pool and stream")
 	return c

@@ -39,41 +39,41 @@ func newMem(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mem COMMAND --pid N",
 		Short: "Pause and resume the GPU memory of a running process",
-		Long: `Show the pausable memory of a running process, have it give that memory back to the
-device for a time, and take it again at the same addresses.
+		Long: `Show the pausable memory of a running process, pause it, and resume it at the same
+addresses. A pause gives the memory back to the device.
 
-The process has such memory if it uses strandline.pausable, in place of
-torch_memory_saver (see docs/pausable.md). It answers its own user and root, also
-from within a container on this machine.`,
+The process must use strandline.pausable in place of torch_memory_saver
+(docs/pausable.md). It answers its own user and root, also from a container on
+this machine.`,
 		Example: `  strandline mem status --pid 4242
   strandline mem pause --pid 4242 --tag kv_cache
   strandline mem plan --pid 4242 resume=weights pause=optimizer resume=kv_cache
   strandline mem resume --pid 4242`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return fmt.Errorf("no command given: `strandline mem status`, `pause`, `resume` or `plan`; see `%s --help`", c.CommandPath())
 		},
 	}
 	c.AddCommand(
-		newMemDo(g, "status", "Show what each tag holds, and who holds the devices", `Show what each tag of a process holds, whether it is paused, where its contents are
-kept, and what the driver counts as free, and which process holds the rest.
+		newMemDo(g, "status", "Show each tag's memory, and the holders of the devices", `Show the size, state and backup of each tag of a process, the free memory that
+the driver reports, and the processes that hold the rest.
 
-Exit status: 0; 2 usage, or the process has no pausable memory.`),
-		newMemDo(g, state.Pause, "Have a process give memory back to the device", `Have a process give the memory of a tag, or of all, back to the device. It waits for all
-work of the device, and keeps the contents where that was asked for. What is paused
-already stays so. The process must not use the memory until it is resumed.
+Exit status: 0; 2 wrong usage, or no pausable memory.`),
+		newMemDo(g, state.Pause, "Give a process's memory back to the device", `Give the memory of a tag, or of all tags, back to the device. The process waits for
+all work of the device, and keeps the contents where it was told to. Paused
+memory stays paused. The process must not use the memory until it is resumed.
 
-What was released is the driver's own figure. A pause that fails is taken back.
+The released amount is the driver's own figure. A pause that fails is undone.
 
-Exit status: 0 it is paused; 1 it was refused; 2 usage, or the process has no such memory.`),
-		newMemDo(g, state.Resume, "Have a process take its memory again", `Have a process take the memory of a tag, or of all, again, at the same addresses, and
-with its contents where they were kept. What is active already stays so.
+Exit status: 0 paused; 1 refused; 2 wrong usage, or no pausable memory.`),
+		newMemDo(g, state.Resume, "Restore the paused memory of a process", `Restore the memory of a tag, or of all tags, at the same addresses, with kept
+contents. Active memory stays active.
 
-If the device has too little free memory, nothing changes: the processes that hold
-memory of it are listed, and the resume can be tried again.
+If the device has too little free memory, nothing changes. The processes that
+hold its memory are listed, and you can try again.
 
-Exit status: 0 it is resumed; 1 it was refused, with who holds the device; 2 usage, or the
-process has no such memory.`),
+Exit status: 0 resumed; 1 refused, with the holders of the device; 2 wrong
+usage, or no pausable memory.`),
 		newMemPlan(g),
 	)
 	return c
@@ -82,7 +82,7 @@ process has no such memory.`),
 // flags adds those of every command of mem.
 func (o *memOptions) flags(c *cobra.Command) {
 	c.Flags().IntVar(&o.pid, "pid", 0, "the process `N`")
-	c.Flags().StringVar(&o.tag, "tag", "", "the tag `T`; all if it is not given")
+	c.Flags().StringVar(&o.tag, "tag", "", "the tag `T` (default: all)")
 	c.MarkFlagRequired("pid")
 }
 
@@ -91,7 +91,7 @@ func newMemDo(g *globals, do, short, long string) *cobra.Command {
 	c := &cobra.Command{
 		Use: do + " --pid N [--tag T]", Short: short, Long: long,
 		Example: fmt.Sprintf("  strandline mem %s --pid 4242\n  strandline mem %s --pid 4242 --tag kv_cache\n  strandline mem %s --pid 4242 --json", do, do, do),
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.all = !c.Flags().Changed("tag")
 			return g.mem(c.Context(), &o, do)
@@ -108,14 +108,16 @@ func newMemPlan(g *globals) *cobra.Command {
 	var o memOptions
 	c := &cobra.Command{
 		Use:   "plan --pid N [STEP...]",
-		Short: "Compute whether pauses and resumes in some order would fit, without doing them",
-		Long: `Compute what pauses and resumes would take and give back, one after the other, and
-whether each fits, from what is free now; nothing is done. A step is pause=TAG or
-resume=TAG, or pause or resume for all. Without steps, it is the resume of --tag, or of all.
+		Short: "Compute whether a series of pauses and resumes would fit",
+		Long: `Compute step by step how much pauses and resumes would take and give back, and
+whether each fits into the memory that is free now. Nothing is changed. A step is
+pause=TAG or resume=TAG; pause or resume alone means all tags. Without steps,
+the plan is the resume of --tag, or of all.
 
-Other processes can take or give back memory meanwhile.
+Other processes can take or free memory meanwhile.
 
-Exit status: 0 all steps fit; 1 one does not; 2 usage, or the process has no such memory.`,
+Exit status: 0 all steps fit; 1 one does not; 2 wrong usage, or no pausable
+memory.`,
 		Example: "  strandline mem plan --pid 4242\n  strandline mem plan --pid 4242 resume=weights pause=optimizer resume=kv_cache",
 		RunE: func(c *cobra.Command, args []string) error {
 			o.all = !c.Flags().Changed("tag")

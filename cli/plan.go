@@ -33,7 +33,7 @@ func (o *planFlags) add(c *cobra.Command, kind planner.Kind) {
 
 // checks adds the flag of checks against a plan.
 func (o *planFlags) checks(c *cobra.Command) {
-	c.Flags().BoolVar(&o.strict, "strict", false, "with --check: exit with 1 if more memory is used than planned")
+	c.Flags().BoolVar(&o.strict, "strict", false, "with --check: exit with 1 if more is used than planned")
 }
 
 // planned prints the plan of a kind, or shows the page.
@@ -60,22 +60,21 @@ func newPlan(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Plan memory before the run, and check the run against the plan",
-		Long: `Plan the memory of an inference engine (vLLM, SGLang, llama.cpp, Ollama):
-weights, KV cache, activations, CUDA graphs and memory outside PyTorch, on the
-GPU with the least headroom; what stays in the host's memory; what fits, and the
-flags for it. "plan train" plans a training step, "plan rl" the phases of
-reinforcement learning; "plan gpus" and "plan models" list what is built in.
+		Long: `Plan the memory of an inference engine (vLLM, SGLang, llama.cpp, Ollama) on the
+GPU with the least headroom: weights, KV cache, activations, CUDA graphs, memory
+outside PyTorch, and host memory. The answer says what fits, with the flags for
+it. A figure that cannot be computed is a range with its source.
 
-What cannot be computed is a range, with its source. --page opens a form in the
-browser that plans as you type, filled with the flags given. The command line of
-an engine after -- gives the flags that are not given. The exit status is 1
-where nothing fits.`,
+"plan train" plans a training step, and "plan rl" the phases of reinforcement
+learning. "plan gpus" and "plan models" list the built-in ones.
+
+An engine's command line after -- fills in flags that you do not give. --page
+opens a form that plans as you type. The exit status is 1 if nothing fits.`,
 		Example: `  strandline plan --model DeepSeek-R1 --gpu H200 --gpus 16 --engine vllm
   strandline plan --model ./my-model --gpu L40S --engine sglang --formats
   strandline plan --model Qwen3-32B --gpu H100 --gpus 2 --solve context
-  strandline plan --gpu H200 -- vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2
+  strandline plan --gpu H200 -- vllm serve Qwen/Qwen3-32B -tp 2
   strandline plan --gpu RTX-4090 -- llama-server -m model.gguf -c 32768 -np 2
-  strandline plan --page
   strandline plan --check vllm.log --model Llama-3.1-8B`,
 		Args: func(c *cobra.Command, args []string) error {
 			if c.ArgsLenAtDash() == 0 {
@@ -101,7 +100,7 @@ where nothing fits.`,
 	o.checks(c)
 	f := c.Flags()
 	f.StringVar(&o.against, "against", "", "check plans against a `TABLE` (CSV) of observed figures")
-	f.StringVar(&o.check, "check", "", "check the `LOG` of an engine against the plan of its set-up")
+	f.StringVar(&o.check, "check", "", "check an engine's `LOG` against the plan of its set-up")
 	f.StringVar(&o.models, "models", "", "a JSON `FILE` of configs by the name of their model, for --against")
 	for _, name := range []string{"against", "models"} { // for those who calibrate plans
 		f.Lookup(name).Hidden = true

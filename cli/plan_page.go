@@ -20,9 +20,9 @@ type pageOptions struct {
 
 func (o *pageOptions) add(c *cobra.Command) {
 	f := c.Flags()
-	f.BoolVar(&o.on, "page", false, "open a page with a form that plans as you type, until interrupted")
+	f.BoolVar(&o.on, "page", false, "open a form that plans as you type")
 	f.BoolVar(&o.serve.noOpen, "no-open", false, "with --page: do not open the browser")
-	f.StringVar(&o.serve.listen, "listen", "", "with --page: serve on `PORT`, and print how to reach it from elsewhere")
+	f.StringVar(&o.serve.listen, "listen", "", "with --page: serve on `PORT`, and print the ssh command")
 }
 
 // planPage serves the page, with the flags of a command filled in.

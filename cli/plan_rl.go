@@ -34,27 +34,27 @@ func newPlanRL(g *globals) *cobra.Command {
 	var o rlPlan
 	c := &cobra.Command{
 		Use:   "rl",
-		Short: "Plan a step of reinforcement learning: its phases, and their peaks",
-		Long: `Plan one step of reinforcement learning, in which a trainer and an inference
-engine share the GPUs, as a timeline of phases (rollout, log-probs, update, weight
-sync) under four ways of sharing, with the peak of each phase, what causes it, and
-the largest memory fraction of the engine that fits.
+		Short: "Plan a reinforcement learning step: phases and their peaks",
+		Long: `Plan one step of reinforcement learning in which a trainer and an inference engine
+share the GPUs. The plan is a timeline of phases (rollout, log-probs, update,
+weight sync) under four ways of sharing. It names the peak and cause of each
+phase, and the largest engine memory fraction that fits.
 
-The phases are data: --yaml prints them, --phases reads them back. The exit
-status is 1 where no way fits.
+Phases are data: --yaml prints them, --phases reads them back. The exit status
+is 1 if no way fits.
 
---check lays what pausable memory did beside it: the log of a process that ran with
-STRANDLINE_MEM_LOG=FOLDER, a folder of them, or a recording of strandline trace --gpu,
-which has sizes but no tags. The exit status is 1 if each cycle leaves more behind, and
-with --strict if a phase used more than planned. Beside a log, --trace names the libraries
-that have what is not PyTorch's, from such a recording.`,
-		Example: `  strandline plan rl --model Qwen2.5-32B --gpu H200 --gpus 8 --trainer fsdp --rollout sglang --rollout-tp 4
+--check compares the plan with the record of pausable memory: the log of a process
+with STRANDLINE_MEM_LOG=FOLDER, a folder of logs, or a recording of
+` + "`" + `strandline trace --gpu` + "`" + ` (sizes without tags). The exit status is 1 if each cycle
+leaves more behind; with --strict also if a phase used more than planned. Beside
+a log, --trace names the libraries that hold the rest.`,
+		Example: `  strandline plan rl --model Qwen2.5-32B --gpu H200 --gpus 8 --rollout-tp 4
   strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --yaml > phases.yaml
-  strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --page
-  strandline plan rl --phases phases.yaml
   strandline plan rl --phases phases.yaml --check logs/
-  strandline plan rl --phases phases.yaml --check gpu.strandline --tag "group1=rollout KV cache"
-  strandline plan rl --phases phases.yaml --check 4242-1795467009.pausable --trace gpu.strandline`,
+  strandline plan rl --phases phases.yaml --check gpu.strandline \
+    --tag "group1=rollout KV cache"
+  strandline plan rl --phases phases.yaml --check 4242-1795467009.pausable \
+    --trace gpu.strandline`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {

@@ -46,39 +46,37 @@ func newRecord(g *globals) *cobra.Command {
 	var o recordOptions
 	c := &cobra.Command{
 		Use:   "record [-o DIR] -- CMD… | record [-o DIR] --pid N",
-		Short: "Run a command, and record the memory of every PyTorch process that it starts",
-		Long: `Run a command so that every PyTorch process that it starts, however it starts it,
-records its memory history and writes snapshots of it: the program itself need not be
-changed. At the end the snapshots are judged; the folder DIR can be given to
-` + "`strandline diagnose`" + `, compare and view at any time, also while the command runs.
+		Short: "Run a command and record its PyTorch memory",
+		Long: `Run a command, and record the memory history of every PyTorch process that it
+starts. Your program stays unchanged, and so do its output, exit status and
+signals. At the end strandline judges the snapshots. Diagnose, compare and view
+read the folder DIR at any time.
 
-Snapshots are taken half a second after a device was initialized, then at
-intervals that double, up to 10 minutes or the time of --every; at the end
-of a step of the optimizer, where there is one; when memory runs out, before the
-program learns of it; and at the exit. ` + "`strandline snapshot --pid N`" + ` takes one now.
-A process keeps the last --entries events of a device, with Python stacks: about
-45 MiB of main memory, and 110 MiB more while it writes. --max-files and --max-bytes
-bound the snapshots: intermediate ones are deleted first, but not those that were
-asked for, by a signal or a call, or taken above a level or when memory ran out.
+Snapshots come half a second after a device is initialized, then at intervals
+that double up to 10 minutes (or --every), at the end of an optimizer step where
+there is one. One is taken when memory runs out, before the program learns of
+it, and one at exit. ` + "`" + `strandline snapshot --pid N` + "`" + ` takes one now.
 
-With --pid a process that is already running is recorded from outside, without any
-preparation: probes of the kernel see the requests to PyTorch's allocator, with
-Python's stacks, and what it holds is read from its memory. Nothing runs in the
-process, and when the recording ends it is left as it was. This needs root, or CAP_BPF,
-CAP_PERFMON and CAP_SYS_PTRACE. ` + "`strandline doctor --pid N`" + ` reports what a process
-offers.
+A process keeps the last --entries events of a device, with Python stacks. That
+costs 45 MiB of main memory, and 110 MiB more while it writes. --max-files and
+--max-bytes drop intermediate snapshots first; requested ones, OOMs and those
+above a level stay.
 
-The command's output, its exit status and its reaction to signals are its own.
+--pid records a running process from outside, without preparation. Kernel probes
+see the allocator's requests; nothing runs in the process. This needs root, or
+CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE. ` + "`" + `strandline doctor --pid N` + "`" + ` lists what
+a process offers.
+
 docs/record.md has the lines for verl, vLLM, SGLang, torchtitan, Ray and others.
 
-Exit status: that of the command, 128+n if signal n ended it; 126 or 127 if it
-cannot be run; 2 usage. With --pid: 0; 3 if the recording is partial; 2 if the
-process cannot be recorded; 130 interrupted, with what was recorded by then.`,
+Exit status: the command's own, or 128+n if signal n ended it; 126 or 127 if it
+cannot run; 2 wrong usage. With --pid: 0; 3 partial recording; 2 the process
+cannot be recorded; 130 interrupted (the recording up to then is written).`,
 		Example: `  strandline record -- python train.py
-  strandline record -o recording --every 10steps -- torchrun --nproc-per-node 4 train.py
+  strandline record -o rec --every 10steps -- torchrun train.py
   strandline record --above 70GiB -- vllm serve Qwen/Qwen3-8B
   strandline record --status
-  sudo strandline record --pid 4242 --duration 60s -o recording`,
+  sudo strandline record --pid 4242 --duration 60s -o rec`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.command = args
@@ -132,15 +130,15 @@ func (o *recordOptions) flags(c *cobra.Command) {
 	f.StringVarP(&o.dir, "out", "o", "", "record into the new folder `DIR`")
 	f.StringVar(&o.every, "every", "", "take a snapshot each `INTERVAL`, such as 30s or 10steps")
 	f.StringVar(&o.record.Steps, "steps", "", "count each end of an annotation, or each call of a function, as a step: `annotation:NAME` or MODULE:FUNCTION")
-	f.StringVar(&o.above, "above", "", "take a snapshot when a process has reserved `SIZE` of a device, such as 70GiB")
-	f.StringVar(&o.on, "signal", "", "have all processes write a snapshot when strandline itself gets the signal `NAME`, such as USR2")
+	f.StringVar(&o.above, "above", "", "take a snapshot when a process reserves `SIZE` of a device")
+	f.StringVar(&o.on, "signal", "", "when strandline gets the signal `NAME`, such as USR2, take a snapshot of every process")
 	f.IntVar(&o.record.Entries, "entries", 0, "keep the last `N` events of each device (default 100000)")
-	f.StringVar(&o.record.Stacks, "stacks", "", "record the stacks of `KIND`: python, or all, with C++, which makes each snapshot take minutes (default python)")
+	f.StringVar(&o.record.Stacks, "stacks", "", "record stacks of `KIND`: python, or all (C++ too; a snapshot then takes minutes) (default python)")
 	f.IntVar(&o.record.MaxFiles, "max-files", 0, "keep at most `N` snapshots of a process (default 24)")
 	f.StringVar(&o.most, "max-bytes", "", "keep at most `SIZE` of snapshots in total (default 20GiB)")
-	f.StringVar(&o.reclaim, "reclaim", "", "give unused memory back at `WHEN`: every=100steps (or requests, which are steps), every=30s, after=NAME of an annotation, or above=40GiB")
-	f.BoolVar(&o.progress, "progress", false, "print what is recorded while the command runs (default on a terminal)")
-	f.BoolVar(&o.status, "status", false, "list the processes that are being recorded on this machine, or those of the recordings in folders that follow")
+	f.StringVar(&o.reclaim, "reclaim", "", "give unused memory back at `WHEN`: every=100steps, every=30s, after=NAME (an annotation), or above=40GiB")
+	f.BoolVar(&o.progress, "progress", false, "print progress while the command runs (default on a terminal)")
+	f.BoolVar(&o.status, "status", false, "list the recorded processes of this machine, or of the folders that follow")
 	f.IntVar(&o.pid, "pid", 0, "record the running process `N` from outside")
 	f.DurationVar(&o.duration, "duration", time.Minute, "with --pid: record for the time `D`, such as 30s or 10m")
 	f.StringVar(&o.module, "module", "", "only write the Python module strandline into the folder `DIR`, such as one of site-packages")

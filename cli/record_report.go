@@ -213,13 +213,13 @@ func newSnapshot(g *globals) *cobra.Command {
 	pid, within := 0, record.SnapshotTime
 	c := &cobra.Command{
 		Use:   "snapshot --pid N",
-		Short: "Have a recorded process write a snapshot now",
-		Long: `Have a process that ` + "`strandline record -- CMD`" + ` records write a snapshot now, and print
-its path. The process may be in a container on this machine; the path is then the
-container's. Only the process itself is believed: the kernel tells who answers, and the
-path lies in the folder of its recording.`,
+		Short: "Take a snapshot of a recorded process now",
+		Long: `Take a snapshot of a process that ` + "`" + `strandline record -- CMD` + "`" + ` records, and print
+its path. If the process is in a container, so is the path. No other process can
+answer: the kernel identifies the sender, and the path lies in the folder of the
+recording.`,
 		Example: "  strandline snapshot --pid 4242\n  strandline inspect -- \"$(strandline snapshot --pid 4242)\"",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := reachable(pid); err != nil {
 				return err

@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"runtime/pprof"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"strandline/internal/safefile"
 )
@@ -55,7 +52,7 @@ snapshots, logs, running processes and model configs, without Python or a GPU.
   strandline diagnose dumps/
   strandline watch --pid 4242
   strandline plan --model Llama-3.1-8B --gpu H100`,
-		SilenceUsage: true, SilenceErrors: true,
+		SilenceUsage: true, SilenceErrors: true, DisableSuggestions: true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			if g.cpuProfile == "" {
 				return nil
@@ -83,6 +80,8 @@ snapshots, logs, running processes and model configs, without Python or a GPU.
 	completeChoices(root, f)
 	root.Flags().BoolVarP(&showVersion, "version", "V", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { help(c.OutOrStdout(), c) })
+	root.SetUsageFunc(func(c *cobra.Command) error { help(c.OutOrStderr(), c); return nil })
 	addCommands(root, g)
 	return root
 }
@@ -103,6 +102,9 @@ func addCommands(root *cobra.Command, g *globals) {
 		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
 		for _, c := range group.commands {
 			c.GroupID = group.id
+			if group.id == understand {
+				g.readsStandardInput(c)
+			}
 			if !strings.Contains(c.Long, "Exit status: ") { // the command does not state its own
 				c.Long = strings.TrimSpace(c.Long) + "\n\n" + exitStatus
 			}
@@ -126,27 +128,16 @@ func addCommands(root *cobra.Command, g *globals) {
 			c.Long = "Explain a command, with its flags and examples.\n\n" + exitStatus
 			c.Example = "  strandline help diagnose"
 			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
-				about, _, err := root.Find(args)
+				about, rest, err := root.Find(args)
 				if err != nil {
 					return err
+				}
+				if len(rest) > 0 {
+					return unknownCommand(about, rest[0])
 				}
 				about.InitDefaultHelpFlag()
 				return about.Help()
 			}
 		}
 	}
-}
-
-// flagError says how a flag was wrong.
-func flagError(c *cobra.Command, err error) error {
-	var value *pflag.InvalidValueError
-	if errors.As(err, &value) {
-		kind := value.GetFlag().Value.Type()
-		want := map[string]string{"int": "a whole number", "uint64": "a whole number that is not below 0", "bool": "true or false"}[kind]
-		if want == "" {
-			want = kind
-		}
-		return fmt.Errorf("--%s %q: want %s; `%s --help` lists the flags", value.GetFlag().Name, value.GetValue(), want, c.CommandPath())
-	}
-	return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
 }

@@ -34,21 +34,20 @@ func newSimulate(g *globals) *cobra.Command {
 	var o simulateOptions
 	c := &cobra.Command{
 		Use:   "simulate FILE",
-		Short: "Replay the allocator exactly, and predict what other settings would do",
-		Long: `Run the recorded requests through PyTorch's caching allocator, re-implemented:
-first under the settings of the file, to check that every driver call and every
-block is reproduced, then under others.
+		Short: "Replay the allocator, and predict the effect of other settings",
+		Long: `Replay the recorded requests through PyTorch's caching allocator: first under the
+file's own settings, to check the replay call by call, then under others.
 
-The requests stay the same, and so do the recorded calls of empty_cache.
---capacity is what PyTorch can use: the device's memory minus what others hold.
-Without it a run never runs out of memory; a search takes what an out-of-memory
-error in the file shows. docs/what-if.md says how accurate the answers are.`,
+Requests stay the same, and so do recorded calls of empty_cache. --capacity is
+the device's memory minus the part that others hold. Without it, no run is out
+of memory; a search takes the capacity from an OOM error in the file.
+docs/what-if.md states the accuracy.`,
 		Example: `  strandline simulate oom.pickle
-  strandline simulate oom.pickle --set expandable_segments:True --capacity 79GiB
-  strandline simulate oom.pickle --search --capacity 79GiB     which settings fit?
+  strandline simulate oom.pickle --set expandable_segments:True
+  strandline simulate oom.pickle --search --capacity 79GiB   which settings fit?
   strandline simulate step.pickle --empty-cache every=10steps
-  strandline simulate step.pickle --keep-under 40GiB           how often must it be called?
-  strandline simulate step.pickle --without train.py:131       what if this were freed?`,
+  strandline simulate step.pickle --keep-under 40GiB
+  strandline simulate step.pickle --without train.py:131   if it were freed`,
 		Args: files(1, false, "one snapshot"),
 		RunE: func(c *cobra.Command, args []string) error {
 			bounds, err := o.bounds(c.Flags())
@@ -64,13 +63,13 @@ error in the file shows. docs/what-if.md says how accurate the answers are.`,
 			return runSimulate(c.Context(), g, o, bounds, args[0])
 		},
 	}
-	c.Flags().StringArrayVar(&o.set, "set", nil, "run under `CONF`, as PYTORCH_CUDA_ALLOC_CONF takes it; \"\" is the defaults; can be repeated")
+	c.Flags().StringArrayVar(&o.set, "set", nil, "run under `CONF`, a value of PYTORCH_CUDA_ALLOC_CONF; \"\" means the defaults (repeatable)")
 	c.Flags().StringVar(&o.capacity, "capacity", "", "the `SIZE` that PyTorch can use, such as 79GiB")
 	c.Flags().Float64Var(&o.fraction, "fraction", 0, "limit PyTorch to the share `F` of the capacity")
 	c.Flags().StringVar(&o.emptyCache, "empty-cache", "", "call empty_cache by a `POLICY`: every=10steps, every=30s, every=5000events, after=NAME")
 	c.Flags().StringVar(&o.keepUnder, "keep-under", "", "find the fewest calls of empty_cache that keep reserved memory under `SIZE`")
-	c.Flags().StringArrayVar(&o.without, "without", nil, "leave out what is allocated at `PLACE`: FILE:LINE, FILE or a function; can be repeated")
-	c.Flags().BoolVar(&o.search, "search", false, "try the sensible settings and recommend some")
+	c.Flags().StringArrayVar(&o.without, "without", nil, "leave out allocations at `PLACE`: FILE:LINE, FILE or a function (repeatable)")
+	c.Flags().BoolVar(&o.search, "search", false, "try sensible settings and recommend one")
 	for _, other := range []string{"set", "capacity", "fraction", "empty-cache", "without", "search"} {
 		c.MarkFlagsMutuallyExclusive("keep-under", other)
 	}

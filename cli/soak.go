@@ -44,35 +44,36 @@ func newSoak(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "soak --url URL",
 		Short: "Load a server in equal waves, and fail if its memory leaks",
-		Long: `Send equal waves of requests to a server that speaks the API of OpenAI (vLLM, SGLang
-and others), read the memory of its processes in the quiet after each wave, and compare
-the waves: a leak adds as much in each of them, a cache adds less and less. It stops as
-soon as the answer is clear. A verdict needs 5 waves.
+		Long: `Send equal waves of requests to a server with the OpenAI API (vLLM, SGLang and
+others), and compare its memory after each wave. A leak adds the same amount each
+time; a cache adds less and less. soak stops as soon as the answer is clear. A
+verdict needs 5 waves.
 
-Memory is read where the server runs: that of the process that listens on the port of
-the URL, or of --pid, and of its children, on the host and on devices. What the engine
-reports at /metrics is shown beside it.
+Run it on the server's machine. It reads the process that listens on the URL's
+port, or --pid, with its children, on the host and on devices. The engine's own
+figures at /metrics are shown beside them.
 
-The requests are new in each wave, drawn by --seed. Growth that looks like a leak is
-checked by two more waves, which send requests again that were sent before: a cache of
-prompts or images does not grow by them. If memory grows by new content alone, the
-verdict is unknown, unless --repeat=false says that the server has no such cache.
+Requests are new in each wave, drawn by --seed. Growth that looks like a leak is
+checked by two more waves, which resend earlier requests: a cache of prompts or
+images does not grow by them. If only new content makes memory grow, the verdict
+is unknown. --repeat=false says that the server has no such cache.
 
-If the server ends and is started again, the next wave warms it up, and only what follows
-is judged. Requests that failed are counted apart, by kind. An API key is read from
+If the server ends and restarts, the next wave warms it up, and only later waves
+count. Failed requests are counted apart, by kind. The API key is read from
 $OPENAI_API_KEY.
 
-Lengths are a number of tokens (200), a range of equally likely ones (50-400), or ~200:
-log-normal with the median 200, like the prompts of people.
+A length is a number of tokens (200), a uniform range (50-400), or ~200:
+log-normal with median 200, like prompts of people.
 
-Exit status: 0 no leak; 1 a leak, or above a limit; 4 the server failed in the middle;
-125 cannot be judged, with what would be needed; 2 usage, or the server cannot be
-reached; 130 interrupted.`,
+Exit status: 0 no leak; 1 leak, or above a limit; 4 the server failed midway; 125
+undecided, with what is missing; 2 wrong usage, or the server cannot be reached;
+130 interrupted.`,
 		Example: `  strandline soak --url http://localhost:8000/v1 --waves 5 --requests 100
-  strandline soak --url http://localhost:8000/v1 --requests 2000 --input ~300 --output 1-64 --until-verdict
-  strandline soak --url http://localhost:8000/v1 --images 2 --image-size 1280x720 --turns 3 --abort 10%
-  strandline soak --url http://localhost:30000/v1 --reclaim-cmd 'curl -s -X POST localhost:30000/flush_cache'
-  strandline soak --url http://localhost:8000/v1 --max-growth 1KiB/request --junit soak.xml --summary soak.md`,
+  strandline soak --url http://localhost:8000/v1 --input ~300 --until-verdict
+  strandline soak --url http://localhost:8000/v1 --images 2 --turns 3
+  strandline soak --url http://localhost:8000/v1 --max-growth 1KiB/request
+  strandline soak --url http://localhost:30000/v1 \
+    --reclaim-cmd 'curl -s -X POST localhost:30000/flush_cache'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("soak takes no argument; got %q: the server is given with --url", args[0])
@@ -95,35 +96,35 @@ reached; 130 interrupted.`,
 
 func (o *soakOptions) flags(c *cobra.Command) {
 	f, s, l := c.Flags(), &o.soak, &o.soak.Load
-	f.StringVar(&l.URL, "url", "", "where the API begins, `URL` such as http://localhost:8000/v1")
-	f.StringVar(&l.Model, "model", "", "the `NAME` of the model to ask (default: the first that the server lists)")
-	f.IntVar(&s.PID, "pid", 0, "the server's process `N`, whose children count too (default: the process that listens on the port)")
-	f.IntVar(&s.Waves, "waves", 10, "send at most `N` waves; growth is then checked by 2 more")
+	f.StringVar(&l.URL, "url", "", "the `URL` of the API, such as http://localhost:8000/v1")
+	f.StringVar(&l.Model, "model", "", "the `NAME` of the model (default: the server's first)")
+	f.IntVar(&s.PID, "pid", 0, "the server's process `N` and its children (default: the listener on the port)")
+	f.IntVar(&s.Waves, "waves", 10, "send at most `N` waves; 2 more then check growth")
 	f.IntVar(&s.Requests, "requests", 100, "send `N` requests in each wave")
-	f.BoolVar(&o.untilVerdict, "until-verdict", false, "send more waves, up to 5 times as many, as long as the verdict is unknown")
-	f.DurationVar(&s.AtMost, "at-most", 0, "begin no wave after the time `D`, such as 2h")
+	f.BoolVar(&o.untilVerdict, "until-verdict", false, "send up to 5 times as many waves while the verdict is unknown")
+	f.DurationVar(&s.AtMost, "at-most", 0, "start no wave after the time `D`, such as 2h")
 	f.IntVar(&s.WarmUp, "warmup", 1, "leave out the first `N` waves")
-	f.BoolVar(&s.Repeat, "repeat", true, "check growth by sending the same requests again, by which a cache of their content does not grow")
-	f.DurationVar(&s.Quiet, "settle", 2*time.Second, "read memory after it has not fallen for the time `D`")
-	f.DurationVar(&s.Gap, "gap", 30*time.Second, "after a wave, wait at most the time `D` for memory to stop falling")
-	f.DurationVar(&s.Return, "restart-wait", 5*time.Minute, "if the server ends, wait at most `D` for it to answer again")
-	f.StringVar(&s.Reclaim, "reclaim-cmd", "", "run `CMD` in a shell after each wave, and judge what is held after it")
+	f.BoolVar(&s.Repeat, "repeat", true, "check growth by resending earlier requests")
+	f.DurationVar(&s.Quiet, "settle", 2*time.Second, "read memory once it has not fallen for the time `D`")
+	f.DurationVar(&s.Gap, "gap", 30*time.Second, "wait at most the time `D` for memory to stop falling")
+	f.DurationVar(&s.Return, "restart-wait", 5*time.Minute, "wait at most `D` for a server that ended to answer again")
+	f.StringVar(&s.Reclaim, "reclaim-cmd", "", "run the shell command `CMD` after each wave, and judge the memory that is left")
 	o.allowed.flags(f, "request")
 	o.ciOutput.flags(f)
 	f.StringVarP(&o.out, "out", "o", "", "keep the samples in `FILE`, for strandline diagnose")
 	f.StringVar(&o.endpoint, "endpoint", "chat", "ask `NAME`: chat or completions")
-	f.BoolVar(&l.Stream, "stream", true, "have answers streamed")
+	f.BoolVar(&l.Stream, "stream", true, "stream the answers")
 	f.IntVar(&l.Concurrency, "concurrency", 8, "send `N` requests at a time")
 	f.DurationVar(&l.Timeout, "timeout", 5*time.Minute, "give a request up after the time `D`")
-	f.StringVar(&o.input, "input", "50-400", "`LENGTH` of prompts")
-	f.StringVar(&o.output, "output", "64", "`LENGTH` of answers")
-	f.IntVar(&l.Prefix, "prefix", 0, "begin prompts with `N` tokens that they share with others")
+	f.StringVar(&o.input, "input", "50-400", "prompt `LENGTH`, tokens")
+	f.StringVar(&o.output, "output", "64", "answer `LENGTH`, tokens")
+	f.IntVar(&l.Prefix, "prefix", 0, "start prompts with `N` shared tokens")
 	f.IntVar(&l.Prefixes, "prefixes", 1, "use `N` different prefixes")
 	f.IntVar(&l.Images, "images", 0, "send `N` random images in each request")
-	f.StringVar(&o.imageSize, "image-size", "640x480", "`WIDTHxHEIGHT` of images, in pixels")
+	f.StringVar(&o.imageSize, "image-size", "640x480", "image size `WIDTHxHEIGHT`, pixels")
 	f.StringVar(&o.imageFormat, "image-format", "png", "send images as `FORMAT`: png or jpeg")
 	f.IntVar(&l.Turns, "turns", 1, "make conversations of `N` requests, each with the whole conversation so far")
-	f.StringVar(&o.abort, "abort", "0", "cancel this `SHARE` of the requests while they are answered, such as 10%")
+	f.StringVar(&o.abort, "abort", "0", "cancel this `SHARE` of requests during the answer, such as 10%")
 	f.Uint64Var(&l.Seed, "seed", 1, "draw requests by the number `N`")
 	for name, values := range map[string][]string{"endpoint": {"chat", "completions"}, "image-format": {"png", "jpeg"}, "metric": {"host", "device", "both"}} {
 		c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flags exist

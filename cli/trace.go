@@ -38,35 +38,35 @@ func newTrace(g *globals) *cobra.Command {
 	var o traceOptions
 	c := &cobra.Command{
 		Use:   "trace --pid N | trace -- CMD…",
-		Short: "Find which calls map the memory that makes a process grow",
-		Long: `Watch a running process and its children, and name the calls behind
-the growth of their memory: mappings that are never unmapped, the heap, Python's arenas.
-It sees the system calls themselves, and so also what heap profilers cannot see.
+		Short: "Find the calls that make a process grow",
+		Long: `Watch a process and its children, and name the calls behind their growth:
+mappings that are never unmapped, the heap, Python's arenas. strandline sees the
+system calls themselves, and so more than heap profilers do.
 
-With BPF and without --gpu the process is neither stopped nor changed. BPF programs
-in the kernel watch it; they are removed when strandline ends, however it ends. They
-need root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; without them a running process
-is only polled, which shows how it grows but not why. ` + "`strandline doctor`" + ` reports what this machine
-allows.
+With BPF and without --gpu, the process is neither stopped nor changed. BPF
+programs in the kernel watch it until strandline ends, however it ends. They
+need root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE. Otherwise a running
+process is only polled, which shows how it grows but not why.
+` + "`" + `strandline doctor` + "`" + ` reports the limits of this machine.
 
-A command after -- is started and watched from its first call on. Where BPF is
-not available it is traced by ptrace with a seccomp filter, which needs no
-privileges: each call that changes mappings then takes about 50 µs, programs cannot
-become another user, and the command ends when strandline does (with BPF it runs
-on). With --json, the command's standard output is redirected to standard error.
+A command after -- is watched from its first call on. Without BPF, ptrace and a
+seccomp filter watch it; they need no privileges. Each call that changes mappings
+then takes about 50 µs. Such a program cannot become another user, and ends when
+strandline does. With --json, its standard output goes to standard error.
 
-With --gpu the memory taken from the GPU's driver is listed too, and by
-whom: PyTorch, NCCL, cuBLAS, or your own library. The kernel then puts
-breakpoints on the driver's functions in these processes, until strandline ends.
-What else the device holds is read from nvidia-smi, if available, or given by
---device-used; what PyTorch has reserved is read from a snapshot that the process
-writes during the trace (--snapshot, one for each process).
+--gpu also lists memory taken from the GPU driver, by owner: PyTorch, NCCL,
+cuBLAS or your library. The kernel sets breakpoints on driver functions in these
+processes until strandline ends. Give --device-used where nvidia-smi is missing.
+PyTorch's share comes from a snapshot that each process writes meanwhile
+(--snapshot).
 
-Exit status: 0 no leak; 1 a leak; 125 it cannot be decided yet; 4 the command itself
-failed, and nothing leaks; 2 usage; 3 a snapshot can be read only in part; 130
-interrupted.`,
-		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace; strandline diagnose server.trace",
-		Args:    cobra.ArbitraryArgs,
+Exit status: 0 no leak; 1 leak; 125 undecided; 4 the command itself failed, and
+nothing leaks; 2 wrong usage; 3 snapshot partly readable; 130 interrupted.`,
+		Example: `  sudo strandline trace --pid 4242
+  sudo strandline trace --pid 4242 --duration 1h --out server.trace
+  strandline trace -- python train.py
+  strandline diagnose server.trace`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.command = args
 			if err := o.check(c); err != nil {
@@ -79,15 +79,15 @@ interrupted.`,
 		},
 	}
 	c.Flags().IntVar(&o.pid, "pid", 0, "the process `N`")
-	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m; a command is watched as long as it runs")
+	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m (a command: until it ends)")
 	c.Flags().StringVar(&o.backend, "backend", "", "use `BACKEND`: bpf, ptrace (commands only) or polling")
 	c.Flags().StringVar(&o.backend, "rung", "", "the former name of --backend")
 	c.Flags().MarkHidden("rung")
-	c.Flags().BoolVar(&o.gpu, "gpu", false, "also list memory taken from the GPU's driver (libcuda), and by whom; needs BPF")
-	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes by the end of the trace")
-	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: how much of the device is used at the end, `SIZE`, where nvidia-smi does not report it")
-	c.Flags().StringVar(&o.out, "out", "", "record to a new `FILE`, for `strandline diagnose`, `view` and `export`")
-	c.Flags().StringVar(&o.most, "max-size", "256MiB", "with --out: bound the file to `SIZE`, by recording moments less and less often")
+	c.Flags().BoolVar(&o.gpu, "gpu", false, "also list GPU driver memory (libcuda) by owner; needs BPF")
+	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes meanwhile")
+	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: the `SIZE` used of the device at the end, where nvidia-smi does not report it")
+	c.Flags().StringVar(&o.out, "out", "", "record to a new `FILE`, for diagnose, view and export")
+	c.Flags().StringVar(&o.most, "max-size", "256MiB", "with --out: limit the file to `SIZE`; moments become rarer")
 	return c
 }
 

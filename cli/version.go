@@ -22,9 +22,9 @@ func newVersion(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
-		Long:    "Print the version of strandline and of what it was built with.",
+		Long:    `Print the version of strandline and of its toolchain.`,
 		Example: "  strandline version\n  strandline version --licenses",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if licenses {
 				_, err := io.WriteString(g.env.stdout, notices.Text)

@@ -44,40 +44,33 @@ func newView(g *globals) *cobra.Command {
 	var o viewOptions
 	c := &cobra.Command{
 		Use:   "view FILE|DIR…",
-		Short: "Look at snapshots, or the recording of a trace or a watch, in the browser",
-		Long: `Open a page that shows what was live at each event, by line of code: what is never
-freed, what grows, what makes up the peak, and the allocator's segments.
-For a recording of ` + "`strandline trace --out`" + ` it shows how the memory of the process
-grew, and the stacks behind it; a recording is viewed on its own. Profiles of JAX are
-drawn as one history, file by file.
-For a recording of ` + "`strandline watch --out`" + ` it shows what each process, container and
-device holds over time, with the verdicts drawn into the curves; while the watch still
-writes the recording, the page follows it.
+		Short: "Explore snapshots and recordings in the browser",
+		Long: `Explore snapshots, recordings and profiles in the browser.
 
-The page is served to this machine only, until the command is interrupted; its
-address, with a secret, is the first line of output. It opens at once, while
-files are still being read. A directory stands for all snapshots below it.
+Snapshots: live memory at each event by line of code, leaks, growth, the peak,
+and the allocator's segments. A directory stands for all snapshots below it.
+A recording of trace: how the process grew, with the stacks behind it.
+A recording of watch: each process, container and device over time. The page
+follows a watch that still runs.
+JAX profiles: one history, file by file.
 
-On a remote machine, --listen chooses the port and prints the command that makes
-it reachable from yours.
+Only this machine can open the page. The first line of output is its address,
+which holds a secret. Ctrl-C ends it. On a remote machine, --listen sets the
+port; the ssh command that opens a tunnel is printed.
 
---html writes the page as one file instead, to attach to a ticket: it opens
-without strandline and loads nothing. It has all views, at a resolution that the
-page states. --redact replaces your paths and names by pseudonyms.`,
-		Example: `  strandline view step-2.pickle step-3.pickle step-4.pickle
-  strandline view dumps/
-  strandline view oom.pickle --listen 8080         on a remote machine
-  strandline view oom.pickle --no-open
+--html writes the page as one file for a ticket. It needs neither strandline nor
+a network. --redact replaces your paths and names by pseudonyms.`,
+		Example: `  strandline view dumps/
+  strandline view oom.pickle --listen 8080     on a remote machine
   strandline view oom.pickle --html oom.html
-  strandline view server.trace                     a recording of a trace
-  strandline view node.strandline                  a recording of a watch
-  strandline view memory-*.prof                    a series of JAX's profiles`,
+  strandline view server.trace                 a recording of a trace
+  strandline view memory-*.prof                JAX profiles`,
 		Args: files(1, true, "snapshots, directories of them, or the recording of a trace or a watch"),
 		RunE: func(c *cobra.Command, args []string) error { return runView(c, g, o, args) },
 	}
 	c.Flags().BoolVar(&o.serve.noOpen, "no-open", false, "do not open the browser")
-	c.Flags().StringVar(&o.serve.listen, "listen", "", "serve on `PORT`, and print how to reach it from elsewhere")
-	c.Flags().StringVar(&o.html, "html", "", "write the page to `FILE`, and serve nothing; - is standard output")
+	c.Flags().StringVar(&o.serve.listen, "listen", "", "serve on `PORT`, and print the ssh command that reaches it")
+	c.Flags().StringVar(&o.html, "html", "", "write the page to `FILE` and serve nothing; - is standard output")
 	c.Flags().StringVar(&o.redact, "redact", "", "replace your `WHAT` by pseudonyms: paths, names or both")
 	return c
 }

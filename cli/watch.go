@@ -28,6 +28,7 @@ type watchOptions struct {
 	size     int64  // the same in bytes
 	listen   string // the address at which metrics are served
 	metrics  string // the address of an engine's own
+	once     bool   // one sample is taken
 }
 
 func newWatch(g *globals) *cobra.Command {
@@ -35,46 +36,41 @@ func newWatch(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch [--pid N]",
 		Short: "Watch who holds memory, whether it grows, and when it runs out",
-		Long: `Watch running processes: what each holds on the host and on the GPUs, whether
-that keeps growing or levels off, and when a limit is reached. The processes are not
-changed, and watching costs about a hundredth of a core.
+		Long: `Watch running processes: the memory of each on the host and on GPUs, whether it
+grows or levels off, and when it reaches a limit. Processes are not changed.
+Watching costs about a hundredth of a core.
 
-Without --pid, these are the processes that hold memory of a GPU or are recorded by
-` + "`strandline record`" + `; on a machine without a GPU, the largest ones. With --pid, it is
-that process and its children.
+--pid selects one process and its children. Otherwise all processes that hold
+GPU memory or are recorded are watched; without a GPU, the largest ones.
 
-Device memory is split into what PyTorch has allocated, what it keeps cached, and the
-rest (context, libraries, graphs), by PyTorch's own counters, which are reported by the
-recorder of ` + "`strandline record`" + `, or read in the process's memory (as root, or of the same
-user); where that is not possible, the driver's count is one figure. Memory on the host
-is anonymous, of files, or shared.
+Device memory is split into PyTorch's allocated and cached memory and the rest
+(context, libraries, graphs). The split needs the recorder of
+` + "`" + `strandline record` + "`" + `, or permission to read the process (root, or the same user).
+Host memory is anonymous, of files, or shared.
 
-Each growth is judged by the shape of its curve: what levels off is not a leak. A
-finding says what grows, how fast, when it reaches the end of the device or the limit
-of the control group, and which command finds the cause.
+The shape of a curve decides: growth that levels off is no leak. A finding says
+how fast a process grows, when the device or the control group is full, and
+which command finds the cause.
 
-On a terminal, the arrow keys and the mouse choose a process, Enter shows its findings
-and which of its mappings grow, and s sorts by device, host, growth or process ID.
-Ctrl-C or q ends the watch and prints what was found. With --json, each sample is a line
-and the document is the last one. With --out, samples are kept in a file, which
-` + "`strandline diagnose`" + ` judges, even while it is being written; if the file exists,
-samples are appended. When it would grow beyond --max-size, every other sample is dropped.
+On a terminal, ? lists the keys: choose, look closer, sort, filter, tree. q ends
+the watch and prints the findings. --once prints one sample. With --json, each
+sample is a line, and the last line is the document. --out appends samples to a
+file, which ` + "`" + `strandline diagnose` + "`" + ` judges even during the watch. Beyond --max-size
+every other sample is dropped.
 
-With --listen, what is shown is also served at /metrics, in the text formats of Prometheus
-and OpenMetrics; without a terminal, only what is found is printed.
+--listen serves the same figures at /metrics for Prometheus and OpenMetrics.
+Without a terminal, only findings are then printed. --metrics reads the load of a
+vLLM or SGLang server and relates growth to requests and tokens.
 
-With --metrics, the load of a vLLM or SGLang server is read from its own metrics, and growth
-is held against it: so much for each request and each token.
-
-Exit status: 0 nothing grows for good; 1 a leak or fragmentation was found; 2 usage, or
-the process cannot be watched; 130 interrupted before --duration was over.`,
+Exit status: 0 nothing grows for good; 1 leak or fragmentation; 2 wrong usage, or
+the process cannot be watched; 130 interrupted.`,
 		Example: `  strandline watch
+  strandline watch --once
   strandline watch --pid 4242 --duration 10m
   strandline watch --out node.strandline; strandline diagnose node.strandline
-  strandline watch --listen :9400
   strandline watch --pid 4242 --metrics localhost:8000
   strandline watch --json --duration 1m | tail -n 1 | jq .findings`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(c); err != nil {
 				return err
@@ -82,13 +78,16 @@ the process cannot be watched; 130 interrupted before --duration was over.`,
 			return runWatch(c.Context(), g, o)
 		},
 	}
-	c.Flags().IntVar(&o.pid, "pid", 0, "the process `N` and its children; all that hold memory of a GPU if it is not given")
-	c.Flags().DurationVar(&o.duration, "duration", 0, "watch for the time `D`, such as 30s or 10m; until Ctrl-C if it is not given")
-	c.Flags().DurationVar(&o.interval, "interval", time.Second, "take a sample each `TIME`; by default more often if --duration is below 40s")
+	c.Flags().IntVar(&o.pid, "pid", 0, "watch the process `N` and its children")
+	c.Flags().DurationVar(&o.duration, "duration", 0, "watch for the time `D`, such as 30s or 10m (default: until Ctrl-C)")
+	c.Flags().BoolVar(&o.once, "once", false, "take one sample, print it, and end")
+	c.Flags().DurationVar(&o.interval, "interval", time.Second, "take a sample each `TIME` (more often if --duration is below 40s)")
 	c.Flags().StringVar(&o.out, "out", "", "keep the samples in `FILE`, for `strandline diagnose`")
-	c.Flags().StringVar(&o.most, "max-size", "256MiB", "with --out: bound the file to `SIZE`")
+	c.Flags().StringVar(&o.most, "max-size", "256MiB", "with --out: limit the file to `SIZE`")
 	c.Flags().StringVar(&o.listen, "listen", "", "serve metrics at `ADDRESS`: :9400, or localhost:9400 for this machine only")
-	c.Flags().StringVar(&o.metrics, "metrics", "", "the `URL` of the metrics of the engine that --pid names, such as localhost:8000")
+	c.Flags().StringVar(&o.metrics, "metrics", "", "read the engine's metrics at `URL`, such as localhost:8000; needs --pid")
+	c.MarkFlagsMutuallyExclusive("once", "duration")
+	c.MarkFlagsMutuallyExclusive("once", "listen")
 	return c
 }
 
@@ -132,6 +131,20 @@ type watchFace interface {
 	sample(s *sample.Sample, w *samples.Watch) error
 }
 
+// watchFace is how a watch shows its samples. End is called when the watch is to end.
+func (g *globals) watchFace(o watchOptions, end context.CancelFunc) watchFace {
+	if o.once {
+		return watchOnce{end}
+	}
+	if g.json {
+		return watchLines{g}
+	}
+	if screen := g.terminal(end); screen != nil {
+		return screen
+	}
+	return &watchLog{g: g, quiet: o.listen != ""}
+}
+
 func runWatch(ctx context.Context, g *globals, o watchOptions) error {
 	if o.pid > 0 {
 		p, err := reachable(o.pid)
@@ -170,14 +183,10 @@ func runWatch(ctx context.Context, g *globals, o watchOptions) error {
 		defer file.Close()
 		kept = &store{g: g, w: file}
 	}
-	var face watchFace = &watchLog{g: g, quiet: o.listen != ""}
 	watching, end := context.WithCancel(ctx)
 	defer end()
-	switch screen := g.terminal(end); {
-	case g.json:
-		face = watchLines{g}
-	case screen != nil:
-		face = screen
+	face := g.watchFace(o, end)
+	if screen, ok := face.(*watchTerminal); ok {
 		defer screen.close() // also where the watch fails
 	}
 	w, samples := samples.New(), 0
@@ -228,6 +237,14 @@ func (g *globals) concludeWatch(ctx context.Context, o watchOptions, doc *report
 	case problems(doc.Findings):
 		return exit(exitProblem)
 	}
+	return nil
+}
+
+// watchOnce ends the watch with its first sample, which the report at the end shows.
+type watchOnce struct{ end func() }
+
+func (f watchOnce) sample(*sample.Sample, *samples.Watch) error {
+	f.end()
 	return nil
 }
 

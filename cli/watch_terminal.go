@@ -30,7 +30,7 @@ type watchTerminal struct {
 func (g *globals) terminal(end context.CancelFunc) *watchTerminal {
 	e := g.env
 	in, ok := e.stdin.(*os.File)
-	if g.json || g.printing.quiet || !e.stdoutTerminal || e.getenv("TERM") == "dumb" || !ok || !isTerminal(in) {
+	if g.printing.quiet || !e.stdoutTerminal || e.getenv("TERM") == "dumb" || !ok || !isTerminal(in) {
 		return nil
 	}
 	out := e.stdout

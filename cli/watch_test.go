@@ -152,7 +152,7 @@ func TestWatchUsage(t *testing.T) {
 		"--duration 0s":              "want a time above 0",
 		"--interval 1ms":             "want at least 10ms",
 		"--pid 1 --duration forever": "--duration",
-		"something":                  "unknown command",
+		"something":                  "takes only flags",
 	} {
 		_, stderr, code := run(append([]string{"watch"}, strings.Fields(args)...)...)
 		if code != exitUsage || !strings.Contains(stderr, want) {

@@ -17,12 +17,12 @@ type loadOptions struct {
 }
 
 func (o *loadOptions) add(f *Flags) {
-	f.Int64Var(&o.requests, "requests", 0, "requests `N` that come at once, for the times and the KV cache that they need")
-	f.Int64Var(&o.prompt, "prompt-tokens", 0, "tokens `N` of their prompts")
-	f.Int64Var(&o.output, "output-tokens", 0, "tokens `N` of their answers")
+	f.Int64Var(&o.requests, "requests", 0, "simultaneous requests `N`, for times and KV cache")
+	f.Int64Var(&o.prompt, "prompt-tokens", 0, "prompt length `N`, tokens")
+	f.Int64Var(&o.output, "output-tokens", 0, "answer length `N`, tokens")
 	f.Int64Var(&o.images, "images", 0, "images `N` of a request")
-	f.StringVar(&o.size, "image-size", "", "their `SIZE` in pixels, such as 1920x1080; 1024x1024 if not given")
-	f.Float64Var(&o.host, "host-bandwidth", 0, "of the host's memory, `GB` a second; 80 if not given")
+	f.StringVar(&o.size, "image-size", "", "image `SIZE`, such as 1920x1080 (default 1024x1024)")
+	f.Float64Var(&o.host, "host-bandwidth", 0, "host memory bandwidth, `GB`/s (default 80)")
 }
 
 // fill adds the load to a set-up.

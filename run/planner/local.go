@@ -18,12 +18,12 @@ type localOptions struct {
 }
 
 func (o *localOptions) add(f *Flags) {
-	f.Int64Var(&o.layers, "gpu-layers", -1, "of llama.cpp and Ollama: layers `N` on the GPUs, the output one of them; as many as fit if not given")
-	f.Int64Var(&o.hostMoE, "n-cpu-moe", 0, "of llama.cpp: the first layers `N` whose experts stay in the host's memory")
-	f.StringVar(&o.values, "kv-dtype-v", "", "of llama.cpp: the `TYPE` of values, where it is not --kv-dtype")
-	f.StringVar(&o.flash, "flash-attn", "auto", "of llama.cpp and Ollama: flash attention, `on`, off or auto")
-	f.BoolVar(&o.fullWindow, "swa-full", false, "of llama.cpp: layers with a window keep every token")
-	f.BoolVar(&o.unified, "kv-unified", false, "of llama.cpp: the requests share one context")
+	f.Int64Var(&o.layers, "gpu-layers", -1, "layers `N` on the GPUs, with the output layer (default: as many as fit)")
+	f.Int64Var(&o.hostMoE, "n-cpu-moe", 0, "llama.cpp: first layers `N` with experts in host memory")
+	f.StringVar(&o.values, "kv-dtype-v", "", "llama.cpp: `TYPE` of values (default: --kv-dtype)")
+	f.StringVar(&o.flash, "flash-attn", "auto", "flash attention: `on`, off or auto")
+	f.BoolVar(&o.fullWindow, "swa-full", false, "llama.cpp: window layers keep every token")
+	f.BoolVar(&o.unified, "kv-unified", false, "llama.cpp: requests share one context")
 	f.Choices["kv-dtype-v"] = kvTypes
 	f.offer("flash-attn", "on", "off", "auto")
 }

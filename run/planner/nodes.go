@@ -13,9 +13,9 @@ type machineOptions struct {
 }
 
 func (o *machineOptions) add(f *Flags) {
-	f.Int64Var(&o.nodes, "nodes", 0, "nodes `N` among which the GPUs are divided")
-	f.Int64Var(&o.each, "gpus-per-node", 0, "GPUs `N` of a node, joined by fast links (default 8, of a GB200 72)")
-	f.Float64Var(&o.link, "node-link", 0, "the network between nodes, `GB` a second for each GPU (default 50)")
+	f.Int64Var(&o.nodes, "nodes", 0, "nodes `N` that share the GPUs")
+	f.Int64Var(&o.each, "gpus-per-node", 0, "GPUs `N` of a node with fast links (default 8; GB200: 72)")
+	f.Float64Var(&o.link, "node-link", 0, "inter-node bandwidth per GPU, `GB`/s (default 50)")
 }
 
 // divide returns the number of GPUs and how many of them a node has.

@@ -61,11 +61,11 @@ type Options struct {
 }
 
 func (o *Options) add(f *Flags) {
-	f.StringVar(&o.Model, "model", "", "a folder, a config.json, a GGUF file, or the `NAME` of a well-known model")
+	f.StringVar(&o.Model, "model", "", "the `NAME` of a built-in model, a folder, a config.json or a GGUF file")
 	f.StringVar(&o.Quant, "quant", "", "plan the weights in `FORMAT`: "+strings.Join(quantFormats(), ", "))
 	f.StringVar(&o.GPU, "gpu", "", "the `NAME` of the GPU, such as H200")
-	f.Int64Var(&o.GPUs, "gpus", 1, "the number `N` of GPUs")
-	f.StringVar(&o.Capacity, "capacity", "", "the memory `SIZE` that the driver reports for a GPU, instead of the table's")
+	f.Int64Var(&o.GPUs, "gpus", 1, "number `N` of GPUs")
+	f.StringVar(&o.Capacity, "capacity", "", "GPU memory `SIZE` as the driver reports it, in place of the table's")
 	f.Choices["quant"], f.Choices["gpu"], f.Choices["model"] = quantFormats, plan.GPUs, model.Catalog
 }
 
