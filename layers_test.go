@@ -123,7 +123,7 @@ var only = map[string][]string{
 	"profiles/kineto":       {"profiles", "stack", "units"},
 	"judge/tables":          {"finding", "units", "stack", "trend", "profiles", "profiles/jax"},
 	"host/proc/procfs":      {},
-	"record":                {"host/proc/procfs", "internal/socket"},
+	"record":                {"host/proc/procfs", "internal/budget", "internal/socket", "units"},
 	"internal/socket":       {},
 	"pausable/state":        {},
 	"pausable":              {"internal/socket", "pausable/state"},

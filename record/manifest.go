@@ -13,9 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"strandline/internal/budget"
 	"strandline/internal/lazyregexp"
 	"strandline/internal/safefile"
 	"strandline/internal/secret"
+	"strandline/units"
 )
 
 // ManifestName is the name of the manifest in the folder of a recording, and
@@ -37,19 +39,20 @@ const journals = ".strandline"
 // A Manifest describes a recording: what ran, which processes were recorded, and when
 // and why each of their snapshots was taken.
 type Manifest struct {
-	Schema     string       `json:"schema"`
-	Strandline string       `json:"strandline,omitempty"` // version
-	Command    []string     `json:"command"`
-	Directory  string       `json:"directory,omitempty"` // working directory
-	Host       string       `json:"host,omitempty"`
-	Started    time.Time    `json:"started"`
-	Ended      *time.Time   `json:"ended,omitempty"`
-	ExitStatus *int         `json:"exit_status,omitempty"`
-	Processes  []Process    `json:"processes"`
-	Readings   []Reading    `json:"readings,omitempty"` // of the driver, when memory ran out
-	Notes      []Note       `json:"notes"`              // what could not be recorded
-	loaded     map[int]bool // processes that imported torch under the recorder
-	begun      map[int]bool // processes that made a journal, which is empty where the disk was full
+	Schema     string            `json:"schema"`
+	Strandline string            `json:"strandline,omitempty"` // version
+	Command    []string          `json:"command"`
+	Directory  string            `json:"directory,omitempty"` // working directory
+	Host       string            `json:"host,omitempty"`
+	Started    time.Time         `json:"started"`
+	Ended      *time.Time        `json:"ended,omitempty"`
+	ExitStatus *int              `json:"exit_status,omitempty"`
+	Processes  []Process         `json:"processes"`
+	Readings   []Reading         `json:"readings,omitempty"` // of the driver, when memory ran out
+	Notes      []Note            `json:"notes"`              // what could not be recorded
+	loaded     map[int]bool      // processes that imported torch under the recorder
+	begun      map[int]bool      // processes that made a journal, which is empty where the disk was full
+	files      map[string][2]int // by the name of each snapshot, its process and its number from 1; nil until it is asked for
 	// MemoryErrors is how many processes ended by Python's MemoryError, as far as they
 	// measured their steps.
 	MemoryErrors int `json:"-"`
@@ -157,12 +160,37 @@ func ReadManifest(dir string) (*Manifest, error) {
 
 // DecodeManifest reads the text of a manifest.
 func DecodeManifest(data []byte) (*Manifest, error) {
-	m := &Manifest{}
+	m, b := &Manifest{}, budget.Of(int64(len(data)), budget.Plain)
+	if err := b.Spend(budget.JSON(data), "values"); err != nil {
+		return nil, err
+	}
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, err
 	}
+	m.boundNotes()
 	m.mask()
 	return m, nil
+}
+
+// maxNotes is how many notes of a recording are kept, which has a few of some processes.
+const maxNotes = 1000
+
+// boundNotes keeps each note once, and the first of too many.
+func (m *Manifest) boundNotes() {
+	seen := make(map[Note]bool, min(len(m.Notes), maxNotes))
+	all := m.Notes
+	m.Notes = all[:0]
+	for i, n := range all {
+		if seen[n] {
+			continue
+		}
+		if len(seen) == maxNotes {
+			m.Notes = append(m.Notes, Note{Why: units.Plural(int64(len(all)-i), "more note") + " of the recording"})
+			return
+		}
+		seen[n] = true
+		m.Notes = append(m.Notes, n)
+	}
 }
 
 // mask removes secrets, which versions before this one kept.
@@ -194,16 +222,25 @@ func (m *Manifest) Failures() (n int) {
 	return n
 }
 
-// Dump returns the snapshot of that name below the folder, and its process, or nil.
+// Dump returns the snapshot of that name below the folder, and its process, or nil. It is
+// for manifests that were read.
 func (m *Manifest) Dump(file string) (*Process, *Dump) {
-	for i := range m.Processes {
-		for k := range m.Processes[i].Dumps {
-			if d := &m.Processes[i].Dumps[k]; d.File == file {
-				return &m.Processes[i], d
+	if m.files == nil {
+		m.files = map[string][2]int{}
+		for i := range m.Processes {
+			for k := range m.Processes[i].Dumps {
+				if name := m.Processes[i].Dumps[k].File; m.files[name] == [2]int{} {
+					m.files[name] = [2]int{i, k + 1}
+				}
 			}
 		}
 	}
-	return nil, nil
+	at := m.files[file]
+	if at[1] == 0 {
+		return nil, nil
+	}
+	p := &m.Processes[at[0]]
+	return p, &p.Dumps[at[1]-1]
 }
 
 // unfinished removes what is left of snapshots whose process ended while it wrote

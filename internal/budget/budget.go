@@ -8,6 +8,7 @@
 package budget
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 )
@@ -50,6 +51,15 @@ func Of(size, perByte int64) *Budget { return New(func() int64 { return size }, 
 func Reader(r io.Reader, perByte int64) (io.Reader, *Budget) {
 	c := &counter{r: r}
 	return c, New(func() int64 { return c.n }, perByte)
+}
+
+// JSON is an upper bound on the memory that a value in JSON takes as Go data, bytes: a brace
+// begins a struct, the largest of which has a few hundred bytes, or a frame, which most of
+// them are; and a comma an element of a list.
+func JSON(text []byte) int {
+	const object, frame, element = 512, 160, 48
+	frames := bytes.Count(text, []byte(`{"function":`))
+	return len(text) + object*(bytes.Count(text, []byte("{"))-frames) + frame*frames + element*bytes.Count(text, []byte(","))
 }
 
 // Another returns a budget of the same file, from which nothing is taken yet.

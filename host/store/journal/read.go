@@ -30,19 +30,10 @@ type Taker interface {
 	Unreadable(why error)
 }
 
-// Cost is an upper bound on the memory that a line takes, bytes: a brace begins a struct,
-// the largest of which has a few hundred bytes, or a frame, which most of them are; and a
-// comma an element of a list.
-func Cost(line []byte) int {
-	const object, frame, element = 512, 160, 48
-	frames := bytes.Count(line, []byte(`{"function":`))
-	return len(line) + object*(bytes.Count(line, []byte("{"))-frames) + frame*frames + element*bytes.Count(line, []byte(","))
-}
-
 // frameBytes is the cost of a frame, besides its lines.
 const frameBytes = 4 << 10
 
-// Read gives the lines of a file of the kind to a taker, and takes their [Cost] from b, the
+// Read gives the lines of a file of the kind to a taker, and takes their cost from b, the
 // budget of the file. The end of a frame that is still being written, or whose writer was
 // killed, is not among what is unreadable.
 func Read(r io.Reader, k Kind, b *budget.Budget, to Taker) error {
@@ -90,7 +81,7 @@ func frame(in io.Reader, z *zstd.Decoder, b *budget.Budget, to Taker) (bad, err 
 	}
 	for lines.Scan() {
 		long.n = 0
-		if b.Spend(Cost(lines.Bytes()), "lines") != nil {
+		if b.Spend(budget.JSON(lines.Bytes()), "lines") != nil {
 			return nil, nil // the budget states it
 		}
 		if bad, err := to.Line(lines.Bytes()); bad != nil || err != nil {

@@ -274,7 +274,7 @@ func (r *reader) Line(text []byte) (bad, err error) {
 	r.lines++
 	if bytes.HasPrefix(text, []byte(`{"document":`)) {
 		r.budget.Return(r.document)
-		r.document = journal.Cost(text)
+		r.document = budget.JSON(text)
 	}
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -297,7 +297,7 @@ func (r *reader) former(in io.Reader) error {
 		return errNone
 	}
 	for lines.Scan() {
-		if err := r.budget.Spend(journal.Cost(lines.Bytes()), "lines"); err != nil {
+		if err := r.budget.Spend(budget.JSON(lines.Bytes()), "lines"); err != nil {
 			return fmt.Errorf("line %d: %w", r.lines+1, err)
 		}
 		if _, err := r.Line(lines.Bytes()); err != nil {

@@ -1,0 +1,43 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestManifestIsBounded reads manifests of many notes and of many values in few bytes.
+func TestManifestIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	write := func(format string, args ...any) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, ManifestName), fmt.Appendf(nil, format, args...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notes := make([]string, 100_000)
+	for i := range notes {
+		notes[i] = fmt.Sprintf(`{"pid":%d,"command":"python a.py","why":"x %d"}`, i/2, i/2) // each twice
+	}
+	write(`{"notes":[%s]}`, strings.Join(notes, ","))
+	m, err := ReadManifest(dir)
+	if err != nil || len(m.Notes) != maxNotes+1 || m.Notes[1].PID != 1 || m.Notes[maxNotes].Why != "98,000 more notes of the recording" {
+		t.Errorf("%d notes, %v", len(m.Notes), err)
+	}
+	write(`{"processes":[%s{}]}`, strings.Repeat("{},", 1_000_000))
+	if m, err := ReadManifest(dir); err == nil {
+		t.Errorf("%d processes of %d bytes", len(m.Processes), 3_000_000)
+	}
+}
+
+func TestDumpOfAFile(t *testing.T) {
+	m := &Manifest{Processes: []Process{{PID: 1, Dumps: []Dump{{File: "a"}, {File: "b"}}}, {PID: 2, Dumps: []Dump{{File: "b"}, {File: "c"}}}}}
+	for name, pid := range map[string]int{"a": 1, "b": 1, "c": 2, "d": 0} {
+		p, d := m.Dump(name)
+		if (p == nil) != (pid == 0) || p != nil && (p.PID != pid || d.File != name) {
+			t.Errorf("%s: %+v, %+v", name, p, d)
+		}
+	}
+}
