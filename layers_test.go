@@ -130,7 +130,7 @@ var only = map[string][]string{
 	"pausable/history":      {"pausable/state"},
 	"host/code/elffile":     {},
 	"host/calls/event":      {},
-	"host/sampling/sample":  {},
+	"host/sampling/sample":  {"units"},
 	"host/store/journal":    {"internal/budget", "internal/packed"},
 	"host/store/series":     {"host/store/journal", "host/sampling/sample", "internal/budget"},
 	"host/sampling/sampler": {"host/gpu/cudaalloc", "host/proc/footprint", "host/gpu/nvml", "host/gpu/nvsmi", "host/proc/procfs", "host/sampling/sample", "record", "pausable", "pausable/state"},

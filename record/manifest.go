@@ -305,6 +305,7 @@ type event struct {
 // gather replaces processes and notes by those of the journals, where there are any.
 func (m *Manifest) gather(dir string) error {
 	defer m.mask()
+	defer m.boundNotes()
 	names := filesIn(filepath.Join(dir, journals), ".jsonl")
 	if len(names) == 0 {
 		return nil

@@ -43,7 +43,7 @@ type answer struct {
 // read reads an answer. The error is the store's, or that of each.
 func (a *answer) read(r io.Reader) error {
 	limited := &io.LimitedReader{R: r, N: maxBytes}
-	a.in = json.NewDecoder(limited)
+	a.in = json.NewDecoder(&squeezer{r: limited})
 	err := a.object(func(name string) error {
 		switch name {
 		case "data":

@@ -255,6 +255,27 @@ func TestSelector(t *testing.T) {
 	}
 }
 
+// chunks gives a text in small packets.
+type chunks struct{ r io.Reader }
+
+func (c chunks) Read(p []byte) (int, error) { return c.r.Read(p[:min(len(p), 100)]) }
+
+// TestBlanks checks that blanks outside of texts cost a decoder nothing.
+func TestBlanks(t *testing.T) {
+	text := `{"status":"success",%s"data":{"resultType":"matrix",%s"result":[%s{"metric":{"a \\\"  b":"c  \\\\"},%s"values":[[1,"2"]]}]}}`
+	blanks := strings.Repeat(" \t\r\n", 1<<18)
+	long := fmt.Sprintf(strings.ReplaceAll(text, "\\", "\\"), blanks, blanks, blanks, blanks)
+	got, err := io.ReadAll(&squeezer{r: chunks{strings.NewReader(long)}})
+	if want := strings.ReplaceAll(long, blanks, " "); err != nil || string(got) != want {
+		t.Errorf("%.200s, %v\nwant %s", got, err, want)
+	}
+	var all []series
+	a := answer{each: func(s *series) error { all = append(all, *s); return nil }}
+	if err := a.read(chunks{strings.NewReader(long)}); err != nil || len(all) != 1 || len(all[0].Values) != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 func FuzzAnswer(f *testing.F) {
 	f.Add(matrix(podA, podB, none))
 	f.Add(counted(7))

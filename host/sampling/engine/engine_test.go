@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -89,7 +90,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                      errOther.Error(),
+		"": errOther.Error(),
+		"vllm:num_requests_running{" + labelList(200_000) + "} 1\n": "more than 100 labels",
 		"go_goroutines 7\n":     errOther.Error(),
 		"<html>\n":              "cannot be read",
 		`{"error":"not found"}`: "cannot be read",
@@ -99,6 +101,15 @@ func TestParse(t *testing.T) {
 			t.Errorf("%.40q: %+v, %v", text, load, err)
 		}
 	}
+}
+
+// labelList are so many labels.
+func labelList(n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, `a%d="",`, i)
+	}
+	return out.String()
 }
 
 func TestEndpoint(t *testing.T) {

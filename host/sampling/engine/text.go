@@ -18,6 +18,9 @@ type metric struct {
 
 type label struct{ name, value string }
 
+// maxLabels is how many labels a metric may have: engines write fewer than ten.
+const maxLabels = 100
+
 // readText reads metrics by name from the text format of Prometheus, version 0.0.4, with
 // names in quotes as of Prometheus 3, and blanks or a carriage return at the end of a
 // line. Types are not read: a histogram or a summary is the metrics that its lines are. (prometheus/common/expfmt reads the same into messages of
@@ -109,6 +112,9 @@ func readLabels(text string, named bool) (name string, labels []label, rest stri
 				if other.name == l.name {
 					return "", nil, "", fmt.Errorf("the label %q is there twice", l.name)
 				}
+			}
+			if len(labels) == maxLabels {
+				return "", nil, "", fmt.Errorf("more than %d labels", maxLabels)
 			}
 			labels = append(labels, l)
 		} else if named {

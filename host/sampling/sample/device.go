@@ -3,6 +3,8 @@ package sample
 import (
 	"context"
 	"fmt"
+
+	"strandline/units"
 )
 
 // A DeviceSource reads how much memory of devices is used, and by whom: nvidia-smi, or
@@ -90,9 +92,9 @@ func (d *Device) Account() {
 			counted = counted && h.Owner != Gone && h.PID != 0
 			continue
 		}
-		sum += *h.Used
+		sum = units.Sum(sum, *h.Used)
 		if h.Owner == Gone {
-			gone += *h.Used
+			gone = units.Sum(gone, *h.Used)
 		}
 	}
 	d.Unowned, d.Remainder = nil, nil
@@ -103,7 +105,7 @@ func (d *Device) Account() {
 		d.Unowned = &gone
 	}
 	if known {
-		rest := *d.Used - sum
+		rest := units.Sum(*d.Used, -sum)
 		d.Remainder = &rest
 	}
 }

@@ -16,6 +16,7 @@ func TestAccount(t *testing.T) {
 		{"that of one that has ended is not known", Device{Used: n(100), Processes: []Holding{{1, nil, Gone}}}, nil, nil},
 		{"the sum is not known", Device{Processes: []Holding{{1, n(60), Gone}}}, n(60), nil},
 		{"shared memory is counted twice", Device{Used: n(100), Processes: []Holding{{1, n(60), Live}, {2, n(60), NotVisible}}}, n(0), n(-20)},
+		{"figures beyond what can be added", Device{Used: n(1<<63 - 1), Processes: []Holding{{1, n(1<<63 - 1), Gone}, {2, n(1<<63 - 1), Live}}}, n(1<<63 - 1), n(0)},
 	} {
 		c.device.Account()
 		if !same(c.device.Unowned, c.unowned) || !same(c.device.Remainder, c.remainder) {

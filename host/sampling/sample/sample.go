@@ -6,7 +6,11 @@
 // does not answer. A note states why.
 package sample
 
-import "time"
+import (
+	"time"
+
+	"strandline/units"
+)
 
 // Schema is that of a [Sample] that stands alone.
 const Schema = "strandline.sample/1"
@@ -48,7 +52,7 @@ func (l *Load) InProgress() *int64 {
 	if l == nil || l.Running == nil || l.Waiting == nil {
 		return nil
 	}
-	n := *l.Running + *l.Waiting
+	n := units.Sum(*l.Running, *l.Waiting)
 	return &n
 }
 
@@ -57,7 +61,7 @@ func (l *Load) Tokens() *int64 {
 	if l == nil || l.PromptTokens == nil || l.OutputTokens == nil {
 		return nil
 	}
-	n := *l.PromptTokens + *l.OutputTokens
+	n := units.Sum(*l.PromptTokens, *l.OutputTokens)
 	return &n
 }
 
@@ -130,7 +134,7 @@ type Host struct {
 }
 
 // Resident is all of it that is in memory.
-func (h *Host) Resident() int64 { return h.Anonymous + h.File + h.Shared }
+func (h *Host) Resident() int64 { return units.Sum(h.Anonymous, h.File, h.Shared) }
 
 // Growth is what memory on the host grew by between two looks at a process's mappings.
 type Growth struct {
@@ -178,7 +182,7 @@ func (s *DeviceShare) Reserved() *int64 {
 	if s.Allocated == nil || s.Cached == nil {
 		return nil
 	}
-	n := *s.Allocated + *s.Cached
+	n := units.Sum(*s.Allocated, *s.Cached)
 	return &n
 }
 

@@ -2,6 +2,7 @@ package series
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -110,5 +111,22 @@ func TestNothingIsPassedOver(t *testing.T) {
 	partial, err := Read(bytes.NewReader(raw), func(*sample.Sample) error { samples++; return nil })
 	if err != nil || partial != nil || samples != n {
 		t.Errorf("%d samples of %d in %d bytes: %v, %v", samples, n, len(raw), partial, err)
+	}
+}
+
+// TestFigures checks that figures that cannot be added are not taken.
+func TestFigures(t *testing.T) {
+	for _, line := range []string{
+		`{"processes":[{"pid":1,"host":{"anonymous_bytes":9223372036854775807}}]}`,
+		`{"processes":[{"pid":1,"devices":[{"used_bytes":-9223372036854775808}]}]}`,
+		`{"rest":{"devices":[{"processes":[{"pid":1,"used_bytes":9223372036854775807}]}],"groups":[]}}`,
+		`{"rest":{"devices":[],"groups":[{"used_bytes":9223372036854775807}]}}`,
+		`{"rest":{"devices":[],"groups":[],"machine":{"total_bytes":9223372036854775807}}}`,
+	} {
+		samples := 0
+		partial, err := Read(strings.NewReader(framed(t, bombHeader, `{"at_seconds":1}`, line, `{"at_seconds":3}`)), func(*sample.Sample) error { samples++; return nil })
+		if err != nil || samples != 1 || !errors.Is(partial, errFigures) {
+			t.Errorf("%s: %d samples, %v, %v", line, samples, partial, err)
+		}
 	}
 }

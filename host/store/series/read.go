@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"strandline/host/sampling/sample"
 	"strandline/host/store/journal"
@@ -62,6 +63,39 @@ type joiner struct {
 	passed   int
 }
 
+// errFigures is why the rest of a frame is left out.
+var errFigures = errors.New("its figures cannot be those of memory")
+
+// plausible reports whether the sizes of a line can be added up.
+func (l *line) plausible() bool {
+	const most = 1 << 48 // bytes, of one thing
+	ok := func(sizes ...*int64) bool {
+		return !slices.ContainsFunc(sizes, func(n *int64) bool { return n != nil && (*n > most || *n < -most) })
+	}
+	for i := range l.Processes {
+		p := &l.Processes[i]
+		if h := p.Host; h != nil && !ok(&h.Anonymous, &h.File, &h.Shared, &h.Swapped, &h.Pinned) {
+			return false
+		}
+		for k := range p.Devices {
+			if d := &p.Devices[k]; !ok(d.Used, d.Allocated, d.Cached, d.Other) {
+				return false
+			}
+		}
+	}
+	if l.Rest == nil {
+		return true
+	}
+	for i := range l.Rest.Devices {
+		d := &l.Rest.Devices[i]
+		if !ok(d.Used, d.Free, d.Total, d.Reserved, d.Unowned, d.Remainder) || slices.ContainsFunc(d.Processes, func(h sample.Holding) bool { return !ok(h.Used) }) {
+			return false
+		}
+	}
+	m := l.Rest.Machine
+	return (m == nil || ok(&m.Total, &m.Available)) && !slices.ContainsFunc(l.Rest.Groups, func(g sample.Group) bool { return !ok(g.Used) })
+}
+
 func (j *joiner) Unreadable(why error) { j.unreadable(why) }
 
 func (j *joiner) Header(text []byte) (bad error) {
@@ -76,6 +110,9 @@ func (j *joiner) Line(text []byte) (bad, err error) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
 		return err, nil
+	}
+	if !l.plausible() {
+		return errFigures, nil
 	}
 	s := j.state.apply(&l)
 	j.place(s)

@@ -34,6 +34,8 @@ func TestAnswers(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, long)
 		}, Garbage, "more than 16 MiB in a line"},
+		"tokens without end": {stream(`data: {"choices":[{"text":"a"}],"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":1}}`+"\n\n", "data: [DONE]\n\n"), Garbage, "counts 9223372036854775807"},
+		"tokens below 0":     {stream(`data: {"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":-1}}`+"\n\n", "data: [DONE]\n\n"), Garbage, "counts 1 and -1"},
 		"redirects": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/again", http.StatusTemporaryRedirect)
 		}, Rejected, "/again, and strandline does not follow"},

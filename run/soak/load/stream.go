@@ -13,6 +13,9 @@ import (
 // longestLine bounds a line of a stream, and an answer in one piece, in bytes.
 const longestLine = 16 << 20
 
+// maxTokens is more than a request has, so that sums of requests do not overflow.
+const maxTokens = 1 << 32
+
 // An answer is being read.
 type answer struct {
 	worker *worker
@@ -169,8 +172,11 @@ func (a *answer) take(data []byte) error {
 		}
 		r.outputTokens++ // about: the usage says it exactly
 	}
-	if p.Usage != nil {
-		r.promptTokens, r.outputTokens = p.Usage.Prompt, p.Usage.Completion
+	if u := p.Usage; u != nil {
+		if min(u.Prompt, u.Completion) < 0 || max(u.Prompt, u.Completion) > maxTokens {
+			return a.garbage("an answer that counts %d and %d tokens", u.Prompt, u.Completion)
+		}
+		r.promptTokens, r.outputTokens = u.Prompt, u.Completion
 	}
 	if a.abort > 0 && a.pieces >= a.abort && a.worker.client.o.Stream {
 		a.cut()
