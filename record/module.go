@@ -28,14 +28,7 @@ func WriteModule(dir string) error {
 		return err
 	}
 	defer folder.Close()
-	return eachFile("strandline", func(name string, data []byte) error {
-		in, err := folder.Folder(filepath.Dir(name))
-		if err != nil {
-			return err
-		}
-		defer in.Close()
-		return in.Replace(filepath.Base(name), data)
-	})
+	return eachFile("strandline", func(name string, data []byte) error { return replaceIn(folder, name, data) })
 }
 
 // eachFile calls a function with each file of the module at or below root, by its name in
@@ -159,25 +152,25 @@ func fillModule(folder string) error {
 	if err != nil {
 		return err
 	}
+	dir, err := safefile.OpenFolder(folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
 	return eachFile(".", func(name string, data []byte) error {
-		name = filepath.Join(folder, name)
-		if have, err := os.ReadFile(name); err == nil && bytes.Equal(have, data) {
+		if have, err := safefile.ReadFile(filepath.Join(folder, name), int64(len(data))); err == nil && bytes.Equal(have, data) {
 			return nil
 		}
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			return err
-		}
-		f, err := os.CreateTemp(filepath.Dir(name), ".new-") // of mode 0600
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(data)
-		if err = errors.Join(err, f.Close()); err == nil {
-			err = os.Rename(f.Name(), name)
-		}
-		if err != nil {
-			os.Remove(f.Name())
-		}
-		return err
+		return replaceIn(dir, name, data)
 	})
+}
+
+// replaceIn puts a file into a folder below another one, which is made where there is none.
+func replaceIn(folder *safefile.Folder, name string, data []byte) error {
+	in, err := folder.Folder(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return in.Replace(filepath.Base(name), data)
 }

@@ -12,10 +12,10 @@ import sys
 import time
 from typing import Any, Dict, Mapping, Optional, Set, Tuple
 
-from . import _about, _descriptors, _folder, _secret
+from . import _about, _descriptors, _folder, _secret, _why
 
 _NOTES = "notes.jsonl"
-_MOST = 200  # notes of a process
+_MAX_NOTES = 200  # of a process
 
 
 class Journal:
@@ -25,6 +25,7 @@ class Journal:
         self.recording = recording
         self.name = name
         self.held: Optional[_descriptors.Held] = None
+        self.noted: Set[Tuple[int, str]] = set()  # what processes noted
 
     def open(self) -> _descriptors.Held:
         """The file; the program may have closed it. Raises OSError."""
@@ -37,6 +38,15 @@ class Journal:
         line = json.dumps({"time": round(time.time(), 6), "pid": os.getpid(), **event}, default=str) + "\n"
         self.open().write(line.encode())
 
+    def note(self, what: str, e: Optional[BaseException] = None, **more: Any) -> None:
+        """Note once what is not recorded, and why. Never raises."""
+        with contextlib.suppress(Exception):
+            why = what if e is None else f"{what}: {_why.of(e)}"
+            key = os.getpid(), why
+            if key not in self.noted and len(self.noted) < _MAX_NOTES:
+                self.noted.add(key)
+                self.append({"event": "note", "why": why, **more})
+
     def close(self) -> None:
         """Close the file, unless the program did."""
         if self.held is not None:
@@ -45,30 +55,24 @@ class Journal:
 
 
 _shared: Dict[_folder.Recording, Journal] = {}  # of all processes of a recording
-_noted: Set[Tuple[int, str]] = set()
 
 
-def append(recording: _folder.Recording, event: Mapping[str, Any]) -> None:
-    """Append an event to the journal that processes share. Raises OSError."""
+def shared(recording: _folder.Recording) -> Journal:
+    """The journal that processes share which are not recorded, or not wholly."""
     if recording not in _shared:
         _shared[recording] = Journal(recording, _NOTES)
-    _shared[recording].append(event)
+    return _shared[recording]
 
 
-def note(recording: _folder.Recording, why: str) -> None:
+def note(recording: _folder.Recording, what: str, e: Optional[BaseException] = None) -> None:
     """Note once why this process is not recorded, or not wholly. Never raises."""
-    key = os.getpid(), why
-    if key in _noted or len(_noted) >= _MOST:
-        return
-    _noted.add(key)
-    with contextlib.suppress(Exception):
-        append(recording, {"event": "note", "why": why, "command": _about.command()})
+    shared(recording).note(what, e, command=_about.command())
 
 
 def loaded(recording: _folder.Recording) -> None:
     """Note that this process has imported torch under the recorder. Never raises."""
     with contextlib.suppress(Exception):
-        append(recording, {"event": "loaded"})
+        shared(recording).append({"event": "loaded"})
 
 
 def manifest(path: str) -> None:

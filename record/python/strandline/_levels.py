@@ -87,9 +87,9 @@ class Levels:
     def tell(self, what: str, e: Exception) -> None:
         """Note once what is not known of this process, and why. Never raises."""
         with contextlib.suppress(Exception):
-            from . import _journal, _why
+            from . import _journal
 
-            _journal.note(self.recording, f"{what}: {_why.of(e)}")
+            _journal.note(self.recording, what, e)
 
     def trace(self) -> None:
         """Trace allocations from here on if that was asked for."""
@@ -255,7 +255,7 @@ def _at_exit(recording: _folder.Recording) -> None:
         if issubclass(getattr(sys, "last_type", None) or object, MemoryError):
             from . import _journal
 
-            _journal.append(recording, {"event": "memory_error"})
+            _journal.shared(recording).append({"event": "memory_error"})
     except Exception:
         pass
 

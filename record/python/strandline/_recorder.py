@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Set
+from typing import Any, Callable, Deque, Dict, List, Mapping, Optional
 
 from . import _about, _control, _engine, _hook, _journal, _options, _reclaim, _snapshot, _steps, _store, _why
 
@@ -22,7 +22,6 @@ _LOOK = 0.5  # seconds between two looks at what is reserved
 _OOM_BURST = 3  # snapshots at out-of-memory, then one in _OOM_PAUSE seconds
 _OOM_PAUSE = 60.0
 _BACKWARD = 1.0  # seconds that a snapshot waits for the end of a backward pass
-_MOST_TOLD = 200  # notes of what is not recorded
 _PATIENCE = 10.0  # seconds that a snapshot waits for other processes where the program waits for it
 
 _given: Optional[_options.Options] = None
@@ -73,7 +72,7 @@ def _begin() -> None:
         r.begin()
         _recorder = r
     except Exception as e:
-        _journal.note(_given.recording(), f"recording could not begin: {_why.of(e)}")
+        _journal.note(_given.recording(), "recording could not begin", e)
 
 
 def start(out: Optional[str], given: Mapping[str, Any]) -> None:
@@ -133,7 +132,6 @@ class Recorder:
         self.recording = options.recording()
         self.store = _store.Store(self.recording, f"{self.role}{rank}_pid{self.pid}", options.max_files, options.max_bytes)
         self.journal = _journal.Journal(self.recording, f"pid{self.pid}-{time.time_ns()}.jsonl")
-        self.told: Set[str] = set()
         self.lock = threading.RLock()  # one snapshot is taken at a time; a signal handler may want one too
         self.queue: Deque[Taken] = collections.deque()
         self.writing = threading.Lock()
@@ -175,17 +173,17 @@ class Recorder:
         if util is not None:  # whose children do not run atexit before CPython 3.13
             util.Finalize(None, self.at_exit, exitpriority=100)
         if self.control.taken_by is not None:
-            self.tell(f"{self.control.taken_by} has taken the name of the recorder's socket, which is found by another one")
+            self.journal.note(f"{self.control.taken_by} has taken the name of the recorder's socket, which is found by another one")
         self.note({"event": "recording", "arguments": arguments, "role": self.role, "rank": self.rank, "command": _about.command()})
         try:
             self.count_steps()
         except Exception as e:
-            self.tell("steps are not counted", e)
+            self.journal.note("steps are not counted", e)
         try:
             if self.options.reclaim_after:
                 self.removes += _steps.of_annotation(self.torch, self.options.reclaim_after, lambda _: self.reclaim_now("after"))
         except Exception as e:
-            self.tell(f"nothing is reclaimed after {self.options.reclaim_after}", e)
+            self.journal.note(f"nothing is reclaimed after {self.options.reclaim_after}", e)
         self.thread.start()
 
     def note(self, event: Mapping[str, Any]) -> None:
@@ -195,16 +193,9 @@ class Recorder:
         except OSError:
             pass
 
-    def tell(self, what: str, e: Optional[BaseException] = None) -> None:
-        """Note once what is not recorded, and why."""
-        why = what if e is None else f"{what}: {_why.of(e)}"
-        if why not in self.told and len(self.told) < _MOST_TOLD:
-            self.told.add(why)
-            self.note({"event": "note", "why": why})
-
     def unheard(self) -> None:
         """The program has closed the sockets of the recorder."""
-        self.tell("requests, such as those of strandline snapshot, are not answered: the program closed the recorder's sockets")
+        self.journal.note("requests, such as those of strandline snapshot, are not answered: the program closed the recorder's sockets")
 
     def count_steps(self) -> None:
         """Notice the steps of the program."""
@@ -240,7 +231,7 @@ class Recorder:
                 self.torch.cuda.memory._record_memory_history(False if old else None)
             self.note({"event": "end", "steps": self.steps})
         except Exception as e:
-            self.tell("the end of the recording failed", e)
+            self.journal.note("the end of the recording failed", e)
 
     # When snapshots are taken.
 
@@ -255,7 +246,7 @@ class Recorder:
                 self.write_waiting()
             self.write_waiting()
         except Exception as e:
-            self.tell("the recorder failed", e)
+            self.journal.note("the recorder failed", e)
         finally:
             self.control.leave()
 
@@ -325,7 +316,7 @@ class Recorder:
         try:
             self.stepped(self.steps + 1)
         except Exception as e:
-            self.tell(f"step {self.steps}", e)
+            self.journal.note(f"step {self.steps}", e)
 
     def stepped(self, n: int) -> None:
         """In the program's own thread, at the end of a step."""
@@ -391,7 +382,7 @@ class Recorder:
                 taken = Taken(reason, self.steps or None, snapshot, time.monotonic() - before)
                 taken.held_by = held_by
         except Exception as e:
-            self.tell(f"no snapshot ({reason})", e)
+            self.journal.note(f"no snapshot ({reason})", e)
             return None
         if queued:
             self.queue.append(taken)
@@ -428,7 +419,7 @@ class Recorder:
             self.note(event)
         except Exception as e:
             taken.failed = _why.of(e)
-            self.tell(f"a snapshot ({taken.reason}) was not written", e)
+            self.journal.note(f"a snapshot ({taken.reason}) was not written", e)
         finally:
             taken.done.set()
 
@@ -474,7 +465,7 @@ class Recorder:
         try:
             self.reclaim(reason)
         except Exception as e:  # the program captures a graph, for one
-            self.tell(f"nothing was reclaimed ({reason})", e)
+            self.journal.note(f"nothing was reclaimed ({reason})", e)
 
     def reclaim(self, reason: str) -> Dict[str, Any]:
         """Give memory back, and note what that brought."""

@@ -81,6 +81,26 @@ func TestProbeErrors(t *testing.T) {
 	}
 }
 
+// TestTricklingModels begins a list of models that does not end.
+func TestTricklingModels(t *testing.T) {
+	t.Parallel() // it waits
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"data": [`)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	o := small(server.URL)
+	o.Timeout = time.Second
+	client, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Probe(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "/models: no whole answer within 1s; name the model with --model") {
+		t.Error(err)
+	}
+}
+
 // TestURL refuses what is no address of an API, and prints no password.
 func TestURL(t *testing.T) {
 	for text, want := range map[string]string{

@@ -300,7 +300,11 @@ func (c *Client) findModel(ctx context.Context) error {
 		var r result
 		return fmt.Errorf("%s/models: %w", secret.Text(c.o.URL), r.refused(res))
 	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&list); err != nil || len(list.Data) == 0 {
+	err = json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&list)
+	switch {
+	case err != nil && limited.Err() != nil && ctx.Err() == nil:
+		return fmt.Errorf("%s/models: no whole answer within %s; name the model with --model", secret.Text(c.o.URL), wait)
+	case err != nil || len(list.Data) == 0:
 		return fmt.Errorf("%s/models does not list a model; name it with --model", secret.Text(c.o.URL))
 	}
 	c.o.Model = list.Data[0].ID
