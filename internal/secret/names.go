@@ -2,61 +2,9 @@ package secret
 
 import (
 	"bytes"
+	"path"
 	"strings"
 )
-
-// A kind is what a name says of its value.
-type kind int
-
-const (
-	none     kind = iota
-	password      // whatever it is
-	key           // of an API
-	token         // unless it is a token of a text: a number, or a word such as <pad>
-	file          // unless it is the path of a file
-	header        // of HTTP: everything up to the end of the line
-	login         // name:password
-)
-
-// last are names, or the last word of names, whose values are secrets.
-var last = map[string]kind{
-	"password": password, "passwords": password, "passwd": password, "passphrase": password, "passcode": password, "passkey": password,
-	"secret": password, "secrets": password, "jwt": password, "bearer": password,
-	"apikey": key, "apikeys": key, "accesskey": key, "secretkey": key, "authkey": key, "accountkey": key,
-	"token": token, "authtoken": token, "accesstoken": token, "apitoken": token, "hftoken": token, "pass": token,
-	"credential": file, "credentials": file, "creds": file, "privatekey": file,
-	"authorization": header, "cookie": header,
-	"auth": login, "userpwd": login,
-}
-
-// glued are ends of words that are written together, as in PGPASSWORD.
-var glued = []string{"password", "passwd", "passphrase", "apikey", "authtoken", "accesstoken", "secretkey", "accesskey", "clientsecret"}
-
-// keys are the words before "key" that make it a secret. A key of anything else is a
-// column, a cache's or a sort order's.
-var keys = words("api access secret auth account encryption master admin license signing shared subscription service " +
-	"wandb openai anthropic azure hf huggingface comet neptune mistral cohere gemini google groq deepseek together replicate langsmith langchain " +
-	"tavily serpapi pinecone ngc nvidia fireworks openrouter xai perplexity mlflow aws s3 gcp minio litellm")
-
-// texts are the words before "token" that make it one of a text, or of a model's vocabulary.
-var texts = words("bos eos pad unk sep cls mask image video audio stop start end begin special max min num per next last first prefix suffix new " +
-	"draft think thinking reasoning answer response prompt assistant system tool call text time extra byte bytes single each every block sos eot eom eop bot " +
-	"placeholder separator input output generated cached speech vision latent register class position control fim middle trigger rare initializer instance " +
-	"concept modifier by to in add target")
-
-// accounts are the words before "tokens", "pass" and "pwd" that make them secrets.
-var accounts = words("api auth access secret bearer refresh session db database smtp mysql pg redis ftp mail email user admin proxy root login http mongo rabbitmq")
-
-// switches are the first words of flags that have no value, or one that is no secret.
-var switches = words("no disable enable without require requires has skip allow is show print hide")
-
-func words(text string) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.Fields(text) {
-		out[w] = true
-	}
-	return out
-}
 
 // maxName is how much of a name is looked at, from its end, in bytes.
 const maxName = 64
@@ -69,7 +17,7 @@ func kindOf(name string) kind {
 	}
 	var buffer [2 * maxName]byte
 	w, rest := lastWord(split(name, buffer[:0]))
-	for len(w) > 0 && len(bytes.TrimRight(w, "0123456789")) == 0 { // API_KEY_1
+	for len(w) > 0 && len(rest) > 0 && (qualifiers[string(w)] || len(bytes.TrimRight(w, "0123456789")) == 0) { // API_KEY_1
 		w, rest = lastWord(rest)
 	}
 	w = bytes.TrimRight(w, "0123456789")
@@ -81,6 +29,8 @@ func kindOf(name string) kind {
 			return file
 		case keys[string(before)]:
 			return key
+		case len(before) > 0 && ofEnvironment(name) && !columns[string(before)]:
+			return file
 		}
 		return none
 	case "id":
@@ -92,15 +42,27 @@ func kindOf(name string) kind {
 		if texts[string(before)] {
 			return none
 		}
+	case "pat":
+		if accounts[string(before)] || len(rest) == 0 && ofEnvironment(name) {
+			return token
+		}
+		return none
 	case "pass":
 		if len(before) > 0 && !accounts[string(before)] {
 			return none
 		}
-	case "tokens", "pwd":
-		if !accounts[string(before)] {
+	case "tokens":
+		if accounts[string(before)] {
+			return password
+		}
+		return none
+	case "pwd":
+		if len(rest) > 0 && !accounts[string(before)] {
 			return none
 		}
-		return password
+		if len(rest) > 0 {
+			return password
+		}
 	}
 	if k, ok := last[string(w)]; ok {
 		return k
@@ -111,6 +73,16 @@ func kindOf(name string) kind {
 		}
 	}
 	return none
+}
+
+// ofEnvironment reports whether a name is written as those of the environment are.
+func ofEnvironment(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; 'a' <= c && c <= 'z' || c == '-' || c == '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // mayName is a cheap condition that every name of a secret meets: it ends, but for
@@ -124,7 +96,7 @@ func mayName(name string) bool {
 		return false
 	}
 	switch name[i-1] | 0x20 {
-	case 'd', 's', 'e', 'y', 't', 'r', 'n', 'l', 'h':
+	case 'b', 'd', 'e', 'g', 'h', 'k', 'l', 'n', 'r', 's', 't', 'v', 'w', 'y':
 		return true
 	}
 	return false
@@ -138,8 +110,9 @@ func isSwitch(name string) bool {
 }
 
 // split writes the words of a name in small letters, with dashes between: "API_KEY",
-// "api.key" and "apiKey" become "api-key".
+// "api.key" and "apiKey" become "api-key", and so does Java's "-Dapi.key".
 func split(name string, out []byte) []byte {
+	name = strings.TrimPrefix(name, "-D")
 	if len(name) > maxName {
 		name = name[len(name)-maxName:]
 	}
@@ -171,8 +144,12 @@ func lastWord(words []byte) (word, rest []byte) {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
 func inName(c byte) bool {
-	return isLetter(c) || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.'
+	return isLetter(c) || isDigit(c) || c == '_' || c == '-' || c == '.'
 }
 
 // isName reports whether a text can be the name of a flag, a variable or a setting.
@@ -183,4 +160,64 @@ func isName(text string) bool {
 		}
 	}
 	return text != "" && !strings.Contains(text, "://")
+}
+
+// compound reports whether a name of several words is that of a value, of which "name:value"
+// can be written without a space. A secret by name, as in my-secret:latest, has a version there.
+func compound(name string) bool {
+	return strings.ContainsAny(name, "_-") && !strings.HasSuffix(strings.TrimRight(strings.ToLower(name), "s"), "secret")
+}
+
+// plain reports whether a value is no secret of the kind that its name says.
+func plain(k kind, value string) bool {
+	switch value {
+	case "", "None", "none", "null", "nil", "True", "true", "False", "false", "undefined", "NULL", "...", "…", "-", "=", "$":
+		return true
+	}
+	if strings.Trim(value, "\"'`,;)}]\\") == Mask {
+		return true
+	}
+	switch k {
+	case token:
+		special := value[0] == '<' && value[len(value)-1] == '>' || value[0] == '[' && value[len(value)-1] == ']'
+		return isNumber(value) || special
+	case file:
+		return isNumber(value) || isPath(value)
+	case maybe:
+		return isNumber(value) || isPath(value) || strings.Contains(value, "://") || len(value) < 24 && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz-_./,") == ""
+	case login:
+		return strings.Trim(value, "0123456789:") == "" || !strings.ContainsAny(value, ":%,") || strings.HasSuffix(value, ":"+Mask)
+	}
+	return false
+}
+
+func isNumber(value string) bool {
+	return strings.Trim(value, "0123456789.-+") == "" && len(value) < 10
+}
+
+func isPath(value string) bool {
+	switch path.Ext(value) {
+	case ".pem", ".key", ".json", ".crt", ".yaml", ".yml", ".txt":
+		return true
+	}
+	return value[0] == '/' || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "~/")
+}
+
+// reference reports whether a value in the text of a shell is the name of a variable, or
+// a command whose output is the value.
+func reference(value string) bool {
+	if len(value) > 2 && (value[0] == '`' && value[len(value)-1] == '`' || strings.HasPrefix(value, "$(") && value[len(value)-1] == ')') {
+		return true
+	}
+	name, ok := strings.CutPrefix(value, "$")
+	if !ok {
+		return false
+	}
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
+	for i := range len(name) {
+		if !isLetter(name[i]) && name[i] != '_' && !isDigit(name[i]) {
+			return false
+		}
+	}
+	return name != "" && !isDigit(name[0])
 }

@@ -1,29 +1,6 @@
 package secret
 
-import (
-	"path"
-	"strings"
-)
-
-// forms are how the secrets of known services begin, and how many bytes follow at least.
-// A form is found where a word begins.
-var forms = []struct {
-	prefix string
-	min    int
-	also   string // bytes that may follow besides letters and digits
-}{
-	{"sk-", 16, "-_"}, {"sk_live_", 10, ""}, {"sk_test_", 10, ""}, {"rk_live_", 10, ""}, // OpenAI, Anthropic, OpenRouter, Stripe
-	{"hf_", 16, ""}, {"api_org_", 16, ""}, // Hugging Face
-	{"ghp_", 16, ""}, {"gho_", 16, ""}, {"ghu_", 16, ""}, {"ghs_", 16, ""}, {"ghr_", 16, ""}, {"github_pat_", 16, "_"}, {"glpat-", 16, "-_."},
-	{"xoxb-", 10, "-"}, {"xoxp-", 10, "-"}, {"xoxa-", 10, "-"}, {"xoxs-", 10, "-"}, {"xapp-", 10, "-"},
-	{"AKIA", 16, ""}, {"ASIA", 16, ""}, // Amazon
-	{"AIza", 30, "-_"}, {"ya29.", 20, "-_"}, // Google
-	{"nvapi-", 20, "-_"}, {"gsk_", 20, ""}, {"r8_", 20, ""}, {"pplx-", 20, ""}, {"xai-", 20, ""}, {"tvly-", 16, "-_"},
-	{"wandb_v1_", 16, "_-"}, {"dckr_pat_", 16, "_-"}, {"npm_", 30, ""}, {"pypi-", 30, "-_"}, {"dop_v1_", 30, ""}, {"lsv2_", 16, "_"},
-	{"eyJ", 30, "-_."},                       // a JSON web token
-	{"hooks.slack.com/services/", 10, "/"},   // whoever knows the address may post
-	{"discord.com/api/webhooks/", 10, "/-_"}, // likewise
-}
+import "strings"
 
 // begins are the first bytes of forms.
 var begins = func() (out [256]bool) {
@@ -76,64 +53,21 @@ func longRun(text string) bool {
 	return false
 }
 
-// plain reports whether a value is no secret of the kind that its name says.
-func plain(k kind, value string) bool {
-	switch value {
-	case "", Mask, "None", "none", "null", "nil", "True", "true", "False", "false", "undefined", "NULL", "...", "…", "-", "=":
-		return true
-	}
-	switch k {
-	case token:
-		number := strings.Trim(value, "0123456789.-+") == "" && len(value) < 10
-		special := value[0] == '<' && value[len(value)-1] == '>' || value[0] == '[' && value[len(value)-1] == ']'
-		return number || special
-	case file:
-		switch path.Ext(value) {
-		case ".pem", ".key", ".json", ".crt", ".yaml", ".yml", ".txt":
-			return true
-		}
-		return value[0] == '/' || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "~/")
-	case login:
-		return strings.Trim(value, "0123456789:") == "" || strings.IndexByte(value, ':') < 0 || strings.HasSuffix(value, ":"+Mask)
-	}
-	return false
-}
-
-// reference reports whether a value in the text of a shell is the name of a variable.
-func reference(value string) bool {
-	name, ok := strings.CutPrefix(value, "$")
-	if !ok {
-		return false
-	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
-	for i := range len(name) {
-		if !isLetter(name[i]) && name[i] != '_' && !isDigit(name[i]) {
-			return false
-		}
-	}
-	return name != "" && !isDigit(name[0])
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-// Text masks what is a secret in any text: a line of a log, an argument, an address, a
-// variable and its value. It returns the same text if there is none.
-func Text(text string) string {
+// values returns the parts of a text that are secrets by their form, by a name before them,
+// or by their place in an address.
+func values(text string) []span {
 	t := scan{text: text}
 	for i := 0; i < len(text); {
 		i = t.step(i)
 	}
-	if t.out == nil {
-		return text
-	}
-	return string(append(t.out, text[t.done:]...))
+	return t.out
 }
 
 // interesting are the bytes at which a secret can be found, besides those at which forms
 // begin.
 var interesting = func() (out [256]bool) {
 	out = begins
-	for _, c := range []byte("=:@-Bb") {
+	for _, c := range []byte("=:@-,Bb") {
 		out[c] = true
 	}
 	return out
@@ -141,18 +75,17 @@ var interesting = func() (out [256]bool) {
 
 // A scan goes through a text once.
 type scan struct {
-	text string
-	out  []byte
-	done int // how much of the text is in out
+	text    string
+	out     []span
+	done    int  // where the last part of out ends
+	address span // what lies between "://" and the end of the last address
 }
 
-// mask replaces a part of the text, and returns where it ends.
+// mask adds a part of the text, and returns where it ends.
 func (t *scan) mask(from, to int) int {
-	if from < t.done || t.text[from:to] == Mask {
-		return to
+	if from >= t.done && t.text[from:to] != Mask {
+		t.out, t.done = append(t.out, span{from, to}), to
 	}
-	t.out = append(append(t.out, t.text[t.done:from]...), Mask...)
-	t.done = to
 	return to
 }
 
@@ -171,9 +104,11 @@ func (t *scan) step(i int) int {
 		return t.value(i)
 	case '@':
 		return t.at(i)
+	case ',':
+		return t.parameter(i)
 	case ':':
 		if strings.HasPrefix(text[i:], "://") {
-			return t.address(i)
+			return t.url(i)
 		}
 		return t.value(i)
 	}
@@ -214,7 +149,8 @@ func (t *scan) flag(i int) int {
 	if end == from {
 		return i + 2
 	}
-	if end == len(t.text) || t.text[end] != ' ' {
+	start := t.blanks(end)
+	if start == end || start == len(t.text) {
 		return end
 	}
 	name := t.text[i:end]
@@ -222,35 +158,65 @@ func (t *scan) flag(i int) int {
 	if k == none || isSwitch(name) {
 		return end
 	}
-	for end < len(t.text) && t.text[end] == ' ' {
-		end++
+	next := start
+	for next < len(t.text) && !isSpace(t.text[next]) {
+		next++
 	}
-	if next, _, _ := strings.Cut(t.text[end:], " "); next == "" || looksLikeFlag(next) {
-		return end
+	if looksLikeFlag(t.text[start:next]) {
+		return next
 	}
-	return t.span(k, end)
+	return t.span(k, start)
+}
+
+// blanks skips spaces, tabs and the ends of lines that go on.
+func (t *scan) blanks(i int) int {
+	for i < len(t.text) {
+		switch {
+		case t.text[i] == ' ' || t.text[i] == '\t':
+			i++
+		case strings.HasPrefix(t.text[i:], "\\\n"):
+			i += 2
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// name finds the name that ends at a place, in quotes or not.
+func (t *scan) name(end int) (name span, quoted bool) {
+	for end > 0 && (t.text[end-1] == ' ' || t.text[end-1] == '\t') {
+		end--
+	}
+	for end > 0 && strings.IndexByte("\"'`\\]", t.text[end-1]) >= 0 { // of JSON, of a Python dict or of os.environ["NAME"]
+		end--
+		quoted = true
+	}
+	from := end
+	for from > 0 && end-from < maxName && inName(t.text[from-1]) {
+		from--
+	}
+	return span{from, end}, quoted
 }
 
 // value looks at a name and its value, between which a "=" or ":" is.
 func (t *scan) value(i int) int {
 	text := t.text
-	end := i
-	for end > 0 && text[end-1] == ' ' {
-		end--
+	before := i
+	if text[i] == '=' && i > 0 && strings.IndexByte(":?+", text[i-1]) >= 0 { // assignments of make and others
+		before--
 	}
-	quoted := false
-	for end > 0 && strings.IndexByte("\"'`\\]", text[end-1]) >= 0 { // of JSON, of a Python dict or of os.environ["NAME"]
-		end--
-		quoted = true
-	}
-	from := end
-	for from > 0 && end-from < maxName && inName(text[from-1]) {
-		from--
-	}
-	if from == end {
+	at, quoted := t.name(before)
+	if at.from == at.to {
 		return i + 1
 	}
-	k := kindOf(text[from:end])
+	name := text[at.from:at.to]
+	k := kindOf(name)
+	if text[i] == '=' && at.from > 0 && strings.IndexByte("?&", text[at.from-1]) >= 0 && (k == none || k == login) {
+		if small := strings.ToLower(name); parameters[small] || strings.HasSuffix(small, "signature") {
+			k = maybe
+		}
+	}
 	if k == none {
 		return i + 1
 	}
@@ -259,16 +225,73 @@ func (t *scan) value(i int) int {
 		start++
 	}
 	if text[i] == ':' {
-		spaced := start < len(text) && (text[start] == ' ' || text[start] == '"' || text[start] == '\'')
-		simple := strings.Trim(text[from:end], "abcdefghijklmnopqrstuvwxyz") == "" && k != password && k != header // "unexpected token: 5"
-		if !quoted && (!spaced || simple) {
+		spaced := start < len(text) && strings.IndexByte(" \t\"'", text[start]) >= 0
+		simple := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" && k != password && k != header // "unexpected token: 5"
+		value, typed := t.typed(start)
+		switch {
+		case typed && value == 0:
+			return i + 1
+		case typed:
+			start = value
+		case !quoted && (spaced && simple || !spaced && !t.glued(k, name, start)):
 			return i + 1
 		}
 	}
-	if text[i] == ':' || i > 0 && text[i-1] == ' ' || quoted {
-		for start < len(text) && text[start] == ' ' {
-			start++
+	if text[i] == ':' || before > at.to || quoted {
+		start = t.blanks(start)
+	}
+	if k == header {
+		return t.header(start)
+	}
+	return t.span(k, start)
+}
+
+// glued reports whether a ":" without a space is followed by the value of a name, rather
+// than by a line's number or a version.
+func (t *scan) glued(k kind, name string, start int) bool {
+	if start >= len(t.text) || isDigit(t.text[start]) && isNumber(t.text[start:min(t.end(start), start+10)]) {
+		return false
+	}
+	return k == header || compound(name) || k == password && compound("_"+name)
+}
+
+// typed looks for a type between a name and its value: password: str = "…". The value is 0
+// if there is none.
+func (t *scan) typed(start int) (value int, ok bool) {
+	const most = 64
+	text := t.text
+	start = t.blanks(start)
+	end := start
+	for end < len(text) && end-start < most && (isLetter(text[end]) || isDigit(text[end]) || text[end] == '_' || text[end] == '.') {
+		end++
+	}
+	name := text[start:end]
+	if !types[strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])] {
+		return 0, false
+	}
+	for ; end < len(text) && end-start < most; end++ {
+		if c := text[end]; c == '=' {
+			return t.blanks(end + 1), true
+		} else if !isLetter(c) && strings.IndexByte(" \t[]._|,'\"", c) < 0 {
+			break
 		}
+	}
+	return 0, true
+}
+
+// parameter looks at a name and its value that are arguments of a function in code:
+// setdefault("NAME", "value").
+func (t *scan) parameter(i int) int {
+	at, quoted := t.name(i)
+	start := t.blanks(i + 1)
+	if !quoted || at.from == at.to || !strings.ContainsAny(t.text[start:min(start+2, len(t.text))], "\"'") {
+		return i + 1
+	}
+	name := t.text[at.from:at.to]
+	before := strings.TrimRight(t.text[max(at.from-8, 0):at.from], "\"'`\\ brfu")
+	k := kindOf(name)
+	if k == none || name[0] == '-' || !strings.HasSuffix(before, "(") || !compound(name) && !ofEnvironment(name) {
+		return i + 1
 	}
 	if k == header {
 		return t.header(start)
@@ -294,63 +317,93 @@ func (t *scan) header(start int) int {
 			break
 		}
 	}
-	if start >= end || plain(password, text[start:end]) || reference(text[start:end]) {
-		return max(start, end)
-	}
-	return t.mask(start, end)
+	return t.one(password, start, end)
 }
 
 // span masks the value that begins at a place, and returns where it ends.
 func (t *scan) span(k kind, start int) int {
 	text := t.text
-	if start >= len(text) {
-		return start
-	}
-	if text[start] == '\\' && start+1 < len(text) {
+	if start < len(text)-1 && text[start] == '\\' {
 		start++
 	}
-	if strings.HasPrefix(text[start:], "${") {
-		if end := strings.IndexByte(text[start:], '}'); end > 0 && reference(text[start:start+end+1]) {
+	if strings.HasPrefix(text[min(start, len(text)):], "${") {
+		if end := strings.IndexByte(text[start:min(start+maxName, len(text))], '}'); end > 0 && reference(text[start:start+end+1]) {
 			return start + end + 1
 		}
 	}
-	switch c := text[start]; c {
-	case '[', '(', '{':
-		return t.list(k, start)
-	case '"', '\'', '`':
-		from := start + 1
-		end := from
-		for end < len(text) && text[end] != c {
-			if text[end] == '\\' && end+1 < len(text) && text[end+1] != c {
-				end++
-			}
-			end++
+	for n := range 3 { // quotes of a shell and of Python: $'…', rb"…"
+		if at := start + n; at < len(text) && strings.IndexByte("\"'`", text[at]) >= 0 {
+			return t.quoted(k, at)
+		} else if at >= len(text) || strings.IndexByte("$bBrRuUfF", text[at]) < 0 {
+			break
 		}
-		end = min(end, len(text))
-		if end > from && text[end-1] == '\\' {
-			end--
-		}
-		return t.one(k, from, end)
 	}
+	if start < len(text) && strings.IndexByte("[({", text[start]) >= 0 {
+		return t.list(k, start)
+	}
+	return t.one(k, start, t.end(start))
+}
+
+// end is where a value ends that is not in quotes: what a function makes of its arguments
+// is one too.
+func (t *scan) end(start int) int {
+	const most = 256
+	text := t.text
 	end := start
 	for end < len(text) && !ends(text[end]) {
 		end++
 	}
-	return t.one(k, start, end)
+	if end > start && end < len(text) && (text[end] == '(' || text[end] == '[') {
+		line, _, _ := strings.Cut(text[end:min(end+most, len(text))], "\n")
+		if i := strings.IndexByte(line, closing(text[end])); i > 0 {
+			return end + i + 1
+		}
+	}
+	return end
+}
+
+// quoted masks what is in quotes.
+func (t *scan) quoted(k kind, start int) int {
+	text := t.text
+	quote := text[start]
+	from := start + 1
+	end := from
+	for end < len(text) && text[end] != quote {
+		if text[end] == '\\' && end+1 < len(text) && text[end+1] != quote {
+			end++
+		}
+		end++
+	}
+	end = min(end, len(text))
+	if end > from && text[end-1] == '\\' {
+		end--
+	}
+	if quote == '`' && strings.Contains(text[from:end], " ") { // a command
+		return from
+	}
+	return t.one(k, from, end)
 }
 
 // list masks what is in brackets after a name.
 func (t *scan) list(k kind, start int) int {
 	text := t.text
-	closing := map[byte]byte{'[': ']', '(': ')', '{': '}'}[text[start]]
+	last := closing(text[start])
 	end := start + 1
-	for end < len(text) && text[end] != closing && text[end] != '\n' {
+	for end < len(text) && text[end] != last && text[end] != '\n' {
 		end++
 	}
 	if inside := strings.Trim(text[start+1:end], "\"' ,\\"); plain(k, inside) || k == token && end < len(text) && plain(k, text[start:end+1]) && strings.IndexByte(inside, '\'') < 0 {
 		return end
 	}
 	return t.mask(start+1, end)
+}
+
+// closing is the bracket that closes another.
+func closing(open byte) byte {
+	if open == '(' {
+		return ')'
+	}
+	return open + 2
 }
 
 // one masks one value.
@@ -368,66 +421,4 @@ func ends(c byte) bool {
 		return true
 	}
 	return false
-}
-
-// maxAddress bounds how far the password of an address is looked for, in bytes.
-const maxAddress = 4 << 10
-
-// address masks the password of an address, "://" of which is at a place. Secrets among
-// its parameters are found by their names.
-func (t *scan) address(i int) int {
-	text := t.text
-	from := i + len("://")
-	end := from
-	for end < len(text) && end-from < maxAddress && !ends(text[end]) && text[end] != '?' && text[end] != '#' {
-		end++
-	}
-	authority, _, _ := strings.Cut(text[from:end], "/")
-	at := strings.LastIndexByte(authority, '@')
-	if at < 0 { // a password can have a slash that should be written %2F; a port is a number
-		_, after, ok := strings.Cut(authority, ":")
-		if !ok || strings.Trim(after, "0123456789") == "" || strings.HasPrefix(authority, "[") {
-			return from
-		}
-		if at = strings.LastIndexByte(text[from:end], '@'); at < 0 {
-			return from
-		}
-	}
-	user := text[from : from+at]
-	if colon := strings.IndexByte(user, ':'); colon >= 0 {
-		if colon+1 == len(user) || reference(user[colon+1:]) {
-			return from + at
-		}
-		return t.mask(from+colon+1, from+at)
-	}
-	scheme := text[max(i-5, 0):i]
-	if strings.HasSuffix(scheme, "http") || strings.HasSuffix(scheme, "https") { // a token: nobody gives a name alone
-		return t.mask(from, from+at)
-	}
-	return from + at
-}
-
-// at masks the password of name:password@host without a scheme. A container's image has a
-// digest after its "@", and a place in a file a number before it.
-func (t *scan) at(i int) int {
-	text := t.text
-	from := i
-	for from > t.done && !ends(text[from-1]) && text[from-1] != '/' && text[from-1] != '=' {
-		from--
-	}
-	user, rest := text[from:i], text[i+1:]
-	for k := 0; k < len(rest) && !ends(rest[k]) && rest[k] != '/'; k++ {
-		if rest[k] == '@' { // the password contains one
-			return i + 1
-		}
-	}
-	colon := strings.IndexByte(user, ':')
-	if colon < 1 || colon+1 == len(user) || strings.Trim(user[colon+1:], "0123456789") == "" || user[:colon] == "mailto" || reference(user[colon+1:]) {
-		return i + 1
-	}
-	if rest == "" || !isLetter(rest[0]) && !isDigit(rest[0]) && rest[0] != '[' || strings.HasPrefix(rest, "sha256:") || strings.HasPrefix(rest, "sha512:") {
-		return i + 1
-	}
-	t.mask(from+colon+1, i)
-	return i + 1
 }
