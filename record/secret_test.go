@@ -11,14 +11,16 @@ import (
 // TestSecretsInPython runs the Python module's masking on the cases of Go's.
 func TestSecretsInPython(t *testing.T) {
 	const program = `
-import json, sys; sys.path.insert(0, sys.argv[2])
+import json, re, sys; sys.path.insert(0, sys.argv[2])
 from strandline import _secret
-for line in open(sys.argv[1]):
-    name, args, want = json.loads(line)
+for line in open(sys.argv[1], encoding="utf-8"):
+    case = json.loads(line)
+    args = [re.sub("«([^»]*)»", r"\1", arg) for arg in case["args"]]
+    want = [re.sub("«[^»]*»", "***", arg) for arg in case["args"]]
     before = list(args)
     for got in (_secret.args(args), _secret.args(_secret.args(args))):
         if got != want or args != before:
-            print(f"{name}:\n got {got}\nwant {want}")
+            print(f"{case['name']}:\n got {got}\nwant {want}")
 for line, want in {
     "INFO args: Namespace(api_key='abc', hf_token=None)": "INFO args: Namespace(api_key='***', hf_token=None)",
     "{'api_key': ['k1', 'k2'], 'port': 80}": "{'api_key': [***], 'port': 80}",

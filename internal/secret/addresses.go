@@ -31,12 +31,15 @@ func (t *scan) url(i int) int {
 		at = last
 	}
 	user := text[from : from+at]
-	scheme := strings.ToLower(text[max(i-5, 0):i])
-	scheme = scheme[strings.LastIndexFunc(scheme, func(r rune) bool { return r < 'a' || r > 'z' })+1:]
+	scheme := i
+	for scheme > 0 && i-scheme < 6 && isLetter(text[scheme-1]) {
+		scheme--
+	}
+	alone := bare[strings.ToLower(text[scheme:i])]
 	name, word, given := strings.Cut(user, ":")
 	switch {
 	case given && (word == "" || word == "x-oauth-basic" || word == Mask && name == Mask):
-		if bare[scheme] && name != "" {
+		if alone && name != "" {
 			return t.mask(from, from+at)
 		}
 	case given && !reference(word):
@@ -44,7 +47,7 @@ func (t *scan) url(i int) int {
 			return t.mask(from, from+at)
 		}
 		return t.mask(from+len(name)+1, from+at)
-	case !given && (bare[scheme] || isKey(name)) && !isDigest(text[from+at+1:]) && !reference(name): // nobody gives a name alone
+	case !given && (alone || isKey(name)) && !isDigest(text[from+at+1:]) && !reference(name): // nobody gives a name alone
 		return t.mask(from, from+at)
 	}
 	return from + at

@@ -29,7 +29,6 @@ func (p *place) holds() bool { return p.subcommand == "" }
 
 // next returns the parts of one argument that are secrets.
 func (a *arguments) next(arg string) []span {
-	whole := []span{{0, a.last(arg)}}
 	if a.kind != none {
 		if !looksLikeFlag(arg) {
 			of := a.kind
@@ -42,7 +41,7 @@ func (a *arguments) next(arg string) []span {
 			case plain(of, arg[:a.last(arg)]):
 				return nil
 			}
-			return whole
+			return []span{{0, a.last(arg)}}
 		}
 		a.kind, a.many = none, false
 	}
@@ -56,13 +55,13 @@ func (a *arguments) next(arg string) []span {
 		return a.flag(arg)
 	}
 	if a.config {
-		if k := kindOf(arg); k != none && !strings.Contains(arg, "=") {
+		if k := kindOf(arg); k != none && isName(arg) {
 			a.kind, a.config = k, false
 			return nil
 		}
 	}
 	if a.see(arg) {
-		return whole
+		return []span{{0, a.last(arg)}}
 	}
 	if name, value, ok := strings.Cut(arg[:a.last(arg)], "="); ok && isName(name) && !strings.HasPrefix(value, "=") {
 		k := kindOf(name)
@@ -179,12 +178,7 @@ func (a *arguments) text(arg string, from int) []span {
 	if !several(arg[from:]) {
 		return values(arg)
 	}
-	out := commands(arg[from:], a.depth+1)
-	for i := range out {
-		out[i].from += from
-		out[i].to += from
-	}
-	return append(out, values(arg)...)
+	return shifted(values(arg), from, commands(arg[from:], a.depth+1))
 }
 
 // isPort reports whether a value is a port, or one of a container and its own.
@@ -198,12 +192,13 @@ func looksLikeFlag(arg string) bool {
 	if len(arg) < 2 || arg[0] != '-' {
 		return false
 	}
-	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	name, _, _ := strings.Cut(arg[1:], "=")
+	if name[:min(1, len(name))] != "-" {
+		return len(name) == 1 && isLetter(name[0])
+	}
+	name = name[1:]
 	if name == "" {
 		return arg == "--"
-	}
-	if arg[1] != '-' {
-		return len(name) == 1 && isLetter(name[0])
 	}
 	for i := range len(name) {
 		if c := name[i]; !('a' <= c && c <= 'z' || i > 0 && (c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9')) {

@@ -174,17 +174,17 @@ func plain(k kind, value string) bool {
 	case "", "None", "none", "null", "nil", "True", "true", "False", "false", "undefined", "NULL", "...", "…", "-", "=", "$":
 		return true
 	}
-	if strings.Trim(value, "\"'`,;)}]\\") == Mask {
+	if strings.HasPrefix(strings.TrimLeft(value, "\"'`\\"), Mask) {
 		return true
 	}
 	switch k {
 	case token:
 		special := value[0] == '<' && value[len(value)-1] == '>' || value[0] == '[' && value[len(value)-1] == ']'
-		return isNumber(value) || special
+		return isNumber(value) || special && !strings.ContainsAny(value, "= \t\n")
 	case file:
 		return isNumber(value) || isPath(value)
 	case maybe:
-		return isNumber(value) || isPath(value) || strings.Contains(value, "://") || len(value) < 24 && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz-_./,") == ""
+		return isNumber(value) || isPath(value) || strings.Contains(value, "://") || strings.Contains(value, Mask) || len(value) < 24 && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz-_./,") == ""
 	case login:
 		return strings.Trim(value, "0123456789:") == "" || !strings.ContainsAny(value, ":%,") || strings.HasSuffix(value, ":"+Mask)
 	}

@@ -27,19 +27,21 @@ const Margin = 512
 // Args masks the arguments of one command. The slice is returned unchanged if they
 // contain no secret, otherwise a copy is.
 func Args(args []string) []string {
-	var a arguments
-	out := args
-	for i, arg := range args {
-		masked := apply(arg, a.next(arg))
-		if masked == arg {
-			continue
+	return settle(args, slices.Equal, func(args []string) []string {
+		var a arguments
+		out := args
+		for i, arg := range args {
+			masked := apply(arg, a.next(arg))
+			if masked == arg {
+				continue
+			}
+			if &out[0] == &args[0] {
+				out = slices.Clone(args)
+			}
+			out[i] = masked
 		}
-		if &out[0] == &args[0] {
-			out = slices.Clone(args)
-		}
-		out[i] = settle(masked, func(text string) string { again := a; return apply(text, again.text(text, 0)) })
-	}
-	return out
+		return out
+	})
 }
 
 // Command is the command line in a file such as /proc/PID/cmdline, whose arguments end
@@ -55,12 +57,23 @@ func Command(text string, size int) string {
 }
 
 // Line masks a command line whose arguments are joined by spaces, as recordings have it.
-func Line(text string) string { return Text(strings.Join(Args(strings.Split(text, " ")), " ")) }
+func Line(text string) string {
+	return settle(text, same, func(text string) string {
+		out := commands(text, 0)
+		var a arguments
+		from := 0
+		for arg := range strings.SplitSeq(text, " ") {
+			out = shifted(out, from, a.next(arg))
+			from += len(arg) + 1
+		}
+		return apply(text, out)
+	})
+}
 
 // Text masks what is a secret in any text: a line of a log, the text of a shell or of a
 // program, an address, a variable and its value. It returns the same text if there is none.
 func Text(text string) string {
-	return settle(text, func(text string) string { return apply(text, commands(text, 0)) })
+	return settle(text, same, func(text string) string { return apply(text, commands(text, 0)) })
 }
 
 // Split separates the arguments of a file such as /proc/PID/cmdline.
@@ -111,16 +124,26 @@ func merge(parts []span) []span {
 	return out
 }
 
-// settle masks a text until nothing in it is taken for a secret: where one was cut out of
-// quotes, the rest can be read in another way.
-func settle(text string, mask func(string) string) string {
+// shifted adds parts of a part of a text that begins at a place.
+func shifted(out []span, from int, parts []span) []span {
+	for _, p := range parts {
+		out = append(out, span{from + p.from, from + p.to})
+	}
+	return out
+}
+
+func same(a, b string) bool { return a == b }
+
+// settle masks until nothing is taken for a secret: where one was cut out of quotes, the
+// rest can be read in another way.
+func settle[T any](given T, same func(a, b T) bool, mask func(T) T) T {
 	const rounds = 8
 	for range rounds {
-		again := mask(text)
-		if again == text {
+		masked := mask(given)
+		if same(masked, given) {
 			break
 		}
-		text = again
+		given = masked
 	}
-	return text
+	return given
 }

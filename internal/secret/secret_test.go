@@ -116,6 +116,10 @@ func FuzzText(f *testing.F) {
 		if again := Text(once); again != once {
 			t.Errorf("%q: %q becomes %q", text, once, again)
 		}
+		line := Line(text)
+		if again := Line(line); again != line {
+			t.Errorf("%q: %q becomes %q", text, line, again)
+		}
 		args := Args(Split(text))
 		if again := Args(args); !slices.Equal(again, args) {
 			t.Errorf("%q: %q becomes %q", text, args, again)

@@ -24,7 +24,7 @@ const (
 
 // last are names, or the last word of names, whose values are secrets.
 var last = kinds(map[kind]string{
-	password: "password passwords passwd passphrase passcode passkey secret secrets jwt bearer",
+	password: "password passwords passwd passphrase passcode passkey secret secrets clientsecret jwt bearer",
 	key:      "apikey apikeys accesskey secretkey authkey accountkey",
 	token:    "token authtoken accesstoken apitoken hftoken pass pw",
 	file:     "credential credentials creds privatekey pwd",

@@ -284,7 +284,11 @@ func (t *scan) typed(start int) (value int, ok bool) {
 func (t *scan) parameter(i int) int {
 	at, quoted := t.name(i)
 	start := t.blanks(i + 1)
-	if !quoted || at.from == at.to || !strings.ContainsAny(t.text[start:min(start+2, len(t.text))], "\"'") {
+	first := start
+	if first < len(t.text) && strings.IndexByte("\\bBrRuUfF", t.text[first]) >= 0 {
+		first++
+	}
+	if !quoted || at.from == at.to || first >= len(t.text) || t.text[first] != '"' && t.text[first] != '\'' {
 		return i + 1
 	}
 	name := t.text[at.from:at.to]

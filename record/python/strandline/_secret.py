@@ -1,225 +1,324 @@
 """Masks keys, tokens and passwords in command lines, by the rule of Go's internal/secret.
 
-Both are tested by the same table, internal/secret/testdata/cases.jsonl.
+Both are tested by the same table, internal/secret/testdata/cases.jsonl. What is said there
+of each step is not repeated here.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Callable, List, Tuple
+from bisect import bisect_left, bisect_right
+from typing import Callable, List, Set, TypeVar
 
-MASK = "***"
+from ._secret_names import DIGITS, MASK, MAX_NAME, is_name, is_switch, kind_of, looks_like_flag, plain, reference
+from ._secret_tables import CONFIGURES, PROGRAMS, Program
+from ._secret_values import Span, values
 
+T = TypeVar("T")
 
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_PASSWORD = _set("password passwords passwd passphrase passcode passkey secret secrets jwt bearer")
-_KEY = _set("apikey apikeys accesskey secretkey authkey accountkey")
-_TOKEN = _set("token authtoken accesstoken apitoken hftoken pass")
-_FILE = _set("credential credentials creds privatekey")
-_HEADER = _set("authorization cookie")
-_LOGIN = _set("auth userpwd")
-_GLUED = ("password", "passwd", "passphrase", "apikey", "authtoken", "accesstoken", "secretkey", "accesskey", "clientsecret")
-_KEYS = _set(
-    "api access secret auth account encryption master admin license signing shared subscription service "
-    "wandb openai anthropic azure hf huggingface comet neptune mistral cohere gemini google groq deepseek together replicate langsmith langchain "
-    "tavily serpapi pinecone ngc nvidia fireworks openrouter xai perplexity mlflow aws s3 gcp minio litellm"
-)
-_TEXTS = _set(
-    "bos eos pad unk sep cls mask image video audio stop start end begin special max min num per next last first prefix suffix new "
-    "draft think thinking reasoning answer response prompt assistant system tool call text time extra byte bytes single each every block sos eot eom eop bot "
-    "placeholder separator input output generated cached speech vision latent register class position control fim middle trigger rare initializer instance "
-    "concept modifier by to in add target"
-)
-_ACCOUNTS = _set(
-    "api auth access secret bearer refresh session db database smtp mysql pg redis ftp mail email user admin proxy root login http mongo rabbitmq"
-)
-_SWITCHES = _set("no disable enable without require requires has skip allow is show print hide")
-_PLAIN = frozenset(["", MASK, "None", "none", "null", "nil", "True", "true", "False", "false", "undefined", "NULL", "...", "…", "-", "="])
-# By program: the kind of the value, flags before it, flags with which it is written in one.
-_PROGRAMS = {
-    "curl": ("login", ("-u", "--user", "-U", "--proxy-user"), ("-u", "-U")),
-    "http": ("login", ("-a",), ()),
-    "sshpass": ("password", ("-p",), ("-p",)),
-    "redis-cli": ("password", ("-a",), ()),
-    "mysql": ("password", (), ("-p",)),
-    "mysqldump": ("password", (), ("-p",)),
-    "mariadb": ("password", (), ("-p",)),
-    "llama-server": ("password", ("-hft",), ()),
-    "llama-cli": ("password", ("-hft",), ()),
-    "wandb": ("", (), ()),
-    "vllm": ("", (), ()),
-}
-
-_FORM = re.compile(
-    r"(?<![A-Za-z0-9_-])(?:(?P<mixed>hf_|api_org_|gh[pousr]_|AKIA|ASIA)(?=[A-Za-z]*[0-9A-Z])[A-Za-z0-9]{16,}"
-    r"|github_pat_[A-Za-z0-9_]{16,}|glpat-[\w.-]{16,}|sk_(?:live|test)_[A-Za-z0-9]{10,}|xox[baps]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}"
-    r"|AIza[\w-]{30,}|ya29\.[\w-]{20,}|nvapi-[\w-]{20,}|gsk_[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,}|pplx-[A-Za-z0-9]{20,}|xai-[A-Za-z0-9]{20,}"
-    r"|tvly-[\w-]{16,}|wandb_v1_[\w-]{16,}|dckr_pat_[\w-]{16,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{30,}|eyJ[\w.-]{30,}"
-    r"|hooks\.slack\.com/services/[A-Za-z0-9/]{10,}|discord\.com/api/webhooks/[\w/-]{10,}"
-    r"|sk-(?=[\w-]*?(?=[A-Za-z]*[0-9A-Z])[A-Za-z0-9]{10})[\w-]{16,})"
-)
-_END = r"\s\"'`,;&|()\[\]{}<>\\\0"
-_ADDRESS = re.compile(rf"(?P<scheme>\w*)://(?P<user>[^{_END}/?#@:]*)(?::(?P<word>[^{_END}?#]*))?@(?=[^{_END}@]*)")
-_PLACE = re.compile(rf"(?<![^{_END}/=])(?!mailto:)(?P<user>[^{_END}/=:]+):(?![0-9]+@)(?P<word>[^{_END}/=]+)@(?=[\w\[])(?!sha(?:256|512):)(?![^{_END}/]*@)")
-_HEADER_TEXT = re.compile(r"(?i)(?P<name>(?:proxy-)?authorization|(?:set-)?cookie)(?P<between>[\"'\\]*\s*[:=]\s*[\"']?(?:(?:bearer|basic|token|digest|apikey) )?)(?P<value>[^\r\n\"'`]+)")
-_BEARER = re.compile(rf"(?i)\b(bearer )(?=[^{_END}]*[0-9])[^{_END}]{{8,}}")
-_PAIR = re.compile(
-    rf"(?P<name>[\w.-]{{2,64}})(?P<quoted>[\"'`\]\\]*)(?P<between> ?(?:=(?!=)|:(?!//)) ?\\?)(?:(?P<quote>[\"'`])(?P<inside>(?:(?!(?P=quote)|\\).)*)|(?P<list>[\[({{])(?P<items>[^\])}}\n]*)|(?P<value>\$\{{\w+\}}|[^{_END}]+))"
-)
-_FLAG = re.compile(rf"(?<![\w-])(?P<flag>--[\w.-]+) +(?:(?P<quote>[\"'])(?P<inside>[^\"']*)|(?P<value>\$\{{\w+\}}|[^{_END}]+))")
-_LOOKS = re.compile(r"-[A-Za-z](=.*)?$|--$|--[a-z][a-z0-9_.-]*(=.*)?$", re.DOTALL)
-_REFERENCE = re.compile(r"\$\{?[A-Za-z_]\w*\}?$")
-
-
-def _words(name: str) -> List[str]:
-    name = re.sub(r"([a-z])([A-Z])|([A-Z])(?=[A-Z][a-z](?!$))", lambda m: (m[1] + "-" + m[2]) if m[1] else m[3] + "-", name[-64:])
-    return [w for w in re.split(r"[^a-z0-9]+", name.lower()) if w]
-
-
-def _kind(name: str) -> str:
-    """The kind of secret that a name says its value is, empty for none."""
-    words = _words(name)
-    while words and words[-1].isdigit():
-        words.pop()
-    if not words:
-        return ""
-    last, before = words[-1].rstrip("0123456789"), words[-2] if len(words) > 1 else ""
-    if last in ("key", "keys"):
-        return "file" if before == "private" else "key" if before in _KEYS else ""
-    if last == "id":
-        return "key" if words[-3:-1] == ["access", "key"] else ""
-    if last == "token" and before in _TEXTS or last == "pass" and before and before not in _ACCOUNTS:
-        return ""
-    if last in ("tokens", "pwd"):
-        return "password" if before in _ACCOUNTS else ""
-    kinds = ((_PASSWORD, "password"), (_KEY, "key"), (_TOKEN, "token"), (_FILE, "file"), (_HEADER, "header"), (_LOGIN, "login"))
-    for names, kind in kinds:
-        if last in names:
-            return kind
-    return "password" if last.endswith(_GLUED) else ""
-
-
-def _plain(kind: str, value: str) -> bool:
-    """Whether a value is no secret of the kind."""
-    if value in _PLAIN:
-        return True
-    if kind == "token":
-        return len(value) < 10 and not value.strip("0123456789.-+") or value[0] + value[-1] in ("<>", "[]")
-    if kind == "file":
-        return value.startswith(("/", "./", "~/")) or value.endswith((".pem", ".key", ".json", ".crt", ".yaml", ".yml", ".txt"))
-    if kind == "login":
-        return ":" not in value or not value.strip("0123456789:") or value.endswith(":" + MASK)
-    return False
-
-
-def text(line: str) -> str:
-    """A text without its secrets."""
-
-    def address(m: "re.Match[str]") -> str:
-        if m["word"] is not None:
-            if not m["word"] or "/" in m["word"] and m["word"].split("/")[0].isdigit():
-                return m[0]
-            return f"{m['scheme']}://{m['user']}:{MASK}@"
-        return f"{m['scheme']}://{MASK}@" if m["scheme"] in ("http", "https") and m["user"] else m[0]
-
-    line = _HEADER_TEXT.sub(lambda m: m[0] if m["value"] in _PLAIN or _REFERENCE.match(m["value"]) else m["name"] + m["between"] + MASK, line)
-    line = _each(_FLAG, "flag", _is_flag, _each(_PAIR, "between", _is_pair, line))
-    line = _BEARER.sub(r"\g<1>" + MASK, _FORM.sub(MASK, line))
-    return _PLACE.sub(lambda m: f"{m['user']}:{MASK}@", _ADDRESS.sub(address, line))
-
-
-def _each(pattern: "re.Pattern[str]", before: str, secret: Callable[["re.Match[str]", str], bool], line: str) -> str:
-    """Masks the values that are secrets; names can stand in a value that is none."""
-    out, done = "", 0
-    m = pattern.search(line)
-    while m:
-        part = next(name for name in ("inside", "items", "value") if name in pattern.groupindex and m[name] is not None)
-        if secret(m, m[part]):
-            out, done = out + line[done : m.start(part)] + MASK, m.end(part)
-            m = pattern.search(line, done)
-        else:
-            m = pattern.search(line, m.end(before))
-    return out + line[done:]
-
-
-def _is_pair(m: "re.Match[str]", value: str) -> bool:
-    kind, between = _kind(m["name"]), m["between"]
-    if not kind or kind == "header":
-        return False
-    if ":" in between and not m["quoted"]:
-        simple = kind != "password" and m["name"].islower() and m["name"].isalpha()  # "unexpected token: 5"
-        if simple or not (between.endswith(" ") or m["quote"]):
-            return False
-    if between.startswith("=") and between.endswith(" ") and not m["quoted"]:  # NAME= command
-        return False
-    return not (_plain(kind, value.strip("\"' ,") if m["list"] else value) or _REFERENCE.match(value))
-
-
-def _is_flag(m: "re.Match[str]", value: str) -> bool:
-    kind = _kind(m["flag"])
-    return bool(kind) and _words(m["flag"])[0] not in _SWITCHES and not (_LOOKS.match(value) or _plain(kind, value) or _REFERENCE.match(value))
+_MAX_DEPTH = 4
+_MAX_OPEN = 32
 
 
 def args(given: List[str]) -> List[str]:
     """The arguments of a command without their secrets."""
-    out: List[str] = []
-    program = kind = ""
-    many = script = login = setting = False
-    for arg in given:
-        if kind and not _LOOKS.match(arg):
-            out.append(arg if _plain(kind, arg) else MASK)
-            kind = kind if many else ""
-            continue
-        kind, many = "", False
-        if script:
-            script = False
-            out.append(text(arg))
-            continue
+
+    def mask(given: List[str]) -> List[str]:
+        state = _Arguments()
+        return [_apply(arg, state.next(arg)) for arg in given]
+
+    return _settle(list(given), mask)
+
+
+def text(line: str) -> str:
+    """A text without its secrets."""
+    return _settle(line, lambda line: _apply(line, _commands(line, 0)))
+
+
+def _settle(given: T, mask: Callable[[T], T]) -> T:
+    """Masks until nothing is taken for a secret."""
+    for _ in range(8):
+        before, given = given, mask(given)
+        if given == before:
+            break
+    return given
+
+
+def _apply(line: str, parts: List[Span]) -> str:
+    out, done = [], 0
+    merged: List[Span] = []
+    for start, end in sorted(parts):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        elif start < end:
+            merged.append((start, end))
+    for start, end in merged:
+        out += [line[done:start], MASK]
+        done = end
+    return "".join(out) + line[done:]
+
+
+class _Place:
+    """Where in a program's arguments the next one stands."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.subcommand = program.subcommand.split()
+        self.words = 0
+
+
+class _Arguments:
+    """Those of one command, looked at one after another."""
+
+    def __init__(self, shell: bool = False, depth: int = 0) -> None:
+        self.shell, self.depth = shell, depth
+        self.reset()
+
+    def reset(self) -> None:
+        self.rules: List[_Place] = []
+        self.kind = ""
+        self.many = self.config = self.script = False
+
+    def holding(self) -> List[_Place]:
+        return [place for place in self.rules if not place.subcommand]
+
+    def next(self, arg: str) -> List[Span]:
+        """The parts of one argument that are secrets."""
+        last = self.last(arg)
+        if self.kind and not looks_like_flag(arg):
+            kind = self.kind
+            self.kind = kind if self.many else ""
+            if self.refers(arg):
+                return self.text(arg, 0)
+            return [] if plain(kind, arg[:last]) else [(0, last)]
+        self.kind, self.many = "", False
+        if self.script:
+            self.script = False
+            self.see(arg)
+            return self.text(arg, 0)
         if len(arg) > 1 and arg[0] == "-":
-            script = arg[1] != "-" and arg[-1] == "c" and len(arg) <= 4
-            masked, kind = _option(arg, program)
-            if kind and arg in _PROGRAMS.get(program, ("", (), ()))[1]:
-                program = ""
-            many = kind == "key" and program == "vllm"
-            out.append(masked)
-            continue
-        if login:
-            login = False
-            out.append(MASK)
-            continue
-        if setting and _kind(arg):
-            kind, setting = _kind(arg), False
-            out.append(arg)
-            continue
-        setting = arg == "set"
-        name = arg.rsplit("/", 1)[-1]
-        login = program == "wandb" and arg == "login"
-        if name in _PROGRAMS:
-            program = name
-        elif name.startswith("vllm."):
-            program = "vllm"
-        name, equal, value = arg.partition("=")
-        if equal and re.match(r"[\w.+/:-]+$", name) and "://" not in name and _kind(name) and not _plain(_kind(name), value):
-            out.append(name + "=" + MASK)
-        else:
-            out.append(text(arg))
+            self.script = arg[1] != "-" and arg[-1] == "c" and len(arg) <= 4
+            return self.flag(arg)
+        if self.config and is_name(arg) and kind_of(arg):
+            self.kind, self.config = kind_of(arg), False
+            return []
+        if self.see(arg):
+            return [(0, last)]
+        name, equal, value = arg[:last].partition("=")
+        if not equal or not is_name(name) or value.startswith("="):
+            return self.text(arg, 0)
+        kind = "password" if any(place.program.pairs for place in self.holding()) else kind_of(name)
+        if kind and not plain(kind, value) and not self.refers(value):
+            return [(len(name) + 1, last)]
+        return self.text(arg, len(name) + 1)
+
+    def last(self, arg: str) -> int:
+        return len(arg.rstrip(",")) if self.shell else len(arg)
+
+    def refers(self, value: str) -> bool:
+        return self.shell and reference(value)
+
+    def see(self, arg: str) -> bool:
+        """Looks at the name of a program, or one of its words. Whether it stands where a secret does."""
+        if arg in ("&&", "||", "|", ";", "&"):
+            self.reset()
+            return False
+        arg = arg[-MAX_NAME:]
+        name = arg.rstrip("/").rsplit("/", 1)[-1]
+        name = "vllm" if name.startswith("vllm") else name
+        if name in PROGRAMS:
+            self.rules = [_Place(program) for program in PROGRAMS[name]]
+            return False
+        self.config = self.config or arg in CONFIGURES
+        secret = False
+        for place in self.rules:
+            if not place.subcommand:
+                place.words += 1
+                first = place.program.first
+                secret = secret or 0 < first <= place.words and not plain("maybe", arg) and not self.refers(arg)
+            elif place.subcommand[0] == arg:
+                place.subcommand = place.subcommand[1:]
+        return secret
+
+    def flag(self, arg: str) -> List[Span]:
+        """The parts of an argument that begins with a dash that are secrets."""
+        last = self.last(arg)
+        name, equal, value = arg[:last].partition("=")
+        named = is_name(name.lstrip("-+"))
+        if named and (equal or ":" not in name):
+            kind = kind_of(name)
+            if kind and equal:
+                return [] if plain(kind, value) or self.refers(value) else [(len(name) + 1, last)]
+            if kind and not is_switch(name):
+                self.kind, self.many = kind, kind == "key" and any(place.program.many for place in self.rules)
+                return []
+        for place in self.holding():
+            rule = place.program
+            if rule.pairs and value.find("=") > 0:
+                return [(len(name) + 2 + value.index("="), len(arg))]
+            skip = 1
+            while len(arg) - skip > 1 and arg[skip] != "-" and arg[skip] in rule.clusters:
+                skip += 1
+            short = "-" + arg[skip:]
+            if equal and name in rule.separate:
+                return [] if plain(rule.value, value) or self.refers(value) else [(len(name) + 1, len(arg))]
+            if short in rule.separate:
+                self.kind, self.rules = rule.value, []
+                return []
+            inside = short[2:]
+            if inside and short[:2] in rule.attached and not plain(rule.value, inside) and not _is_port(inside) and not self.refers(inside):
+                return [(len(arg) - len(inside), len(arg))]
+        return self.text(arg, len(name) + 1 if equal and named else 0)
+
+    def text(self, arg: str, start: int) -> List[Span]:
+        """The parts of an argument that are secrets, as any text has them."""
+        if not _several(arg[start:]):
+            return values(arg)
+        return [(a + start, b + start) for a, b in _commands(arg[start:], self.depth + 1)] + values(arg)
+
+
+def _is_port(value: str) -> bool:
+    return ":" in value and not value.strip(DIGITS + ":.")
+
+
+def _several(line: str) -> bool:
+    return any(part in line for part in (" ", "\t", "\n", '","', "','"))
+
+
+def _commands(line: str, depth: int) -> List[Span]:
+    """The parts of a text that are secrets, also in the commands that a shell would read in it."""
+    out = values(line)
+    if depth > _MAX_DEPTH or not _several(line):
+        return out
+    state = _Arguments(True, depth)
+    stack: List[_Arguments] = []
+    backquoted = redirected = False
+    reader = _Reader(line)
+    while reader.read():
+        word = reader.word()
+        if word:
+            parts: List[Span] = []
+            if redirected:  # the name of a file
+                parts = state.text(word, 0)
+            elif reader.end == ">" and not word.strip(DIGITS):  # 2>
+                pass
+            elif reader.listed and not reader.quotes:  # an expression
+                state.kind = ""
+            else:
+                parts = state.next(word)
+            out += [reader.source(part) for part in parts if part[0] < part[1]]
+            redirected = False
+        redirected = redirected or reader.end == ">"
+        if reader.end == ";":
+            state = _Arguments(True, depth)
+        elif reader.end in ("(", ")", "`"):
+            opens = reader.end == "(" or reader.end == "`" and not backquoted
+            if reader.end == "`":
+                backquoted = not backquoted
+                state.kind = ""
+            if opens and len(stack) < _MAX_OPEN:
+                stack.append(state)
+            state = stack.pop() if not opens and stack else _Arguments(True, depth)
     return out
 
 
-def _option(arg: str, program: str) -> Tuple[str, str]:
-    """An option without its secret, and the kind of the value that follows it."""
-    name, equal, value = arg.partition("=")
-    kind = _kind(name) if re.match(r"[\w.+/:-]+$", name) else ""
-    if kind and equal:
-        return (arg if _plain(kind, value) else name + "=" + MASK), ""
-    if kind and _words(name)[0] not in _SWITCHES:
-        return arg, kind
-    value_kind, separate, attached = _PROGRAMS.get(program, ("", (), ()))
-    if arg in separate:
-        return arg, value_kind
-    if len(arg) > 2 and arg[:2] in attached and not _plain(value_kind, arg[2:]):
-        return arg[:2] + MASK, ""
-    return text(arg), ""
+class _Reader:
+    """Separates the words of a shell's text."""
+
+    def __init__(self, line: str) -> None:
+        self.line = line
+        self.next = 0
+        self.letters: List[str] = []
+        self.at: List[Span] = []
+        self.quotes: List[Span] = []
+        self.end = ""
+        self.comment = self.list = self.listed = False
+        self.open: Set[str] = set()
+
+    def word(self) -> str:
+        return "".join(self.letters)
+
+    def read(self) -> bool:
+        """Reads one word, which can be empty. False at the end of the text."""
+        line = self.line
+        self.letters, self.at, self.quotes, self.end, self.listed = [], [], [], "", self.list
+        if self.next >= len(line):
+            return False
+        while self.next < len(line):
+            i, c = self.next, line[self.next]
+            self.next += 1
+            if c in " \t\r":
+                return True
+            if c in "<>\n;|()`":
+                self.comment = self.comment and c != "\n"
+                self.list = self.begins(self.next) if c == "(" else self.list and c not in ")`"
+                self.end = ">" if c in "<>" else ";" if c in "\n;|" else c
+                return True
+            if c == "&":
+                if not (i > 0 and line[i - 1] in "<>" or line.startswith(">", self.next)):
+                    self.end = ";"
+                return True
+            if c == "[":
+                self.list = self.list or self.begins(self.next)
+                if self.list:
+                    return True
+            elif c in ",]" and self.list and (self.quotes or not self.letters):
+                self.list = c == ","
+                return True
+            elif c == "#":
+                self.comment = self.comment or not self.letters
+            elif c == "\\":
+                self.next = min(self.next + 1, len(line))
+                if line[i + 1 : self.next] != "\n":
+                    self.add(i, self.next)
+                continue
+            elif c in "'\"":
+                self.quoted(i, i + 1)
+                continue
+            elif c == "$" and line.startswith("'", self.next):
+                self.next += 1
+                self.quoted(i, i + 2)
+                continue
+            self.add(i, i + 1)
+        return True
+
+    def begins(self, i: int) -> bool:
+        return self.line.startswith(("'", '"'), i)
+
+    def add(self, start: int, end: int) -> None:
+        self.letters.append(self.line[end - 1])
+        self.at.append((start, end))
+
+    def quoted(self, start: int, inside: int) -> None:
+        """Adds what is in quotes that begin at a place."""
+        line, quote, raw = self.line, self.line[inside - 1], self.line[start] == "'"
+        count, i = len(self.letters), inside
+        closed = not self.comment and line[start] not in self.open
+        while closed and i < len(line):
+            c = line[i]
+            if c == quote:
+                self.quotes.append((start, i + 1))
+                self.next = i + 1
+                return
+            escaped = line[i + 1 : i + 2] if c == "\\" and not raw else ""
+            if escaped == "\n":
+                i += 1
+            elif escaped and (quote == "'" or escaped in '"\\$`'):
+                self.add(i, i + 2)
+                i += 1
+            else:
+                self.add(i, i + 1)
+            i += 1
+        del self.letters[count:], self.at[count:]
+        if not self.comment:
+            self.open.add(line[start])
+        for i in range(start, inside):
+            self.add(i, i + 1)
+
+    def source(self, part: Span) -> Span:
+        """Where a part of the word is in the text. Quotes that it cuts belong to it."""
+        start, end = self.at[part[0]][0], self.at[part[1] - 1][1]
+        first = bisect_right([q[1] for q in self.quotes], start)
+        last = bisect_left([q[0] for q in self.quotes], end) - 1
+        if first < last or first == last and (start < self.quotes[first][0] or end > self.quotes[first][1]):
+            start, end = min(start, self.quotes[first][0]), max(end, self.quotes[last][1])
+        return start, end
