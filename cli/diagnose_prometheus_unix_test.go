@@ -55,7 +55,7 @@ func TestDiagnoseStore(t *testing.T) {
 		f[0].Evidence.Column != `sum by (pod) (m_bytes) {pod="a"}` || f[1].Evidence.Verdict != "flat" || f[1].Evidence.Column != `sum by (pod) (m_bytes) {pod="b"}` {
 		t.Errorf("%+v", doc)
 	}
-	if stdout, _, _ := run("diagnose", "--prometheus", s.URL, "--query", "sum by (pod) (m_bytes)"); !strings.Contains(stdout, `{pod="a"}: keeps growing, by 10 MiB a minute`) || !strings.Contains(stdout, "1 problem in 1 query result") {
+	if stdout, _, _ := run("diagnose", "-v", "--prometheus", s.URL, "--query", "sum by (pod) (m_bytes)"); !strings.Contains(stdout, `{pod="a"}: keeps growing, by 10 MiB a minute`) || !strings.Contains(stdout, "1 problem in 1 query result") {
 		t.Errorf("the text is %s", stdout)
 	}
 	for args, want := range map[string]string{

@@ -100,6 +100,7 @@ type Place struct {
 type Remedy struct {
 	Kind    string  `json:"kind"` // "code" or "setting"
 	Text    string  `json:"text"`
+	Detail  string  `json:"detail,omitempty"`  // why, or when it helps
 	Setting string  `json:"setting,omitempty"` // ready to paste
 	Effect  *Effect `json:"effect,omitempty"`  // nil where it was not computed
 }
@@ -129,6 +130,7 @@ type Finding struct {
 	Severity   Severity `json:"severity"`
 	Confidence float64  `json:"confidence"` // 0 to 1; Basis states what it is computed from
 	Title      string   `json:"title"`
+	Brief      Brief    `json:"brief,omitzero"`
 	// Detail is what a person needs beyond the title, a sentence an item.
 	Detail  []string `json:"detail,omitempty"`
 	Basis   string   `json:"basis,omitempty"`

@@ -33,8 +33,7 @@ type Verdict struct {
 
 // Basis states in words what the confidence is computed from.
 func (v Verdict) Basis() string {
-	return fmt.Sprintf("additions stayed in %d of %d intervals; of %d chances to free something, as a working set does, %d were taken",
-		v.Rounds, v.Intervals, v.Outlived+v.Lost, v.Lost)
+	return fmt.Sprintf("grew in %d of %d intervals; %d of %d chances to free something were taken", v.Rounds, v.Intervals, v.Lost, v.Outlived+v.Lost)
 }
 
 // The assumptions. In a bounded working set (a cache, a buffer, requests in progress),

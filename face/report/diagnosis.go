@@ -102,8 +102,17 @@ func tablesBasis(j snapshots.Judged) string {
 	return text
 }
 
-// Text prints the verdict, the findings by weight, and how to look further.
+// Text prints the verdict and what to do, on a screen, or every detail.
 func (d *Diagnosis) Text(w io.Writer, s Style) {
+	if s.Verbose {
+		d.long(w, s)
+	} else {
+		d.brief(w, s)
+	}
+}
+
+// long prints the verdict, the findings by weight, and how to look further.
+func (d *Diagnosis) long(w io.Writer, s Style) {
 	fmt.Fprintln(w, d.headline(s))
 	for _, line := range d.basis() {
 		fmt.Fprintln(w, s.dim("  "+Line(line)))
@@ -381,6 +390,9 @@ func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 			label = "or"
 		}
 		say(label, r.Text)
+		if r.Detail != "" {
+			say("", r.Detail)
+		}
 		if r.Setting != "" {
 			for _, l := range settingLines(r.Setting) {
 				line("", Line(l))

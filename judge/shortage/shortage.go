@@ -83,10 +83,11 @@ func ListerOf(name string) (command string, ok bool) {
 // is known to belong to this process.
 func FindHolder(own bool) finding.Remedy {
 	if own {
-		return finding.CodeChange("look for a library in this process that allocates outside PyTorch (NCCL, cuDNN, an inference engine): by the message's figures, most of the memory outside PyTorch is this process's own")
+		return finding.CodeChange("look for a library in this process that allocates outside PyTorch: NCCL, cuDNN, an inference engine").
+			Because("by the message's figures, most of the memory outside PyTorch is this process's own")
 	}
 	return finding.SettingChange(ListProcesses,
-		"look for other processes on the device; if there are none, a library in this process allocates outside PyTorch (NCCL, cuDNN, an inference engine)")
+		"look for other processes on the device").Because("if there are none, a library in this process allocates outside PyTorch (NCCL, cuDNN, an inference engine)")
 }
 
 // littleUsed is the share, of what PyTorch had or was free, below which little was
@@ -100,16 +101,17 @@ func GiveCapacity(free, reserved, active int64) (r finding.Remedy, ok bool) {
 		return r, false
 	}
 	return finding.Remedy{Kind: "code", Setting: "strandline diagnose --capacity 80GiB FILE",
-		Text: "little of the memory that PyTorch had or could have had was active: give the size of the device, to learn whether others hold the rest"}, true
+		Text: "give the size of the device, to learn whether others hold the rest", Detail: "little of the memory that PyTorch had or could have had was active"}, true
 }
 
 // NeedLess is what helps if a program needs more than there is.
 func NeedLess() []finding.Remedy {
-	return []finding.Remedy{finding.CodeChange("allocate less at once: a smaller batch or shorter sequences, the loss in chunks, activation checkpointing; or keep less: parameters and optimizer state sharded, in fewer bits or on the host")}
+	return []finding.Remedy{finding.CodeChange("allocate less at once: a smaller batch, shorter sequences, activation checkpointing, the loss in chunks").
+		Because("or keep less: parameters and optimizer state sharded, in fewer bits or on the host")}
 }
 
 // RaiseLimit is what helps if a limit stopped a request.
 func RaiseLimit() []finding.Remedy {
 	return []finding.Remedy{finding.SettingChange("torch.cuda.set_per_process_memory_fraction(1.0)",
-		"raise the limit, or remove the call to set_per_process_memory_fraction (since PyTorch 2.10 also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF)")}
+		"raise the limit, or remove the call to set_per_process_memory_fraction").Because("since PyTorch 2.10 it is also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF")}
 }

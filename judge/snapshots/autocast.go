@@ -22,6 +22,7 @@ func autocast(s *subject) []finding.Finding {
 		Title: fmt.Sprintf("%s of the peak of %s is autocast's cache: weights in a lower precision, which stay until the autocast block ends, in %s",
 			units.Bytes(c.Bytes), units.Bytes(peak.Bytes), units.Plural(int64(c.Count), "allocation")),
 		Basis: "leaving the autocast block frees them, or C++ frames show a cast from a tensor twice as large, as a parameter is; the share of the peak whose purpose is known",
+		Brief: finding.Brief{Title: fmt.Sprintf("%s of the peak is autocast's cache of weights: without it %s", units.Bytes(c.Bytes), units.Bytes(c.Without))},
 		Evidence: &finding.AutocastEvidence{
 			Event: peak.Event, PeakBytes: peak.Bytes, CacheBytes: c.Bytes, KeptForBackwardBytes: c.Kept, PeakWithoutBytes: c.Without,
 		},
@@ -33,10 +34,12 @@ func autocast(s *subject) []finding.Finding {
 // backward pass needs stay even with cache_enabled=False.
 func castRemedies(kept, bytes int64, effect string) []finding.Remedy {
 	if 2*kept > bytes {
-		return []finding.Remedy{finding.CodeChange("keep the weights in bfloat16, and in float32 only what the optimizer updates: the backward pass needs these copies, so autocast's cache_enabled=False would not free them" + effect)}
+		return []finding.Remedy{finding.CodeChange("keep the weights in bfloat16, and in float32 only what the optimizer updates" + effect).
+			Because("the backward pass needs these copies, so that autocast's cache_enabled=False would not free them")}
 	}
 	return []finding.Remedy{{
 		Kind: "code", Setting: `torch.autocast("cuda", torch.bfloat16, cache_enabled=False)`,
-		Text: "load the weights in the type in which they are used (model.to(torch.bfloat16)), so that there is nothing to cast; or turn the cache off (cache_enabled=False): each copy is then freed at once, and made again at the next use" + effect,
+		Text:   "turn the cache off, or load the weights in the type in which they are used: model.to(torch.bfloat16)" + effect,
+		Detail: "without the cache, each copy is freed at once, and made again at the next use",
 	}}
 }

@@ -118,6 +118,7 @@ func (s *subject) chain(x *compare.Holder, lengths []int64, steps bool) finding.
 		Basis: fmt.Sprintf("the chain grew in all of %s between snapshots", units.Plural(int64(n), "interval")),
 		Title: fmt.Sprintf("%s ends a chain of %s %s that grows with every snapshot: its memory is on the host's heap",
 			held.Path, units.Count(x.ChainLength), held.Node),
+		Brief:    finding.Brief{Title: fmt.Sprintf("%s: a chain of %s %s grows on the host's heap", held.Path, units.Count(x.ChainLength), held.Node), Why: fmt.Sprintf("the chain grew in all of %s", units.Plural(int64(n), "interval"))},
 		Detail:   []string{heldWords(&held)},
 		Evidence: &finding.LeakEvidence{BytesAtCheckpoints: []int64{}, CountAtCheckpoints: lengths, HeldBy: []finding.HeldBy{held}, Intervals: n, Rounds: n},
 		Remedies: []finding.Remedy{holderRemedy(&held)},

@@ -31,6 +31,10 @@ func copies(s *subject) (out []finding.Finding) {
 			},
 			Remedies: copiesRemedies(x),
 		}
+		f.Brief = finding.Brief{
+			Title: fmt.Sprintf("%s of the peak in %s of a tensor of %s", units.Bytes(x.CopyBytes()), units.Counted(int64(len(x.Copies)), "copy", "copies"), units.Bytes(x.Bytes)),
+			Next:  inspecting(p.Newest().Name, peak.Event, device),
+		}
 		out = append(out, f)
 	}
 	return out
@@ -89,7 +93,8 @@ func copiesRemedies(x *purpose.Family) []finding.Remedy {
 		return []finding.Remedy{finding.CodeChange("make the copy once and pass it on")}
 	}
 	if x.Copies[0].Op == "_to_copy" {
-		return []finding.Remedy{finding.CodeChange("convert in chunks, or as late as possible; drop the original first (x = x.float(), with no other reference to it), which helps unless the backward pass needs it")}
+		return []finding.Remedy{finding.CodeChange("convert in chunks, or as late as possible").
+			Because("dropping the original first (x = x.float(), with no other reference to it) helps unless the backward pass needs it")}
 	}
-	return []finding.Remedy{finding.CodeChange("create the tensor in the layout in which it is needed, so that contiguous() and clone() have nothing to copy; or drop the original first")}
+	return []finding.Remedy{finding.CodeChange("create the tensor in the layout in which it is needed, so that contiguous() and clone() have nothing to copy")}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"strandline/finding"
+	"strandline/internal/shell"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/timeline"
@@ -18,6 +19,7 @@ import (
 // time.
 const (
 	freeShare     = 1.0 / 3
+	certain       = 0.9 // the confidence from which fragmentation at the peak is a problem
 	overheadShare = 1.0 / 3
 	overheadLeast = 512 << 20
 )
@@ -68,11 +70,40 @@ func fragmentation(s *subject) []finding.Finding {
 		f.Confidence = min(1, float64(d.Space.Overhead)/float64(d.PeakReserved)/overheadShare/2)
 		f.Basis = fmt.Sprintf("%s of the peak of reserved memory; %s is where this warning begins",
 			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(overheadShare))
+		if f.Confidence >= certain {
+			f.Severity = finding.Problem
+		}
 	}
+	briefFragmentation(&f, s, grows, overhead)
 	e.Pins, e.SparsePins, e.PinnedBy = pinned(&f, &d.Space.Free)
 	addGap(&f, d)
 	f.Remedies = fragmentationRemedies(d)
 	return []finding.Finding{f}
+}
+
+// briefFragmentation fills in what the first screen states of it.
+func briefFragmentation(f *finding.Finding, s *subject, grows, overhead bool) {
+	d := s.newest
+	free := d.Space.Releasable + d.Space.Stranded
+	now := &finding.Account{Bytes: d.Reserved, Name: "reserved"}
+	now.Add(d.Reserved-free, "used")
+	now.Add(d.Space.Releasable, "released by empty_cache()")
+	now.Add(d.Space.Stranded, "stranded")
+	b := &f.Brief
+	if name := s.process.Newest().Name; name != "-" {
+		b.Next = "strandline simulate " + shell.File(name) + " --search" + onDevice(s.device)
+	}
+	switch b.Account = now; {
+	case grows:
+		b.Title = fmt.Sprintf("reserved memory grows, active memory does not: %s of %s is free", units.Bytes(free), units.Bytes(d.Reserved))
+	case overhead:
+		b.Title = fmt.Sprintf("%s of the %s reserved at the peak is free, in pieces", units.Bytes(d.Space.Overhead), units.Bytes(d.PeakReserved))
+		b.Account = &finding.Account{Bytes: d.PeakReserved, Name: "peak"}
+		b.Account.Add(d.PeakReserved-d.Space.Overhead, "needed by active memory")
+		b.Account.Add(d.Space.Overhead, "in free pieces")
+	default:
+		b.Title = fmt.Sprintf("%s of %s reserved is free, %s of it stranded", units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Stranded))
+	}
 }
 
 // addGap states how much of what the finding states remains, if the simulated setting saves
@@ -164,9 +195,10 @@ func fragmentationRemedies(d *digest.Device) (out []finding.Remedy) {
 	}
 	switch {
 	case stranded:
-		out = append(out, finding.CodeChange("allocate long-lived tensors before short-lived ones, or all in one place, so that they do not lie between temporaries"))
+		out = append(out, finding.CodeChange("allocate long-lived tensors before short-lived ones, so that they do not lie between temporaries"))
 	case d.Space.Releasable > 0:
-		out = append(out, finding.CodeChange("torch.cuda.empty_cache() after the phase with the high peak returns the memory for other processes to use; this process would reuse it anyway"))
+		out = append(out, finding.CodeChange("call torch.cuda.empty_cache() after the phase with the high peak, if other processes need the memory").
+			Because("this process would reuse it anyway"))
 	}
 	return out
 }

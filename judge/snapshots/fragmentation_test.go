@@ -62,7 +62,7 @@ func TestNothingIsFree(t *testing.T) {
 	d := device(1, 4*gib)
 	d.Space = timeline.Space{Overhead: 3 * gib, Taken: 3 * gib}
 	f := fragmentation(alone(d))
-	if len(f) != 1 || f[0].Severity != finding.Warning || !strings.Contains(f[0].Detail[0], "none of it is free") {
+	if len(f) != 1 || f[0].Severity != finding.Problem || !strings.Contains(f[0].Detail[0], "none of it is free") {
 		t.Fatalf("three quarters of the peak were fragmentation: %+v", f)
 	}
 	for _, r := range f[0].Remedies {
@@ -114,8 +114,8 @@ func TestPrivateRemedies(t *testing.T) {
 			continue
 		}
 		for i, word := range c.want {
-			if !strings.Contains(f[0].Remedies[i].Text, word) {
-				t.Errorf("%+v: %s", c.pools, f[0].Remedies[i].Text)
+			if !strings.Contains(f[0].Remedies[i].Detail, word) {
+				t.Errorf("%+v: %s", c.pools, f[0].Remedies[i].Detail)
 			}
 		}
 	}

@@ -40,9 +40,10 @@ func (g *growth) graph(places []*place) *finding.Finding {
 	f.Detail = append([]string{"kept by one graph: " + strings.Join(lines, "; ")}, f.Detail...)
 	root := places[0].site
 	f.Remedies = []finding.Remedy{
-		finding.CodeChange(fmt.Sprintf("look for something that outlives the iteration and was computed from this forward pass (%s): a loss summed or stored without .detach() or .item(), a running metric, a hidden state carried over", short(root))),
-		finding.CodeChange("total += loss.item() instead of total += loss; outputs.append(x.detach().cpu())"),
-		finding.CodeChange("drop retain_graph=True where the graph is not used twice, and run evaluation under torch.no_grad()"),
+		finding.CodeChange("call .detach() or .item() on what is kept beyond the step: total += loss.item()").
+			Because(fmt.Sprintf("something that was computed from this forward pass (%s) outlives the iteration: a loss that is summed or stored, a running metric, a hidden state carried over", short(root))),
+		finding.CodeChange("drop retain_graph=True where the graph is not used twice"),
+		finding.CodeChange("run evaluation under torch.no_grad()"),
 	}
 	if e, ok := f.Evidence.(*finding.LeakEvidence); ok {
 		f.Remedies = append(holderRemedies(e.HeldBy), f.Remedies...)
@@ -84,7 +85,8 @@ const (
 )
 
 // keepNumbers is advice on scalars that are kept as tensors.
-var keepNumbers = finding.CodeChange("if only their numbers are needed later, keep x.item(), or x.detach() where they stay on the device: a tensor with gradients keeps its graph too")
+var keepNumbers = finding.CodeChange("keep x.item() if only the numbers are needed later, or x.detach() where they stay on the device").
+	Because("a tensor with gradients keeps its graph too")
 
 // toGraphLeak turns the leak of one place into that of a graph, if a graph keeps its tensors:
 // the recorder found that one does, or they are operands, which no container keeps, or
@@ -115,7 +117,8 @@ func (g *growth) toGraphLeak(p *place, f *finding.Finding) {
 			if len(f.Remedies) > 1 {
 				f.Remedies[1] = keepNumbers
 			}
-			f.Remedies = append(f.Remedies, finding.CodeChange("if a running value is computed from them with gradients on, its graph keeps them: call .detach() or .item() there"))
+			f.Remedies = append(f.Remedies, finding.CodeChange("call .detach() or .item() where a running value is computed from them").
+				Because("with gradients on, its graph keeps them"))
 		}
 		return
 	}
@@ -124,7 +127,7 @@ func (g *growth) toGraphLeak(p *place, f *finding.Finding) {
 	}
 	f.Kind = finding.AutogradGraph
 	f.Remedies = append(holderRemedies(e.HeldBy),
-		finding.CodeChange(fmt.Sprintf("call .detach(), or .item() of a scalar, on what is kept or summed up beyond the step at %s:%d: total += loss.item()", plain(p.site.File), p.site.Line)),
+		finding.CodeChange(fmt.Sprintf("call .detach(), or .item() of a scalar, on what %s:%d keeps or sums up beyond the step: total += loss.item()", plain(p.site.File), p.site.Line)),
 		finding.CodeChange("compute what needs no gradients, such as metrics, under torch.no_grad()"))
 }
 

@@ -338,7 +338,8 @@ func (g *growth) undecided() []finding.Finding {
 	f := g.leak(g.open)
 	f.Kind, f.Severity = finding.Growth, finding.Warning
 	f.Title = fmt.Sprintf("%s in %s at %s grow in this history: ", units.Bytes(*f.Bytes), units.Plural(*f.Count, "allocation"), units.Plural(int64(len(g.open)), "place"))
-	f.Remedies = []finding.Remedy{finding.CodeChange("dump after each of three steps or requests and diagnose the files together")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("dump after each of three steps or requests, and diagnose the files together")}
+	f.Brief.Title = fmt.Sprintf("may be a leak: %s in %s", units.Bytes(*f.Bytes), units.Plural(*f.Count, "allocation"))
 	f.Confidence = min(f.Confidence, undecidable)
 	f.Basis += "; but work in progress looks the same"
 	if held := g.purposesOf(g.open); passes(held) >= explained {
@@ -402,6 +403,7 @@ func (g *growth) reportGrown() (out []finding.Finding) {
 		f.Confidence, f.Basis = p.notLeakConfidence(), "the share of the allocations made there that were seen to be freed; 1 if no more are added"
 		f.Title = fmt.Sprintf("%s grew from %s to %s, which is not judged a leak: %s", short(p.site), units.Bytes(first), units.Bytes(last), p.explain())
 		f.Stack = nil
+		f.Brief = finding.Brief{Title: fmt.Sprintf("%s → %s, no leak: %s", units.Bytes(first), units.Bytes(last), p.explain())}
 		out = append(out, f)
 	}
 	return out

@@ -130,6 +130,21 @@ func heldWords(h *finding.HeldBy) string {
 	return "they are kept by " + where
 }
 
+// holderWords names a holder in a few words.
+func holderWords(h *finding.HeldBy) string {
+	where := h.Path
+	if h.File != "" && h.Line != nil {
+		where += " (" + base(finding.Site{File: h.File, Line: *h.Line}) + ")"
+	}
+	switch h.Kind {
+	case byAutograd:
+		return fmt.Sprintf("kept by the graph of %s: a chain of %s %s", where, units.Count(*h.ChainLength), h.Node)
+	case byNative:
+		return "no Python object keeps them: C++ code does"
+	}
+	return "kept by " + where
+}
+
 // addHolders adds the holders to a finding's details and remedies.
 func addHolders(f *finding.Finding, held []finding.HeldBy) {
 	for i := range held {
@@ -157,7 +172,7 @@ func holderRemedy(h *finding.HeldBy) finding.Remedy {
 		at = fmt.Sprintf(" at %s:%d", h.File, *h.Line)
 	}
 	if h.Kind == byAutograd {
-		return finding.CodeChange(fmt.Sprintf("call .detach() (or .item()) on what is kept in %s%s: it keeps the graph of every step it was computed from", h.Path, at))
+		return finding.CodeChange(fmt.Sprintf("call .detach() or .item() on what %s%s keeps", h.Path, at)).Because("it keeps the graph of every step it was computed from")
 	}
 	return finding.CodeChange(fmt.Sprintf("remove tensors from %s%s when they are no longer needed", h.Path, at))
 }

@@ -33,21 +33,22 @@ func history(s *subject) (out []finding.Finding) {
 	if p.About != nil {
 		entries = "--entries"
 	}
-	add := func(severity finding.Severity, title string, evidence *finding.HistoryEvidence, detail ...string) {
+	add := func(severity finding.Severity, short, next, title string, evidence *finding.HistoryEvidence, detail ...string) {
 		out = append(out, finding.Finding{
 			Kind: finding.History, Severity: severity, Confidence: 1, Title: title, Detail: detail, Device: &device,
-			Process: p.Name, Evidence: evidence,
+			Brief: finding.Brief{Title: short, Next: next}, Process: p.Name, Evidence: evidence,
 			Remedies: []finding.Remedy{{Kind: "code", Text: "record from the first allocation, with stacks", Setting: RecordingOf(p)}},
 		})
 	}
 	if !judged.Enough && d.Requested > 0 {
-		add(finding.Info, fmt.Sprintf("too little is recorded to judge growth: %s and %s%s",
+		add(finding.Info, fmt.Sprintf("growth not judged: %s, %s; 3 files or 3 steps are needed",
+			units.Plural(int64(len(p.Files)), "file"), units.Plural(int64(judged.Checkpoints), "step")), s.recordAgain(), fmt.Sprintf("too little is recorded to judge growth: %s and %s%s",
 			units.Plural(int64(len(p.Files)), "file"), units.Plural(int64(d.Events), "event"), stepsFound(judged)),
 			&finding.HistoryEvidence{FileCount: len(p.Files), Events: &d.Events, Steps: &judged.Checkpoints},
 			"three files of one process are needed, or one file with a history of three steps")
 	}
 	if d.RingFull {
-		add(finding.Info, fmt.Sprintf("the ring of %s events overflowed: what happened before is lost", units.Count(int64(d.Events))),
+		add(finding.Info, fmt.Sprintf("the ring of %s events overflowed", units.Count(int64(d.Events))), "", fmt.Sprintf("the ring of %s events overflowed: what happened before is lost", units.Count(int64(d.Events))),
 			&finding.HistoryEvidence{Events: &d.Events}, "a larger "+entries+" keeps more")
 	}
 	if d.UnknownBytes > d.Requested/100 && d.HasHistory {
@@ -55,10 +56,21 @@ func history(s *subject) (out []finding.Finding) {
 		if d.Complete {
 			what = "the recording has no stacks"
 		}
-		add(finding.Info, fmt.Sprintf("what allocated %s of %s is unknown: %s", units.Bytes(d.UnknownBytes), units.Bytes(d.Requested), what),
+		add(finding.Info, fmt.Sprintf("%s of %s has no known place", units.Bytes(d.UnknownBytes), units.Bytes(d.Requested)), "", fmt.Sprintf("what allocated %s of %s is unknown: %s", units.Bytes(d.UnknownBytes), units.Bytes(d.Requested), what),
 			&finding.HistoryEvidence{UnknownBytes: d.UnknownBytes, UnknownCount: &d.UnknownCount, RequestedBytes: &d.Requested})
 	}
 	return out
+}
+
+// recordAgain is the command that records the program so that it can be judged; "" if no
+// stack names the program.
+func (s *subject) recordAgain() string {
+	for _, l := range s.newest.Live {
+		if c := recordingAgain(s.book.Stacks.Stack(l.Stack)); c != "" {
+			return c
+		}
+	}
+	return ""
 }
 
 // stepsFound states which steps were found in a history that has too few of them.

@@ -55,6 +55,12 @@ func (g *growth) leak(places []*place) finding.Finding {
 	f.Detail = append(f.Detail, g.course(counts))
 	f.Remedies = leakRemedies(p.site, frames)
 	addHolders(&f, e.HeldBy)
+	f.Brief.Why = f.Basis
+	if len(e.HeldBy) > 0 {
+		f.Brief.Fact = holderWords(&e.HeldBy[0])
+	} else {
+		f.Brief.Next = recordingAgain(frames)
+	}
 	return f
 }
 
@@ -175,15 +181,13 @@ func (g *growth) course(live []int64) string {
 func leakRemedies(site stack.Site, frames []stack.Frame) []finding.Remedy {
 	if site == (stack.Site{}) {
 		return []finding.Remedy{finding.SettingChange(`torch.cuda.memory._record_memory_history(stacks="all")`,
-			"record again with C++ stacks and all threads, to learn where these tensors are allocated")}
+			"record again with C++ stacks and all threads: where these tensors are allocated is unknown")}
 	}
-	out := []finding.Remedy{finding.CodeChange(fmt.Sprintf(
-		"find what still refers to the tensors allocated at %s:%d (a list, dict, closure, exception or attribute that outlives the step) and drop it when the step ends",
-		site.File, site.Line))}
+	out := []finding.Remedy{finding.CodeChange("drop what keeps these tensors when the step ends: a list, dict, closure, exception or attribute")}
 	if hasFunction(frames, "_call_impl", "forward") {
-		out = append(out, finding.CodeChange("if only the numbers are needed later, keep x.detach().cpu() or x.item() instead of the tensor"))
+		out = append(out, finding.CodeChange("keep x.detach().cpu() or x.item() instead of the tensor, if only the numbers are needed later"))
 	} else {
-		out = append(out, finding.CodeChange("if the tensors are needed later, keep them on the host: x.cpu()"))
+		out = append(out, finding.CodeChange("keep them on the host if they are needed later: x.cpu()"))
 	}
 	return out
 }

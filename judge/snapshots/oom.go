@@ -60,6 +60,10 @@ func outOfMemory(on *subject) []finding.Finding {
 	e.UnknownBytes = addSites(&f, o.Sites)
 	addState(&f, e, s, o, times)
 	addOthers(&f, e, shared.Others)
+	s.briefly(&f, o, file.Name)
+	if e.LeakedBytes > 0 && len(f.Remedies) > 0 { // the leak is the reason
+		f.Brief.Title = fmt.Sprintf("a leak of %s: %s requested", units.Bytes(e.LeakedBytes), shortage.Amount(s.request))
+	}
 	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
 	f.Remedies = append(f.Remedies, s.remediesAgainstOthers()...)
 	if file.Name != "-" {
@@ -204,7 +208,7 @@ func reason(f *finding.Finding, e *finding.OOMEvidence, s *failedRequest, m *pur
 		return ""
 	}
 	f.Remedies = append(f.Remedies, finding.CodeChange(fmt.Sprintf(
-		"first fix the leak at %s:%d (see its own finding); without it the request would have been met", heaviest.File, heaviest.Line)))
+		"first fix the leak at %s:%d: without it the request would have been met", heaviest.File, heaviest.Line)))
 	return what + ": that is the reason"
 }
 
@@ -243,11 +247,13 @@ func oomRemedies(s *failedRequest, o *digest.OOM, trial *replay.Trial) []finding
 	}
 	switch r := expandable(o.Conf, trial); {
 	case r == nil:
-		return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, general...)
-	case putsOff(trial, o.Request):
-		return append(general, r...)
+		return append([]finding.Remedy{finding.CodeChange("try other settings: `strandline simulate --search`; expandable segments, simulated, would not have met the request")}, general...)
+	case cause == shortage.Fragmented && putsOff(trial, o.Request):
+		return append(r, general...)
 	case cause == shortage.Fragmented:
 		return r
+	case putsOff(trial, o.Request):
+		return append(general, r...)
 	default:
 		return append(r, general...)
 	}
@@ -261,7 +267,8 @@ func (s *failedRequest) general(o *digest.OOM) []finding.Remedy {
 	case cause == shortage.Outside:
 		return s.findOthers()
 	case cause == shortage.Fragmented && o.Expandable:
-		return []finding.Remedy{finding.CodeChange("segments are expandable already: the free memory belongs to other streams or pools, or lies between blocks of one segment; allocate the largest tensors first, and let streams and graphs share a pool")}
+		return []finding.Remedy{finding.CodeChange("allocate the largest tensors first, and let streams and graphs share a pool").
+			Because("segments are expandable already: the free memory belongs to other streams or pools, or lies between blocks of one segment")}
 	}
 	return shortage.NeedLess()
 }
@@ -276,7 +283,7 @@ func putsOff(t *replay.Trial, request int64) bool {
 // with its effect if it was simulated; nil if it did not help.
 func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	r := finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF="+replay.WithExpandable(conf),
-		"let segments grow and shrink page by page, so that free pieces can serve requests of any size (since PyTorch 2.1)")
+		"enable expandable segments").Because("segments then grow and shrink page by page, so that free pieces can serve requests of any size (since PyTorch 2.1)")
 	if t == nil {
 		return []finding.Remedy{r}
 	}
@@ -292,11 +299,13 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	}
 	switch {
 	case t.RanOut && t.Left != nil:
-		r.Text += fmt.Sprintf("; %s, the failed request would be met with %s to spare; what would have come next is not recorded", how, units.Bytes(*t.Left))
+		r.Text += fmt.Sprintf(": %s, the failed request is met with %s to spare", how, units.Bytes(*t.Left))
+		r.Detail += "; what would have come next is not recorded"
 	case t.RanOut:
-		r.Text += fmt.Sprintf("; %s, the failed request would be met; what would have come next is not recorded", how)
+		r.Text += fmt.Sprintf(": %s, the failed request is met", how)
+		r.Detail += "; what would have come next is not recorded"
 	default:
-		r.Text += fmt.Sprintf("; %s, the run peaks at %s reserved instead of %s", how, units.Bytes(t.Peak), units.Bytes(t.Own))
+		r.Text += fmt.Sprintf(": %s, the run peaks at %s reserved instead of %s", how, units.Bytes(t.Peak), units.Bytes(t.Own))
 	}
 	return []finding.Remedy{r}
 }

@@ -43,6 +43,7 @@ func peak(s *subject) []finding.Finding {
 	f.Detail = append(f.Detail, inferredOf(at)...)
 	e.UnusedGraphs = addUnused(&f, d)
 	f.Detail = append(f.Detail, fmt.Sprintf("at the end %s: %s", units.Bytes(d.Purpose.End.Bytes), madeOf(end)))
+	f.Brief = finding.Brief{Title: "peak " + units.Bytes(at.Bytes), Account: accountOf("peak", held), Next: inspecting(p.Newest().Name, at.Event, device)}
 	return []finding.Finding{f}
 }
 

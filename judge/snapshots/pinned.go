@@ -35,6 +35,7 @@ func pinnedRounding(s *subject) []finding.Finding {
 				"pin larger requests without rounding, at the price of less reuse (since PyTorch 2.12)"),
 		},
 	}
+	f.Brief.Title = fmt.Sprintf("rounding: %s of %s pinned host memory was not requested", units.Bytes(m.Lost()), units.Bytes(m.Active))
 	e.UnknownBytes = addSums(&f, m.Sites)
 	return []finding.Finding{f}
 }

@@ -41,12 +41,19 @@ func private(s *subject) []finding.Finding {
 			units.Bytes(sum.Reserved), units.Bytes(d.Reserved), units.Bytes(sum.Free)),
 		Basis: "the pool that each segment belongs to", Evidence: e,
 	}
+	f.Brief.Title = fmt.Sprintf("private pools: %s of %s is free and serves no other pool", units.Bytes(sum.Free), units.Bytes(sum.Reserved))
+	a := &finding.Account{Bytes: d.Reserved, Name: "reserved"}
+	a.Add(sum.Free, "free in private pools")
+	a.Add(sum.Active, "used there")
+	if a.Rest("in other pools") {
+		f.Brief.Account = a
+	}
 	addPools(&f, d.Private)
 	if own > 1 && severityOf(shared, d.Reserved) != "" {
 		e.SharableBytes = shared
 		f.Detail = append(f.Detail, fmt.Sprintf("%d CUDA graphs have a pool each; in a shared pool, up to %s less would lie free", own, units.Bytes(shared)))
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Setting: "pool = torch.cuda.graph_pool_handle()\nwith torch.cuda.graph(g, pool=pool): ...",
-			Text: "capture graphs into one pool, the largest first, if they never run at the same time and none needs another's output"})
+			Text: "capture graphs into one pool, the largest first", Detail: "if they never run at the same time, and none needs another's output"})
 	}
 	f.Remedies = append(f.Remedies, privateRemedies(d)...)
 	return []finding.Finding{f}
@@ -64,10 +71,12 @@ func privateRemedies(d *digest.Device) (out []finding.Remedy) {
 		}
 	}
 	if severityOf(ofGraphs, d.Reserved) != "" {
-		out = append(out, finding.CodeChange("the free memory of a graph's pool is where its replays compute; empty_cache() returns it only once the graph and all others that share the pool are deleted; fewer or smaller captures need less"))
+		out = append(out, finding.CodeChange("capture fewer or smaller graphs").
+			Because("the free memory of a graph's pool is where its replays compute; empty_cache() returns it only once the graph and all others that share the pool are deleted"))
 	}
 	if severityOf(ofPools, d.Reserved) != "" {
-		out = append(out, finding.CodeChange("the free memory of a MemPool serves only allocations under torch.cuda.use_mem_pool, and is returned once the pool and all tensors in it are deleted: allocate there only what needs it, and nothing short-lived; the same holds for graphs that share a graph_pool_handle()"))
+		out = append(out, finding.CodeChange("allocate under torch.cuda.use_mem_pool only what needs it, and nothing short-lived").
+			Because("the free memory of a MemPool serves only allocations there, and is returned once the pool and all tensors in it are deleted; the same holds for graphs that share a graph_pool_handle()"))
 	}
 	return out
 }

@@ -32,6 +32,7 @@ func rounding(s *subject) []finding.Finding {
 			mostly(r.Sites),
 		Basis: "the size of each block and of its request", Evidence: e,
 	}
+	f.Brief.Title = fmt.Sprintf("rounding: %s of the %s active was not requested", units.Bytes(r.Lost()), units.Bytes(r.Active))
 	e.UnknownBytes = addSums(&f, r.Sites)
 	divisions := divisionsOption.MatchString(d.Conf)
 	if r.Tiny > 0 {
@@ -46,10 +47,11 @@ func rounding(s *subject) []finding.Finding {
 	}
 	switch {
 	case 2*r.Tiny > r.Lost():
-		f.Remedies = append(f.Remedies, finding.CodeChange("keep many small values in one tensor (torch.stack, or one preallocated buffer), or as numbers on the host (.item(), .tolist())"))
+		f.Remedies = append(f.Remedies, finding.CodeChange("keep many small values in one tensor (torch.stack), or as numbers on the host (.item(), .tolist())"))
 	case divisions:
 		f.Remedies = append(f.Remedies, finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF="+replay.WithExpandable(divisionsOption.ReplaceAllString(d.Conf, "")),
-			"drop roundup_power2_divisions, or give it a larger number, which rounds less; expandable_segments avoids fragmentation without rounding (since PyTorch 2.1)"))
+			"drop roundup_power2_divisions, or give it a larger number, which rounds less").
+			Because("expandable_segments avoids fragmentation without rounding (since PyTorch 2.1)"))
 	case 2*r.Unsplit > r.Lost() && !d.Expandable:
 		f.Remedies = append(f.Remedies, expandable(d.Conf, d.Trial)...)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"strandline/finding"
+	"strandline/internal/shell"
 	"strandline/torch/compare"
 	"strandline/units"
 )
@@ -16,7 +17,7 @@ func severalRuns(p *compare.Process, runs []*compare.Process) finding.Finding {
 		Title: fmt.Sprintf("these %s belong to %d runs or processes, and each is judged separately",
 			units.Plural(int64(len(p.Files)), "file"), len(runs)),
 		Basis:    "how many of the blocks live at the start of a history were live at the end of the previous file",
-		Remedies: []finding.Remedy{finding.CodeChange("diagnose each run separately, or separate them with --group; compare --runs compares two runs")},
+		Remedies: []finding.Remedy{finding.CodeChange("diagnose each run separately, or separate them with --group")},
 	}
 	var files [][]string
 	for i, r := range runs {
@@ -29,6 +30,10 @@ func severalRuns(p *compare.Process, runs []*compare.Process) finding.Finding {
 		}
 	}
 	f.Evidence = &finding.HistoryEvidence{Runs: files}
+	f.Brief.Title = fmt.Sprintf("%s from %d runs, judged separately", units.Plural(int64(len(p.Files)), "file"), len(runs))
+	if len(runs) == 2 {
+		f.Brief.Next = "strandline compare --runs " + shell.File(runs[0].Newest().Name) + " " + shell.File(runs[1].Newest().Name)
+	}
 	return f
 }
 

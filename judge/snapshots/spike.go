@@ -42,6 +42,8 @@ func spike(s *subject) []finding.Finding {
 			PlaceBytes: r.Bytes, KeptForBackwardBytes: r.Kept, EchoBytes: r.Echo, PassingBytes: passing(peak), Reliefs: reliefsOf(d.Purpose.Reliefs),
 		},
 	}
+	f.Brief.Title = fmt.Sprintf("%s of the peak: without it %s instead of %s", units.Bytes(r.Bytes), units.Bytes(r.Without), units.Bytes(peak.Bytes))
+	f.Brief.Next = inspecting(p.Newest().Name, peak.Event, device)
 	addSpike(&f, d)
 	f.Remedies = spikeRemedies(b.Stacks.Stack(r.Stack), r)
 	return []finding.Finding{f}
@@ -93,17 +95,22 @@ func spikeRemedies(frames []stack.Frame, r *purpose.Relief) []finding.Remedy {
 		return castRemedies(r.Kept, r.Bytes, "")
 	case stack.InForeach(frames):
 		return []finding.Remedy{finding.SettingChange("foreach=False",
-			"let the optimizer update one tensor after another instead of all at once: with foreach, PyTorch's default, its temporaries are as large as all parameters together; fused=True needs none and is faster, where the optimizer supports it")}
+			"let the optimizer update one tensor after another").
+			Because("with foreach, PyTorch's default, its temporaries are as large as all parameters together; fused=True needs none and is faster, where the optimizer supports it")}
 	case stack.InSingle(frames):
 		return []finding.Remedy{finding.SettingChange("fused=True", "let the optimizer update without temporaries, where it supports that")}
 	case stack.InUpdate(frames):
-		return []finding.Remedy{finding.CodeChange("update in place (mul_, add_, addcdiv_, torch._foreach_… for small tensors): each operation that creates a new tensor holds another copy")}
+		return []finding.Remedy{finding.CodeChange("update in place: mul_, add_, addcdiv_, torch._foreach_… for small tensors").
+			Because("each operation that creates a new tensor holds another copy")}
 	case stack.InLoss(frames):
-		return []finding.Remedy{finding.CodeChange("compute the loss in chunks of tokens, so that logits and their copies are never held whole: torch.nn.functional.linear_cross_entropy (since PyTorch 2.13), Liger's fused linear cross-entropy, or a loop with torch.utils.checkpoint around each chunk")}
+		return []finding.Remedy{finding.CodeChange("compute the loss in chunks of tokens, each inside torch.utils.checkpoint, or by Liger's fused linear cross-entropy").
+			Because("logits and their copies are then never held whole; torch.nn.functional.linear_cross_entropy does so since PyTorch 2.13")}
 	case 2*r.Kept > r.Bytes && r.Count >= layers:
-		return []finding.Remedy{finding.CodeChange("these are kept for the backward pass: torch.utils.checkpoint around the layers recomputes them instead; a smaller micro-batch with gradient accumulation needs proportionally less")}
+		return []finding.Remedy{finding.CodeChange("put torch.utils.checkpoint around the layers").
+			Because("these are kept for the backward pass, and are then recomputed instead; a smaller micro-batch with gradient accumulation needs proportionally less")}
 	case 2*r.Kept > r.Bytes:
-		return []finding.Remedy{finding.CodeChange("it is kept for the backward pass: compute it in chunks, each inside torch.utils.checkpoint; if these are logits, the loss with them")}
+		return []finding.Remedy{finding.CodeChange("compute it in chunks, each inside torch.utils.checkpoint; if these are logits, the loss with them").
+			Because("it is kept for the backward pass")}
 	}
-	return []finding.Remedy{finding.CodeChange("compute it in chunks, write into a buffer (out=, in-place operations), or del what is no longer needed before the next large tensor is made")}
+	return []finding.Remedy{finding.CodeChange("compute it in chunks, write into a buffer (out=), or del what is no longer needed before the next large tensor is made")}
 }

@@ -90,7 +90,7 @@ func TestSpikeRemedies(t *testing.T) {
 		{"anything else", forward, purpose.Relief{Bytes: 10}, "in chunks"},
 	} {
 		got := spikeRemedies(c.frames, &c.relief)
-		if len(got) != 1 || !strings.Contains(got[0].Text, c.want) {
+		if len(got) != 1 || !strings.Contains(got[0].Setting+got[0].Text+got[0].Detail, c.want) {
 			t.Errorf("%s: %v, want %s", c.name, got, c.want)
 		}
 	}

@@ -23,5 +23,6 @@ func usage(s *subject) []finding.Finding {
 		Evidence: &finding.UsageEvidence{ByPurpose: sums.ByPurpose, Bytes: sums.Bytes, LeakedBytes: sums.LeakedBytes, Sites: h.places()},
 		Detail:   append([]string{"the file has no history: it does not show what the peak was, or what is soon freed"}, heaviest(held)...),
 	}
+	f.Brief = finding.Brief{Title: units.Bytes(m.Bytes) + " live", Account: accountOf("live", held)}
 	return []finding.Finding{f}
 }

@@ -32,12 +32,14 @@ func waiting(s *subject) []finding.Finding {
 		Bytes: finding.Int(w.Bytes), Count: finding.Int(int64(w.Count)),
 		Evidence: e,
 	}
+	f.Brief.Title = fmt.Sprintf("freed memory waits for other streams: without that, the peak of %s would be %s", units.Bytes(d.PeakRequested), units.Bytes(w.Without))
 	addWaiting(&f, e, d)
 	f.Remedies = []finding.Remedy{
-		finding.CodeChange("instead of record_stream, keep the tensor until the stream that allocated it has waited for the other one (event.record() there, stream.wait_event() here, then del): it can then be used again at once"),
-		finding.CodeChange("keep the host from running so far ahead: synchronize once a step, where the wait is longest"),
+		finding.CodeChange("replace record_stream: keep the tensor until its own stream has waited for the other (event.record(), stream.wait_event(), del)").
+			Because("the memory can then be used again at once"),
+		finding.CodeChange("synchronize once a step, where the wait is longest, so that the host does not run so far ahead"),
 		finding.SettingChange("TORCH_NCCL_AVOID_RECORD_STREAMS=1",
-			"for collectives of PyTorch before 2.8, which record streams for async operations; later ones do not, and ignore the variable"),
+			"let collectives record no streams (PyTorch before 2.8)").Because("later ones do not, and ignore the variable"),
 	}
 	return []finding.Finding{f}
 }

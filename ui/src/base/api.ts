@@ -466,6 +466,7 @@ export interface Finding {
   severity: "problem" | "warning" | "info";
   confidence: number;
   title: string;
+  brief?: FindingBrief;
   detail?: string[];
   basis?: string;
   device: number | null;
@@ -532,6 +533,7 @@ export interface RecordedFinding {
   severity: "problem" | "warning" | "info";
   confidence: number;
   title: string;
+  brief?: FindingBrief;
   detail?: string[];
   basis?: string;
   device: number | null;
@@ -608,6 +610,7 @@ export interface WatchFinding {
   severity: "problem" | "warning" | "info";
   confidence: number;
   title: string;
+  brief?: FindingBrief;
   detail?: string[];
   basis?: string;
   device: number | null;
@@ -677,6 +680,14 @@ export interface StackFrame {
   function: string;
 }
 
+export interface FindingBrief {
+  title?: string;
+  fact?: string;
+  why?: string;
+  account?: FindingAccount;
+  next?: string;
+}
+
 export interface FindingSite {
   file: string;
   line: number;
@@ -694,6 +705,7 @@ export interface FindingPlace {
 export interface FindingRemedy {
   kind: string;
   text: string;
+  detail?: string;
   setting?: string;
   effect?: FindingEffect;
 }
@@ -786,6 +798,7 @@ export interface FindingFinding {
   severity: "problem" | "warning" | "info";
   confidence: number;
   title: string;
+  brief?: FindingBrief;
   detail?: string[];
   basis?: string;
   device: number | null;
@@ -835,6 +848,12 @@ export interface FindingLevelsEvidence {
   steps_to_limit?: [number | null, number | null];
   unit?: string;
   verdict: string;
+}
+
+export interface FindingAccount {
+  bytes: number;
+  name?: string;
+  parts: FindingPart[];
 }
 
 export interface FindingEffect {
@@ -893,6 +912,11 @@ export interface RecordingGPUDevice {
   beyond_bytes: number;
   absent_bytes: number;
   notes: string[];
+}
+
+export interface FindingPart {
+  bytes: number;
+  name: string;
 }
 
 export interface RecordingGPUPeak {

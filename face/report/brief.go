@@ -1,0 +1,433 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"strandline/finding"
+	"strandline/stack"
+	"strandline/units"
+)
+
+// A brief is findings on a first screen: a verdict, a line for each, what to do, why, and
+// the command that shows more. Everything else is in the long form (-v).
+type brief struct {
+	w       io.Writer
+	s       Style
+	names   map[string]string               // of files, as short as they are unique
+	subject func(f *finding.Finding) string // what it is about, "" if that is obvious
+	shown   int                             // findings
+	left    int                             // what only the long form prints
+}
+
+// newBrief prepares a screen for some findings.
+func newBrief(w io.Writer, s Style, findings []finding.Finding, subject func(*finding.Finding) string) *brief {
+	return &brief{w: w, s: s, names: shortNames(findings), subject: subject}
+}
+
+// indent is the width of the labels.
+const indent = 6
+
+// line prints text after a label, or below one.
+func (b *brief) line(label, text string) {
+	for _, l := range wrap(text, b.s.columns()-indent) {
+		fmt.Fprintln(b.w, strings.TrimRight(b.s.bold(fmt.Sprintf("%-*s", indent, label))+l, " "))
+		label = ""
+	}
+}
+
+// verdict prints the first line.
+func (b *brief) verdict(word, title string) {
+	pad := strings.Repeat(" ", max(2, indent-len(word)))
+	for i, l := range wrap(title, b.s.columns()-len(word)-len(pad)) {
+		if i == 0 {
+			fmt.Fprintln(b.w, verdictInk(b.s, word)+pad+b.s.bold(l))
+			continue
+		}
+		fmt.Fprintln(b.w, strings.Repeat(" ", indent)+b.s.bold(l))
+	}
+}
+
+// verdictInk is the word in the color of what it asks for.
+func verdictInk(s Style, word string) string {
+	switch word {
+	case "OK":
+		return s.green(word)
+	case "UNKNOWN", "WARNING":
+		return s.yellow(word)
+	}
+	return s.red(word)
+}
+
+// leaks reports whether a finding is about a place that keeps what it allocates, which
+// its course tells better than words.
+func leaks(f *finding.Finding) bool {
+	return (f.Kind == finding.Leak || f.Kind == finding.AutogradGraph) && f.Site != nil && len(f.Trend) > 1 && f.Brief.Title == ""
+}
+
+// findings prints findings, the weightiest first, under a verdict in a word. The first
+// one is the verdict's title, unless all of the same weight are lines that leak.
+func (b *brief) findings(word string, list []*finding.Finding) {
+	const maxRows = 5
+	first := list[0]
+	rows := list[1:]
+	if leaks(first) {
+		rows = list
+		b.verdict(word, leakTitle(list))
+	} else {
+		b.verdict(word, b.title(first, true))
+		b.facts(first)
+	}
+	for i, f := range rows {
+		if i == maxRows {
+			b.left += len(rows) - maxRows
+			fmt.Fprintf(b.w, "   and %s\n", count(len(rows)-maxRows, "more"))
+			break
+		}
+		mark := fmt.Sprintf("%2d ", i+1)
+		if len(rows) == 1 {
+			mark = "   "
+		}
+		b.row(mark, f)
+	}
+	b.fixes(list)
+	if why := whyOf(first); why != "" {
+		b.line("WHY", why)
+	}
+}
+
+// title is what a finding is about, in a line.
+func (b *brief) title(f *finding.Finding, at bool) string {
+	text := f.Brief.Title
+	switch {
+	case text == "":
+		text = f.Title
+	case f.Site != nil && at:
+		text += " at " + b.place(f.Site)
+	case f.Site != nil:
+		text = b.place(f.Site) + "  " + text
+	}
+	if s := b.subject(f); s != "" {
+		text = s + ": " + text
+	}
+	return text + confidence(f)
+}
+
+// confidence is that of the cause, "" if it is certain.
+func confidence(f *finding.Finding) string {
+	const certain = 0.995
+	if f.Confidence >= certain || f.Confidence == 0 {
+		return ""
+	}
+	return "  " + wholePercent(f.Confidence)
+}
+
+// wholePercent is a share in whole percent.
+func wholePercent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
+
+// row prints a finding in a line, and how the program came there.
+func (b *brief) row(mark string, f *finding.Finding) {
+	text := b.title(f, false)
+	if leaks(f) {
+		text = b.place(f.Site) + "  " + amounts(f.Trend) + " " + smallCurve(f.Trend)
+		if f.Count != nil {
+			text += fmt.Sprintf("  %s kept", units.Count(*f.Count))
+		}
+		if s := b.subject(f); s != "" {
+			text = s + ": " + text
+		}
+		text += "  " + wholePercent(f.Confidence)
+	}
+	for _, l := range wrap(text, b.s.columns()-len(mark)) {
+		fmt.Fprintln(b.w, mark+l)
+		mark = strings.Repeat(" ", len(mark))
+	}
+	b.facts(f)
+}
+
+// facts prints the figures that decide, and the callers.
+func (b *brief) facts(f *finding.Finding) {
+	if f.Brief.Fact != "" {
+		b.line("", f.Brief.Fact)
+	}
+	if via := b.via(f); via != "" {
+		fmt.Fprintln(b.w, b.s.dim("   via "+via))
+	}
+}
+
+// fixes prints what to do about each finding that asks for something, the same only once.
+func (b *brief) fixes(list []*finding.Finding) {
+	const maxFixes = 3
+	var said []string
+	for i, f := range list {
+		if len(f.Remedies) == 0 || i > 0 && f.Severity != list[0].Severity {
+			continue
+		}
+		r := &f.Remedies[0]
+		key := r.Setting + r.Text
+		if b.left += len(f.Remedies) - 1; slices.Contains(said, key) {
+			continue
+		}
+		if said = append(said, key); len(said) > maxFixes {
+			b.left++
+			continue
+		}
+		b.fix(f, r)
+	}
+}
+
+// fix prints a remedy: what to paste, or what to change, and its computed effect.
+func (b *brief) fix(f *finding.Finding, r *finding.Remedy) {
+	label := "FIX"
+	if r.Setting != "" {
+		for _, l := range settingLines(r.Setting) {
+			b.paste(label, pasted(l))
+			label = ""
+		}
+	}
+	if r.Setting == "" || r.Effect == nil {
+		b.line(label, r.Text)
+	}
+	if r.Effect != nil {
+		b.line("", replayed(f, r.Effect))
+	}
+}
+
+// paste prints what a person copies, in a line of its own.
+func (b *brief) paste(label, text string) {
+	fmt.Fprintln(b.w, b.s.bold(fmt.Sprintf("%-*s", indent, label))+Line(text))
+}
+
+// pasted is a setting as it is pasted: a variable of the environment is exported.
+func pasted(setting string) string {
+	name, _, ok := strings.Cut(setting, "=")
+	if ok && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" {
+		return "export " + setting
+	}
+	return setting
+}
+
+// replayed is what a setting would have done.
+func replayed(f *finding.Finding, e *finding.Effect) string {
+	how := "replayed: "
+	if !e.Exact {
+		how = "replayed approximately: "
+	}
+	switch {
+	case e.Left != nil:
+		return how + "succeeds, " + units.Bytes(*e.Left) + " to spare"
+	case f.Kind == finding.OutOfMemory:
+		return how + "succeeds"
+	}
+	return fmt.Sprintf("%speak %s instead of %s", how, units.Bytes(e.PeakReserved), units.Bytes(e.PeakReserved+e.Saves))
+}
+
+// whyOf is what a judgment rests on: the account that adds up, or a sentence.
+func whyOf(f *finding.Finding) string {
+	if a := f.Brief.Account; a != nil {
+		return sum(a)
+	}
+	return f.Brief.Why
+}
+
+// sum is an account in one line, in the unit of the whole, whose printed figures add up.
+func sum(a *finding.Account) string {
+	const maxParts = 5
+	total := units.Bytes(a.Bytes)
+	_, unit, _ := strings.Cut(total, " ")
+	scale := math.Pow(1024, float64(strings.Index("BKMGTP", unit[:1])))
+	digits := 0 // as many as the whole has
+	switch x := float64(a.Bytes) / scale; {
+	case unit == "B":
+	case x < 10:
+		digits = 2
+	case x < 100:
+		digits = 1
+	}
+	parts := slices.Clone(a.Parts)
+	if len(parts) > maxParts {
+		last := finding.Part{Name: "other"}
+		for _, p := range parts[maxParts-1:] {
+			last.Bytes += p.Bytes
+		}
+		parts = append(parts[:maxParts-1], last)
+	}
+	step := math.Pow(10, float64(digits))
+	var words []string
+	for i, n := range apportion(parts, a.Bytes, step/scale) {
+		if n > 0 {
+			words = append(words, fmt.Sprintf("%.*f %s", digits, float64(n)/step, parts[i].Name))
+		}
+	}
+	if a.Name != "" {
+		total += " " + a.Name
+	}
+	return total + " = " + strings.Join(words, " + ")
+}
+
+// apportion rounds parts of a whole to steps so that they add up to the rounded whole: what
+// rounding leaves over goes to those that lost the most by it.
+func apportion(parts []finding.Part, whole int64, steps float64) []int64 {
+	out := make([]int64, len(parts))
+	order := make([]int, len(parts))
+	left := int64(float64(whole)*steps + 0.5)
+	lost := make([]float64, len(parts))
+	for i, p := range parts {
+		x := float64(p.Bytes) * steps
+		out[i], order[i] = int64(x), i
+		lost[i] = x - float64(out[i])
+		left -= out[i]
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch {
+		case lost[i] > lost[j]:
+			return -1
+		case lost[i] < lost[j]:
+			return 1
+		}
+		return 0
+	})
+	for k := 0; left > 0 && k < len(order); k++ {
+		out[order[k]]++
+		left--
+	}
+	return out
+}
+
+// amounts is a course in a few figures, with the unit once: 88.9 → 147 → 205 MiB.
+func amounts(values []int64) string {
+	shown := []int64{values[0], values[len(values)-1]}
+	if len(values) == 3 {
+		shown = values
+	}
+	last := units.Bytes(shown[len(shown)-1])
+	_, unit, _ := strings.Cut(last, " ")
+	var parts []string
+	for _, v := range shown[:len(shown)-1] {
+		parts = append(parts, strings.TrimSuffix(units.Bytes(v), " "+unit))
+	}
+	return strings.Join(append(parts, last), " → ")
+}
+
+// smallCurve is a small curve of a course.
+func smallCurve(values []int64) string {
+	const maxShown = 12
+	return sparkline(thinned(values, maxShown))
+}
+
+// leakTitle sums up the lines that leak.
+func leakTitle(list []*finding.Finding) string {
+	var bytes, rate, lines int64
+	per, maybe := "a file", ""
+	for _, f := range list {
+		if !leaks(f) || f.Severity != list[0].Severity {
+			continue
+		}
+		lines += int64(max(1, len(f.Sites)))
+		if f.Bytes != nil {
+			bytes += *f.Bytes
+		}
+		if f.BytesPerStep != nil {
+			rate += *f.BytesPerStep
+		}
+		if e, ok := f.Evidence.(*finding.LeakEvidence); ok && e.Steps > 0 {
+			per = "a step"
+		}
+	}
+	if list[0].Severity == finding.Warning {
+		maybe = "maybe a leak: "
+	}
+	verb := "keep"
+	if lines == 1 {
+		verb = "keeps"
+	}
+	what := "tensors"
+	if list[0].Kind == finding.AutogradGraph {
+		what = "the autograd graph of past steps"
+	}
+	return fmt.Sprintf("%s%s %s %s: %s %s, now %s", maybe, units.Plural(lines, "line"), verb, what, units.SignedBytes(rate), per, units.Bytes(bytes))
+}
+
+// via is how the program came to a place: the callers in its own code, nearest first.
+func (b *brief) via(f *finding.Finding) string {
+	const maxCallers = 3
+	if f.Site == nil {
+		return ""
+	}
+	frames := f.Stack
+	if i := slices.Index(frames, *f.Site); i >= 0 {
+		frames = frames[i+1:]
+	}
+	var parts []string
+	file := f.Site.File
+	for _, x := range frames {
+		if stack.OriginOf(stack.Frame(x)) != stack.Own || x.Function == "<module>" {
+			continue
+		}
+		if len(parts) == maxCallers {
+			parts = append(parts, "…")
+			break
+		}
+		at := fmt.Sprintf(":%d", x.Line)
+		if x.File != file {
+			at = b.name(x.File) + at
+		}
+		parts = append(parts, strings.TrimSpace(at+" "+x.Function))
+		file = x.File
+	}
+	return Line(strings.Join(parts, " ← "))
+}
+
+// place is a line of code, its file as short as it is unique.
+func (b *brief) place(site *finding.Site) string {
+	if site.File == "" || site.Line == 0 {
+		return Line(strings.TrimSpace(b.name(site.File) + " " + site.Function))
+	}
+	return Line(strings.TrimSpace(fmt.Sprintf("%s:%d %s", b.name(site.File), site.Line, site.Function)))
+}
+
+func (b *brief) name(file string) string {
+	if short, ok := b.names[file]; ok {
+		return short
+	}
+	return file
+}
+
+// shortNames are the files of findings, each cut at its front as long as it stays
+// different from the others.
+func shortNames(findings []finding.Finding) map[string]string {
+	names := map[string]string{}
+	add := func(file string) {
+		if file != "" {
+			names[file] = file
+		}
+	}
+	for i := range findings {
+		f := &findings[i]
+		if f.Site != nil {
+			add(f.Site.File)
+		}
+		for _, x := range f.Stack {
+			add(x.File)
+		}
+	}
+	ends := map[string]int{} // how many files end so
+	for file := range names {
+		for at := len(file); at >= 0; {
+			at = strings.LastIndexAny(file[:at], `/\`)
+			ends[file[at+1:]]++
+		}
+	}
+	for file := range names {
+		for at := len(file); at >= 0; {
+			at = strings.LastIndexAny(file[:at], `/\`)
+			if names[file] = file[at+1:]; ends[file[at+1:]] == 1 {
+				break
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,153 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"strandline/finding"
+	"strandline/judge/snapshots"
+)
+
+// brief prints the verdict, a line for each finding that matters, what to do and why.
+func (d *Diagnosis) brief(w io.Writer, s Style) {
+	b := newBrief(w, s, d.Findings, d.subject)
+	list := d.weighty()
+	b.left = len(d.Findings) - len(list)
+	word := d.word(list)
+	switch {
+	case len(list) > 0 && list[0].Severity != finding.Info:
+		b.findings(word, list)
+	default:
+		b.calm(word, d.calmTitle(), d.peak(), list)
+	}
+	for _, p := range d.Processes {
+		for _, f := range p.Partial {
+			fmt.Fprintln(w, s.yellow("PARTLY READABLE")+"  "+inputName(f))
+		}
+	}
+	if n := len(d.Notes); n > 0 {
+		b.line("NOTE", "not recorded: "+Line(d.Notes[0]))
+		b.left += n - 1
+	}
+	d.next(b, list)
+}
+
+// word is the verdict in a word: that of the worst finding.
+func (d *Diagnosis) word(list []*finding.Finding) string {
+	if len(list) > 0 && list[0].Severity == finding.Warning && (d.Verdict == finding.OK || d.Verdict == finding.Unknown) {
+		return "WARNING"
+	}
+	return strings.ToUpper(string(d.Verdict))
+}
+
+// weighty are the findings that the screen shows: those that ask for something, or else
+// those that could save memory.
+func (d *Diagnosis) weighty() (list []*finding.Finding) {
+	for i := range d.Findings {
+		if f := &d.Findings[i]; f.Severity != finding.Info && (f.Kind != finding.History || len(list) > 0) {
+			list = append(list, f)
+		}
+	}
+	if len(list) > 0 {
+		return list
+	}
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		if perProcess[f.Kind] && f.Kind != finding.Peak && !d.dwarfed(i) || f.Kind == finding.Growth {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// peak is the note on the peak, or on what is live, of the process with the largest; nil
+// if there is none.
+func (d *Diagnosis) peak() *finding.Finding {
+	for i := range d.Findings {
+		if f := &d.Findings[i]; f.Kind == finding.Peak && !d.dwarfed(i) || f.Kind == finding.Usage {
+			return f
+		}
+	}
+	return nil
+}
+
+// history is the first note on what the recording does not show; nil if there is none.
+func (d *Diagnosis) history() *finding.Finding {
+	if i := slices.IndexFunc(d.Findings, func(f finding.Finding) bool { return f.Kind == finding.History }); i >= 0 {
+		return &d.Findings[i]
+	}
+	return nil
+}
+
+// calmTitle is the verdict where nothing asks for something.
+func (d *Diagnosis) calmTitle() string {
+	files := 0
+	for _, p := range d.Processes {
+		files += len(p.Files)
+	}
+	over := count(files, cmp.Or(d.source, "file"))
+	if n := len(d.Processes); n > 1 {
+		over += " of " + count(n, "process")
+	}
+	if h := d.history(); d.Verdict == finding.Unknown && h != nil && h.Brief.Title != "" {
+		return h.Brief.Title
+	}
+	if d.Verdict == finding.Unknown {
+		return "too little recorded to judge growth: " + over
+	}
+	return "no leak in " + over
+}
+
+// calm prints a verdict without a finding that asks for something: what the memory is for,
+// and what could be saved.
+func (b *brief) calm(word, title string, peak *finding.Finding, list []*finding.Finding) {
+	if peak != nil && peak.Brief.Title != "" {
+		title += "; " + peak.Brief.Title
+	}
+	b.verdict(word, title)
+	for i, f := range list {
+		mark := fmt.Sprintf("%2d ", i+1)
+		if len(list) == 1 {
+			mark = "   "
+		}
+		b.row(mark, f)
+	}
+	b.fixes(list[:min(1, len(list))])
+	if peak != nil {
+		if why := whyOf(peak); why != "" {
+			b.line("WHY", why)
+		}
+	}
+}
+
+// next prints the command that shows more, or that records what is missing, and that
+// there is a long form.
+func (d *Diagnosis) next(b *brief, list []*finding.Finding) {
+	next := ""
+	if len(list) > 0 {
+		next = list[0].Brief.Next
+	}
+	if calm := len(list) == 0 || list[0].Severity == finding.Info; calm && d.Verdict == finding.Unknown {
+		next = ""
+		if h := d.history(); h != nil {
+			next = h.Brief.Next
+		}
+		next = cmp.Or(next, strings.TrimSuffix(d.record, snapshots.Recording), "strandline record -- python TRAIN.py")
+	}
+	if peak := d.peak(); next == "" && peak != nil {
+		next = peak.Brief.Next
+	}
+	label := "NEXT"
+	for _, l := range strings.Split(next, "\n") {
+		if l != "" {
+			b.paste(label, l)
+		}
+		label = ""
+	}
+	if b.left > 0 {
+		b.line("MORE", "-v: "+count(b.left, "more note"))
+	}
+}

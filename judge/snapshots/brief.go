@@ -1,0 +1,105 @@
+package snapshots
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"strandline/finding"
+	"strandline/internal/shell"
+	"strandline/judge/shortage"
+	"strandline/stack"
+	"strandline/torch/digest"
+	"strandline/torch/timeline"
+	"strandline/units"
+)
+
+// accountOf is what memory is for, as a sum.
+func accountOf(name string, held []use) *finding.Account {
+	a := &finding.Account{Bytes: bytesOf(held), Name: name}
+	for _, u := range held {
+		a.Add(u.bytes, u.name)
+	}
+	return a
+}
+
+// inspecting is the command that shows a moment of a file; "" if there is none, or the
+// file cannot be read again.
+func inspecting(file string, event, device int) string {
+	if event == timeline.Never || file == "-" {
+		return ""
+	}
+	return fmt.Sprintf("strandline inspect %s --at %d", shell.File(file), event) + onDevice(device)
+}
+
+// onDevice is the flag that chooses a device, where it is not the first.
+func onDevice(device int) string {
+	if device == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" --device %d", device)
+}
+
+// recordingAgain is the command that records a program again, which names what keeps its
+// tensors; "" if the stack does not name the program.
+func recordingAgain(frames []stack.Frame) string {
+	for _, f := range slices.Backward(frames) {
+		if f.Function == "<module>" && stack.OriginOf(f) == stack.Own && strings.HasSuffix(f.File, ".py") {
+			file := plain(f.File)
+			return "strandline record -- python " + shell.File(file[strings.LastIndexAny(file, `/\`)+1:])
+		}
+	}
+	return ""
+}
+
+// briefly fills in what the first screen states of a failure.
+func (s *failedRequest) briefly(f *finding.Finding, o *digest.OOM, file string) {
+	b := &f.Brief
+	request := shortage.Amount(s.request)
+	switch s.cause() {
+	case shortage.Limit:
+		b.Title = fmt.Sprintf("a limit stopped a request of %s; the driver had %s free", request, shortage.Amount(s.free))
+	case shortage.Fragmented:
+		b.Title = fmt.Sprintf("fragmentation: %s requested", request)
+		b.Fact = units.Bytes(*s.room()) + " was free"
+		if hole := o.Hole(); hole > 0 {
+			b.Fact += ", largest piece " + units.Bytes(hole)
+		}
+	case shortage.Outside:
+		b.Title = fmt.Sprintf("%s requested; %s of the device is held outside PyTorch", request, shortage.Amount(s.outside()))
+	case shortage.TooBig:
+		b.Title = fmt.Sprintf("%s requested", request)
+		if room := s.room(); room != nil {
+			b.Title += fmt.Sprintf(", %s free", units.Bytes(*room))
+		} else {
+			b.Title += fmt.Sprintf(" of the device's %s", shortage.Amount(s.capacity))
+		}
+	default:
+		b.Title = fmt.Sprintf("%s requested, cause unknown", request)
+	}
+	b.Account = s.account()
+	b.Next = inspecting(file, o.Event, *f.Device)
+}
+
+// account is where the memory of the device was, or that which PyTorch had and could have
+// had; nil if the figures do not add up.
+func (s *failedRequest) account() *finding.Account {
+	if s.free == nil || s.reserved == nil || s.active == nil {
+		return nil
+	}
+	unused := "unused"
+	if s.cause() == shortage.Fragmented {
+		unused = "stranded"
+	}
+	a := &finding.Account{Bytes: *s.reserved + *s.free}
+	if s.capacity != nil {
+		a.Bytes = *s.capacity
+	}
+	a.Add(*s.active, "used")
+	a.Add(*s.reserved-*s.active, unused)
+	a.Add(*s.free, "free")
+	if !a.Rest("outside PyTorch") {
+		return nil
+	}
+	return a
+}
