@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"strandline/face/report"
+	"strandline/finding"
 	"strandline/input"
 	"strandline/judge/diagnosis"
 	"strandline/judge/tables"
@@ -21,6 +23,7 @@ type diagnoseOptions struct {
 	group    string
 	capacity string
 	limit    string
+	failOn   string
 	store    storeOptions
 }
 
@@ -44,7 +47,7 @@ The order of files does not matter. rank<N> and pid<N> in their names tell
 processes apart, then folders.
 
 Exit status: 0 no problem found, or too little to judge (unknown); 1 problem
-found; 2 wrong usage or unreadable input; 3 input partly readable (results are
+found (or what --fail-on names); 2 wrong usage or unreadable input; 3 input partly readable (results are
 printed; 1 wins); 130 interrupted.`,
 		Example: `  strandline diagnose job.log
   strandline diagnose step-2.pickle step-3.pickle step-4.pickle
@@ -67,9 +70,9 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	case err != nil:
 		return err
 	case o.store.server != "":
-		return g.diagnoseStore(c.Context(), &o.store, known.Limit)
+		return g.diagnoseStore(c.Context(), &o.store, known.Limit, o.failOn)
 	}
-	return g.diagnose(c.Context(), known, args)
+	return g.diagnose(c.Context(), known, args, o.failOn)
 }
 
 // known is what the user knows beyond the files.
@@ -108,7 +111,7 @@ func groupFlag(text string) (*regexp.Regexp, error) {
 }
 
 // diagnose judges files and prints what it finds.
-func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []string) error {
+func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []string, failOn string) error {
 	files, err := g.open(args)
 	if err != nil {
 		return err
@@ -128,7 +131,7 @@ func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []stri
 		g.warn("%s", why)
 	}
 	doc, text := diagnosed(files, answer)
-	return g.conclude(doc, text, answer)
+	return g.conclude(doc, text, answer, failOn)
 }
 
 // judge reads and judges files.
@@ -192,13 +195,25 @@ func diagnosed(files *input.Files, a *diagnosis.Answer) (doc *report.Diagnosis, 
 	return doc, doc.Text
 }
 
+// onProblem is the value of --fail-on that a problem alone fails.
+const onProblem = "problem"
+
+// failsOn reports whether an answer without a problem fails by --fail-on.
+func failsOn(failOn string, a *diagnosis.Answer) bool {
+	if failOn == onProblem {
+		return false
+	}
+	warned := slices.ContainsFunc(a.Findings, func(f finding.Finding) bool { return f.Severity == finding.Warning })
+	return warned || failOn == "unknown" && a.Verdict == finding.Unknown
+}
+
 // conclude prints a document, and ends with the status of an answer.
-func (g *globals) conclude(doc *report.Diagnosis, text func(io.Writer, report.Style), a *diagnosis.Answer) error {
+func (g *globals) conclude(doc *report.Diagnosis, text func(io.Writer, report.Style), a *diagnosis.Answer, failOn string) error {
 	if err := g.print(doc, text); err != nil {
 		return err
 	}
 	switch {
-	case problems(a.Findings):
+	case problems(a.Findings), failsOn(failOn, a):
 		return exit(exitProblem)
 	case a.Partial:
 		return exit(exitPartial)

@@ -49,7 +49,7 @@ func (o *storeOptions) args(files cobra.PositionalArgs) cobra.PositionalArgs {
 }
 
 // diagnoseStore judges series of a store.
-func (g *globals) diagnoseStore(ctx context.Context, o *storeOptions, limit *int64) error {
+func (g *globals) diagnoseStore(ctx context.Context, o *storeOptions, limit *int64, failOn string) error {
 	q := promql.Query{Server: o.server, End: time.Now()}
 	var err error
 	if q.Since, err = timeFlag("since", o.since); err == nil && o.step != "" {
@@ -77,7 +77,7 @@ func (g *globals) diagnoseStore(ctx context.Context, o *storeOptions, limit *int
 	}
 	answer := diagnosis.OfSeries(all, limit)
 	doc, text := diagnosed(nil, answer)
-	return g.conclude(doc, text, answer)
+	return g.conclude(doc, text, answer, failOn)
 }
 
 // timeFlag reads a time as Prometheus writes it: 90m, 1h30m, 2d.

@@ -95,7 +95,7 @@ func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) 
 	}
 	env := *g.env
 	env.stdout, env.stdoutTerminal, env.args = g.env.stderr, g.env.stderrTerminal, nil
-	if err := (&globals{env: &env, printing: g.printing}).diagnose(ctx, diagnosis.Options{}, []string{dir}); err != nil {
+	if err := (&globals{env: &env, printing: g.printing}).diagnose(ctx, diagnosis.Options{}, []string{dir}, onProblem); err != nil {
 		if _, reported := err.(exit); !reported {
 			g.warn("it cannot be judged: %v", err)
 		}

@@ -62,9 +62,12 @@ func history(s *subject) (out []finding.Finding) {
 	return out
 }
 
-// recordAgain is the command that records the program so that it can be judged; "" if no
-// stack names the program.
+// recordAgain is how to record the program so that it can be judged: as it was recorded,
+// where strandline did that; "" if no stack names the program.
 func (s *subject) recordAgain() string {
+	if s.process.About != nil {
+		return s.process.About.Again
+	}
 	for _, l := range s.newest.Live {
 		if c := recordingAgain(s.book.Stacks.Stack(l.Stack)); c != "" {
 			return c

@@ -58,7 +58,7 @@ func (g *growth) leak(places []*place) finding.Finding {
 	f.Brief.Why = f.Basis
 	if len(e.HeldBy) > 0 {
 		f.Brief.Fact = holderWords(&e.HeldBy[0])
-	} else {
+	} else if g.process.About == nil { // a recording has looked for holders already
 		f.Brief.Next = recordingAgain(frames)
 	}
 	return f
