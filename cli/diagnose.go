@@ -39,16 +39,15 @@ FILE is any of these; a directory stands for all of them below it:
               the history in the newest is judged if there are fewer
   logs, text  with an OOM message or tables of torch.cuda.memory_summary()
   tables      memory over time (CSV); --limit says when it runs out
-  recordings  of record, trace and watch; a trace is judged with the snapshots
-              of its processes
+  recordings  of record, trace (also with its processes' snapshots) and watch
   profiles    of JAX, Nsight Systems, torch.profiler and /proc
 
 The order of files does not matter. rank<N> and pid<N> in their names tell
 processes apart, then folders.
 
 Exit status: 0 no problem found, or too little to judge (unknown); 1 problem
-found (or what --fail-on names); 2 wrong usage or unreadable input; 3 input partly readable (results are
-printed; 1 wins); 130 interrupted.`,
+found, or what --fail-on names; 2 wrong usage or unreadable input; 3 input
+partly readable (results are printed; 1 wins); 130 interrupted.`,
 		Example: `  strandline diagnose job.log
   strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --group 'worker-(\d+)'
@@ -59,6 +58,9 @@ printed; 1 wins); 130 interrupted.`,
 	}
 	c.Flags().StringVar(&o.group, "group", "", "distinguish processes by the match of `REGEX` in paths")
 	c.Flags().StringVar(&o.capacity, "capacity", "", "device memory `SIZE`, such as 80GiB")
+	o.failOn = onProblem
+	c.Flags().Var(newChoice(&o.failOn, onProblem, "warning", "unknown"), "fail-on", "exit 1 also on a `WHAT`: warning, unknown")
+	completeChoices(c, c.Flags())
 	c.Flags().StringVar(&o.limit, "limit", "", "the `SIZE` that a table's levels must stay below")
 	o.store.flags(c)
 	return c
