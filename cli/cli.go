@@ -50,9 +50,11 @@ type Env struct {
 	stdinPiped                     bool // stdin is a pipe or a file
 	width                          int  // of the terminal in columns, 0 if unknown
 	// size is how large the terminal is now; 0 where that is unknown.
-	size    func() (columns, rows int)
-	getenv  func(string) string
-	context context.Context
+	size func() (columns, rows int)
+	// configDir is the user's folder of configurations; "" if there is none.
+	configDir string
+	getenv    func(string) string
+	context   context.Context
 }
 
 // Process is the Env of the running process.
@@ -65,10 +67,11 @@ func Process() *Env {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	size := func() (columns, rows int) { return terminalSize(os.Stdout) }
 	width, _ := size()
+	configDir, _ := os.UserConfigDir() // without a home there is none
 	return &Env{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		stdoutTerminal: isTerminal(os.Stdout), stderrTerminal: isTerminal(os.Stderr),
-		stdinPiped: isPiped(os.Stdin), width: width, size: size, getenv: os.Getenv, context: ctx,
+		stdinPiped: isPiped(os.Stdin), width: width, size: size, configDir: configDir, getenv: os.Getenv, context: ctx,
 	}
 }
 
@@ -113,6 +116,7 @@ type globals struct {
 	json       bool
 	printing   printing
 	root       *cobra.Command
+	config     *config
 	cpuProfile string
 	profiled   *safefile.Output // the profile
 	// interrupted is done when the program is.

@@ -291,6 +291,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"diagnose", "examples/device-memory/server.trace", "examples/device-memory/now.pickle"},
 		{"doctor"},
 		{"version"},
+		{"config", "version"},
 		{"diagnose", "examples/jax"},
 		{"inspect", "examples/jax/step-40.prof"},
 		{"inspect", "examples/nothing"},

@@ -31,12 +31,9 @@ func (p *printing) flags(f *pflag.FlagSet) {
 func (g *globals) style() report.Style {
 	e := g.env
 	s := report.Style{Width: e.width, Verbose: g.printing.verbose}
-	switch forced := e.getenv("CLICOLOR_FORCE"); {
-	case g.printing.color == "always" || g.printing.color == "never":
+	switch g.printing.color {
+	case "always", "never":
 		s.Color = g.printing.color == "always"
-	case e.getenv("NO_COLOR") != "":
-	case forced != "" && forced != "0":
-		s.Color = true
 	default:
 		s.Color = e.stdoutTerminal && e.getenv("TERM") != "dumb"
 	}

@@ -54,6 +54,9 @@ snapshots, logs, running processes and model configs, without Python or a GPU.
   strandline plan --model Llama-3.1-8B --gpu H100`,
 		SilenceUsage: true, SilenceErrors: true, DisableSuggestions: true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if err := g.configure(c); err != nil { // the program itself
+				return err
+			}
 			if g.cpuProfile == "" {
 				return nil
 			}
@@ -97,7 +100,7 @@ func addCommands(root *cobra.Command, g *globals) {
 		{gating, "Gate:", []*cobra.Command{newCheck(g), newSoak(g)}},
 		{planning, "Plan:", []*cobra.Command{newPlan(g)}},
 		{experimental, "Experimental:", []*cobra.Command{newMem(g)}},
-		{other, "This program:", []*cobra.Command{newDoctor(g), newVersion(g)}},
+		{other, "This program:", []*cobra.Command{newDoctor(g), newConfig(g), newVersion(g)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
 		for _, c := range group.commands {
@@ -110,6 +113,10 @@ func addCommands(root *cobra.Command, g *globals) {
 			}
 			root.AddCommand(c)
 		}
+	}
+	for all := root.Commands(); len(all) > 0; all = all[1:] {
+		g.configured(all[0])
+		all = append(all, all[0].Commands()...)
 	}
 	root.AddCommand(newFiltered())
 	root.SetHelpCommandGroupID(other)

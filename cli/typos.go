@@ -29,6 +29,7 @@ var synonyms = map[string][]string{
 	"strandline soak":     {"bench", "load", "stress"},
 	"strandline plan":     {"calculate", "estimate", "fit", "fits", "models", "gpus", "size", "train"},
 	"strandline mem":      {"pause", "resume"},
+	"strandline config":   {"configuration", "settings"},
 	"strandline doctor":   {"health", "status"},
 }
 

@@ -31,6 +31,7 @@ const (
 	SnapshotSchema     = "strandline.snapshot/1"
 	SoakSchema         = "strandline.soak/1"
 	VersionSchema      = "strandline.version/1"
+	ConfigSchema       = "strandline.config/1"
 	ViewSchema         = "strandline.view/1"
 	WatchSchema        = "strandline.watch/1"
 )

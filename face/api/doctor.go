@@ -22,3 +22,21 @@ type Version struct {
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
+
+// Config is the document of `strandline config`: flags that are set outside of the command
+// line, or all of a command.
+type Config struct {
+	Schema   string    `json:"schema"`
+	File     string    `json:"file"` // "" where the system has no folder for it
+	Read     bool      `json:"read"` // it is there, and was read
+	Note     string    `json:"note,omitempty"`
+	Settings []Setting `json:"settings"`
+}
+
+// A Setting is a flag with its value.
+type Setting struct {
+	Command string `json:"command"` // its words; "" is every command
+	Flag    string `json:"flag"`
+	Value   string `json:"value"`
+	Source  string `json:"source"` // default, $VARIABLE or FILE:LINE
+}

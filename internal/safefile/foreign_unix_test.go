@@ -219,3 +219,33 @@ func TestFolderOfOthers(t *testing.T) {
 		d.Close()
 	}
 }
+
+// A file that others may change is not read from a folder.
+func TestFolderRead(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	write(t, filepath.Join(dir, "own"), "text")
+	pipe(t, filepath.Join(dir, "pipe"))
+	link(t, "/etc/hostname", filepath.Join(dir, "outside"))
+	must(t, os.Chmod(write(t, filepath.Join(dir, "open"), "text"), 0o666))
+	for name, want := range map[string]string{
+		"own": "", "none": "no such file", "pipe": "not a regular file", "outside": "escapes", "open": "belongs to another user",
+	} {
+		text, err := folder.Read(name, 4)
+		if want == "" && (err != nil || string(text) != "text") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %q, %v; want %q", name, text, err, want)
+		}
+	}
+	if _, err := folder.Read("own", 3); err == nil {
+		t.Error("a file is read beyond the bound")
+	}
+	if err := os.Chown(filepath.Join(dir, "own"), stranger, -1); err == nil { // as root
+		if _, err := folder.Read("own", 4); !errors.Is(err, ErrForeign) {
+			t.Errorf("a file of another user: %v", err)
+		}
+	}
+}

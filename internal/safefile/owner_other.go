@@ -28,6 +28,8 @@ func checkFolder(*os.Root) error { return nil }
 
 func onlyOwner(*os.Root, fs.FileInfo) bool { return false }
 
+func othersWrite(*os.File, fs.FileInfo) bool { return false }
+
 func takeAfter(f *os.File, old fs.FileInfo) error { return f.Chmod(old.Mode().Perm()) }
 
 func duplicate(int, string) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -111,6 +111,12 @@ func onlyOwner(dir *os.Root, file fs.FileInfo) bool {
 	return err == nil && info.Mode()&0o022 == 0 && sameOwner(info, file)
 }
 
+// othersWrite reports whether users that are not trusted may write an open file.
+func othersWrite(f *os.File, info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (info.Mode()&0o002 != 0 || info.Mode()&0o020 != 0 && !privateGroup(f, s))
+}
+
 // takeAfter gives a new file the owner and the mode of an old one. Where the group
 // cannot be given, the new one gets no rights.
 func takeAfter(f *os.File, old fs.FileInfo) error {
