@@ -122,6 +122,7 @@ type globals struct {
 	// interrupted is done when the program is.
 	interrupted context.Context
 	unfinished  unfinished
+	later       []string    // warnings to print at the end
 	concludes   atomic.Bool // the command prints what it has when it is interrupted
 }
 
@@ -141,6 +142,9 @@ func Main(env *Env) int {
 		root.SetErr(g.env.stderr)
 		return root.ExecuteContext(ctx)
 	})
+	for _, text := range g.later {
+		g.warn("%s", text)
+	}
 	if pprof.StopCPUProfile(); g.profiled != nil {
 		err = cmp.Or(err, g.profiled.Commit())
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,7 +125,7 @@ type skipper struct {
 func (s *skipper) skip(f *input.File, err error) {
 	s.last = err
 	switch {
-	case !f.Named && errors.Is(err, snapshot.ErrNotSnapshot) && !f.NamedAsSnapshot():
+	case !f.Named && !f.IsRecording() && !f.NamedAsPickle() && !errors.As(err, new(*fs.PathError)):
 		s.others = append(s.others, f.Path)
 	case len(s.files.List) > 1 || s.several:
 		s.g.warn("skipped %s", describe(err))
@@ -132,8 +134,8 @@ func (s *skipper) skip(f *input.File, err error) {
 
 // end names the other files, and returns the error where so many files were read.
 func (s *skipper) end(read int) error {
-	if len(s.others) > 0 {
-		s.g.warn("skipped %s", otherFiles(s.others))
+	if others := slices.Concat(s.others, s.files.Passed); len(others) > 0 {
+		s.g.later = append(s.g.later, "skipped "+otherFiles(others))
 	}
 	if read > 0 {
 		return nil
@@ -307,7 +309,7 @@ func notSnapshot(in input.Input) error {
 // noSnapshot is the error if none of the files is a snapshot.
 func noSnapshot(files *input.Files) error {
 	return fmt.Errorf("no snapshot in %s (%s looked at); torch.cuda.memory._dump_snapshot(path) writes one",
-		strings.Join(files.Given[:min(len(files.Given), maxNames)], ", "), units.Plural(int64(len(files.List)), "file"))
+		strings.Join(files.Given[:min(len(files.Given), maxNames)], ", "), units.Plural(int64(len(files.List)+len(files.Passed)), "file"))
 }
 
 // maxNames is how many files a message names.
@@ -316,7 +318,9 @@ const maxNames = 12
 // otherFiles states in a line which files were skipped because nothing about them
 // looks like a snapshot.
 func otherFiles(paths []string) string {
+	const maxNames = 3
 	rest := ""
+	slices.Sort(paths)
 	if n := len(paths) - maxNames; n > 0 {
 		rest = fmt.Sprintf(" and %s more", units.Count(int64(n)))
 	}

@@ -443,8 +443,8 @@ func (v *viewed) displayName(path string) string {
 // reportSkipped reports which files were skipped because nothing about them looks like a
 // snapshot.
 func (v *viewed) reportSkipped() {
-	if len(v.skipper.others) > 0 {
-		v.g.warn("skipped %s", otherFiles(v.skipper.others))
+	if others := slices.Concat(v.skipper.others, v.skipper.files.Passed); len(others) > 0 {
+		v.g.warn("skipped %s", otherFiles(others))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 
 	"strandline/internal/safefile"
@@ -46,6 +48,35 @@ func OpenFile(path string, o Options) (*File, error) {
 // ErrFolder is the error where one file is to be named and a folder is.
 var ErrFolder = errors.New("is a directory")
 
+// A named is what the name of a file in a folder says of it.
+type named int
+
+const (
+	foreign  named = iota // it is not opened
+	possible              // a snapshot, a recording, a table or a profile
+	output                // a log, too
+)
+
+// nameOf is what the name of a file says. Of source code and pages nothing is read unless they
+// are named: they quote messages of failures that did not happen.
+func nameOf(name string) named {
+	name = strings.ToLower(name)
+	for _, packed := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, packed)
+	}
+	switch ext := filepath.Ext(name); ext {
+	case ".log", ".out", ".err", ".txt":
+		return output
+	case "", ".pickle", ".pkl", ".json", ".jsonl", ".strandline", ".trace", ".csv", ".tsv", ".prof", ".pb", ".sqlite", ".sqlite3", ".db", ".dat", ".smaps":
+		return possible
+	default:
+		if _, err := strconv.ParseUint(ext[1:], 10, 64); err == nil { // step.100, smaps.2
+			return possible
+		}
+	}
+	return foreign
+}
+
 // find adds the files that a path leads to.
 func (fs *Files) find(path string, seen map[string]bool) error {
 	if path == "-" {
@@ -67,7 +98,14 @@ func (fs *Files) find(path string, seen map[string]bool) error {
 		if d.IsDir() && p != path && len(d.Name()) > 1 && d.Name()[0] == '.' {
 			return filepath.SkipDir
 		}
-		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() && d.Name() != manifestName {
+		if d.IsDir() || d.Name() == manifestName {
+			return nil
+		}
+		if nameOf(d.Name()) == foreign {
+			fs.Passed = append(fs.Passed, p)
+			return nil
+		}
+		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
 			fs.add(p, false, info, seen)
 		}
 		return nil

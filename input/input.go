@@ -120,7 +120,10 @@ func (w *Watch) Samples(ctx context.Context, take func(*sample.Sample) error) (p
 type Files struct {
 	List []*File
 	// Given are the paths that were named, folders too.
-	Given     []string
+	Given []string
+	// Passed are the files of folders that were not opened, as their names say that they are
+	// source code, pages, weights and the like.
+	Passed    []string
 	options   Options
 	disk      *disk
 	manifests manifests
@@ -152,7 +155,7 @@ func Of(sources []Source, o Options) *Files {
 // With are the files with others whose bytes the caller has.
 func (fs *Files) With(sources []Source) *Files {
 	more := Of(sources, fs.options)
-	return &Files{List: slices.Concat(fs.List, more.List), Given: slices.Concat(fs.Given, more.Given), options: fs.options, disk: fs.disk, manifests: fs.manifests}
+	return &Files{List: slices.Concat(fs.List, more.List), Given: slices.Concat(fs.Given, more.Given), Passed: fs.Passed, options: fs.options, disk: fs.disk, manifests: fs.manifests}
 }
 
 // Named returns the first file of a kind among those that the user named, or nil.
@@ -232,6 +235,11 @@ func (f *File) turn() int {
 // AllNamed reports whether the user named each of the files.
 func (fs *Files) AllNamed() bool {
 	return !slices.ContainsFunc(fs.List, func(f *File) bool { return !f.Named })
+}
+
+// NamedAsPickle reports whether the name has the extension of a pickle.
+func (f *File) NamedAsPickle() bool {
+	return f.NamedAsSnapshot() && !strings.Contains(strings.ToLower(filepath.Base(f.Path)), ".json")
 }
 
 // NamedAsSnapshot reports whether the name has the extension of a snapshot.

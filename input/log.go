@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"strandline/logs"
 	"strandline/logs/engine"
@@ -38,7 +40,13 @@ func (f *File) logIn(r io.Reader, compression string, cause error) Input {
 	if (head[0] == '[' || records) && errors.Is(cause, snapshot.ErrNotSnapshot) {
 		cause = snapshot.ErrUnknown // "[0] loading" is not a list
 	}
+	if !f.Named && f.all.disk != nil && nameOf(filepath.Base(f.Path)) != output {
+		return f.unknown(cause)
+	}
 	found, err := logs.Scan(in)
+	if !f.Named && f.all.disk != nil && !f.printed(&found.Shape) {
+		return f.unknown(cause)
+	}
 	if found.Empty() {
 		return &Unknown{from{f}, f.withoutFailure(&found, f.NamedAsSnapshot() && !records, cause), notSnapshot}
 	}
@@ -47,6 +55,13 @@ func (f *File) logIn(r io.Reader, compression string, cause error) Input {
 		log.Partial = &snapshot.Partial{Offset: counted.n, Err: err, Unpacked: compression != ""}
 	}
 	return log
+}
+
+// printed reports whether a text in a folder has the shape of a program's output. A name like
+// job.log suffices, unless the text is a page or source code.
+func (f *File) printed(shape *text.Shape) bool {
+	txt := strings.Contains(strings.ToLower(filepath.Base(f.Path)), ".txt")
+	return !shape.Document() && (!txt || shape.Log > 0)
 }
 
 // withoutFailure describes a text that is not a snapshot, for some cause, and in which
