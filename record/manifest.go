@@ -305,7 +305,6 @@ type event struct {
 // gather replaces processes and notes by those of the journals, where there are any.
 func (m *Manifest) gather(dir string) error {
 	defer m.mask()
-	defer m.boundNotes()
 	names := filesIn(filepath.Join(dir, journals), ".jsonl")
 	if len(names) == 0 {
 		return nil
@@ -317,6 +316,7 @@ func (m *Manifest) gather(dir string) error {
 			return err
 		}
 	}
+	m.boundNotes()
 	slices.SortFunc(m.Processes, func(a, b Process) int { return a.Since.Compare(b.Since) })
 	return nil
 }
