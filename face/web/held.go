@@ -428,6 +428,9 @@ func (d *savedDevice) describe() {
 	if len(d.held.Events) < d.doc.Events {
 		text += "The cursor goes to " + n(len(d.held.Events)) + " of " + n(d.doc.Events) + " events. "
 	}
+	if d.leftOut > 0 {
+		text += "Pictures of " + n(d.leftOut) + " other devices of files are left out: those with lower peaks to which none of the first findings points. "
+	}
 	d.held.Text = text + "The allocator and stacks are here for " + n(len(d.held.Stations)) + " of them: the keys , and . step through them. " +
 		"Single allocations are here where the picture shows them individually, and for the allocator's blocks, the largest of them. " +
 		"Bytes are those that the program requested. Not here are differences between events, sums over them, runs under settings other than the suggested ones, and tables to save: open the snapshot with strandline view for these."

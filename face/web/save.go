@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"context"
 	"crypto/sha256"
@@ -10,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,6 +77,8 @@ type saver struct {
 	parts []bytes.Buffer
 	index map[string][3]int // question: part, place in it, length
 	part  int               // to which answers go
+
+	leftOut int // devices without pictures
 }
 
 // begin makes the next answers go to a separate part.
@@ -133,17 +138,19 @@ func (s *saver) keep(name string, of params) error {
 // session keeps what all files share, and then the files.
 func (s *saver) session(e *engine.Engine) error {
 	s.begin()
+	findings, err := e.Findings()
+	if err != nil {
+		return err
+	}
+	views := drawn(e.Views(), findings.Findings)
 	doc := e.Session()
+	s.leaveOut(&doc, views)
 	doc.Version = 1 // progress is counted by the clock
 	for i := range doc.Files {
 		doc.Files[i].Blocks = "unknown"
 	}
 	doc.Skipped = []page.Skipped{}
 	if err := s.putDoc("session", nil, doc); err != nil {
-		return err
-	}
-	findings, err := e.Findings()
-	if err != nil {
 		return err
 	}
 	if err := s.putDoc("findings", nil, findings); err != nil {
@@ -154,7 +161,6 @@ func (s *saver) session(e *engine.Engine) error {
 			return err
 		}
 	}
-	views := e.Views()
 	for i, v := range views {
 		if i > 0 {
 			s.begin()
@@ -165,6 +171,59 @@ func (s *saver) session(e *engine.Engine) error {
 		}
 	}
 	return nil
+}
+
+// maxDrawn is how many devices of files have pictures in a saved page, and maxPointed how
+// many findings make sure of those that they point to.
+const maxDrawn, maxPointed = 48, 12
+
+// drawn are the devices that have pictures, in their order: those that the first findings
+// point to, and those with the highest peaks.
+func drawn(views []engine.View, all []page.Finding) []engine.View {
+	if len(views) <= maxDrawn {
+		return views
+	}
+	found := map[[2]int]bool{}
+	for _, f := range all[:min(len(all), maxPointed)] {
+		if w := f.Where; w != nil && w.D != nil {
+			found[[2]int{w.F, *w.D}] = true
+		}
+	}
+	rank := make([]int64, len(views))
+	byRank := make([]int, len(views))
+	for i, v := range views {
+		if rank[i], byRank[i] = v.Peak(), i; found[[2]int{v.F, v.D}] {
+			rank[i] = math.MaxInt64
+		}
+	}
+	slices.SortStableFunc(byRank, func(a, b int) int { return cmp.Compare(rank[b], rank[a]) })
+	kept := byRank[:maxDrawn]
+	slices.Sort(kept)
+	out := make([]engine.View, len(kept))
+	for i, k := range kept {
+		out[i] = views[k]
+	}
+	return out
+}
+
+// leaveOut leaves the devices out of a session that have no pictures, and notes how many.
+func (s *saver) leaveOut(doc *page.Session, views []engine.View) {
+	kept := map[[2]int]bool{}
+	for _, v := range views {
+		kept[[2]int{v.F, v.D}] = true
+	}
+	for i := range doc.Files {
+		f := &doc.Files[i]
+		all := len(f.Devices)
+		f.Devices = slices.DeleteFunc(f.Devices, func(d int) bool { return !kept[[2]int{f.F, d}] })
+		s.leftOut += all - len(f.Devices)
+		switch {
+		case all > 0 && len(f.Devices) == 0:
+			f.State, f.Main = "judged", nil
+		case f.Main != nil && !kept[[2]int{f.F, *f.Main}]:
+			f.Main = &f.Devices[0]
+		}
+	}
 }
 
 // linked are the script and the styles of a page.

@@ -57,7 +57,8 @@ test("library frames fold, own ones stand alone, unknown ones are left", () => {
 
 const heap = (sizes: [size: number, used: number, type: string][]): Heap => ({
   event: 0, exact: true, notes: [], reserved: 0, allocated: 0, pending: 0, slack: 0, free: 0, releasable: 0, stranded: 0,
-  segments: sizes.map(([size, , type], i) => ({ address: `0x${(i + 1).toString(16)}000`, size, pool: "default", private: false, stream: 0, type, expandable: false, first: 2 * i, blocks: 2, releasable: 0, ranges: [], stranded: 0, stack: null })),
+  segments: sizes.map(([size, , type], i) => ({ address: `0x${(i + 1).toString(16)}000`, size, pool: "default", private: false, stream: 0, type, expandable: false, first: 2 * i, blocks: 2, releasable: 0, ranges: [], stranded: 0, stack: -1 })),
+  stacks: [],
   blocks: { offset: sizes.flatMap(([, used]) => [0, used]), size: sizes.flatMap(([size, used]) => [used, size - used]), requested: [], state: sizes.map(([, used]) => (used ? "af" : "ff")).join(""), alloc: [], group: [] },
   strands: [], takers: [], changed: null,
 });

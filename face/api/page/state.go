@@ -18,6 +18,7 @@ type State struct {
 	Releasable int64     `json:"releasable"`
 	Stranded   int64     `json:"stranded"`
 	Segments   []Segment `json:"segments"`
+	Stacks     [][]Frame `json:"stacks"` // of segments, each once
 	Blocks     Blocks    `json:"blocks"`
 	Strands    []Strand  `json:"strands,omitzero"` // always present except in a saved page
 	Takers     []Taker   `json:"takers"`
@@ -38,7 +39,7 @@ type Segment struct {
 	Releasable int64      `json:"releasable"`
 	Ranges     [][2]int64 `json:"ranges"`
 	Stranded   int64      `json:"stranded"`
-	Stack      []Frame    `json:"stack" ts:"null"`
+	Stack      int        `json:"stack"` // of those of [State]; -1 if it was not recorded
 	// Missing is why no line of own code is known.
 	Missing timeline.Missing `json:"missing,omitempty"`
 }

@@ -137,6 +137,7 @@ type content struct {
 
 // A device is one device's part of a file.
 type device struct {
+	frames   *frameDocs
 	events   *tile.Axis
 	time     func() *tile.Axis
 	steps    func() []page.Scope
@@ -321,10 +322,11 @@ func newContent(s *snapshot.Snapshot) *content {
 	s.StringID("small")
 	s.StringID("large")
 	c := &content{snap: s, facts: timeline.FactsOf(s)}
+	frames := &frameDocs{}
 	for _, t := range c.facts.Lines {
 		h := tile.NewHistory(t)
 		d := &device{
-			events: h.EventAxis(), time: sync.OnceValue(h.TimeAxis),
+			frames: frames, events: h.EventAxis(), time: sync.OnceValue(h.TimeAxis),
 			steps:    sync.OnceValue(func() []page.Scope { return scopesOf(h) }),
 			marks:    sync.OnceValue(func() marks { return marksOf(h) }),
 			purposes: sync.OnceValue(func() []purpose.Purpose { return purpose.Each(t) }),

@@ -50,7 +50,7 @@ func (q *question) alloc() (any, error) {
 		Alloc: i, Bytes: h.Size(i), Address: address(h.Addr(i)), Birth: h.Birth(i), Freed: orNull(h.Freed(i)), Death: orNull(h.Death(i)),
 		Fate:  h.FateOf(i).String(),
 		Keys:  map[string]string{string(b.Grouping): b.Groups[b.GroupOf(i)].Key.String()},
-		Stack: framesOf(h.Snap.Stacks, h.Stack(i)), Missing: h.Missing(i),
+		Stack: d.frames.of(h.Snap.Stacks, h.Stack(i)), Missing: h.Missing(i),
 	}
 	if pool, stream, ok := h.PlaceOf(i); ok {
 		text := pool.String()
@@ -72,7 +72,7 @@ func (q *question) alloc() (any, error) {
 		}
 	}
 	if doc.Freed != nil {
-		doc.FreeStack = framesOf(h.Snap.Stacks, h.Trace.Stack[*doc.Freed])
+		doc.FreeStack = d.frames.of(h.Snap.Stacks, h.Trace.Stack[*doc.Freed])
 	}
 	return doc, nil
 }
@@ -101,7 +101,7 @@ func (q *question) event() (any, error) {
 	}
 	doc := d.event(k)
 	if k >= 0 {
-		doc.Stack, doc.Notes = framesOf(d.h.Snap.Stacks, d.h.Trace.Stack[k]), d.notes(k)
+		doc.Stack, doc.Notes = d.frames.of(d.h.Snap.Stacks, d.h.Trace.Stack[k]), d.notes(k)
 		if i, ok := d.requested.h.Made(k); ok && d.h.Trace.Action[k] == snapshot.Alloc {
 			doc.Missing = d.requested.h.Missing(i)
 		}
@@ -248,11 +248,13 @@ func (q *question) state() (any, error) {
 // stater writes the allocator's state after an event.
 type stater struct {
 	doc    page.State
+	d      *device
 	h      *tile.History
 	b      *tile.Bands
 	live   map[uint64]int // allocations by address
 	taken  ranges.List[int32]
 	takers map[compare.Place]*page.Taker
+	stacks map[stack.ID]int // in doc.Stacks
 	states []byte
 	strand []page.Strand // by group
 }
@@ -264,12 +266,12 @@ func (d *measured) state(b *tile.Bands, k int) *page.State {
 		sizes = r.sizes
 	}
 	segments, notes := h.StateBefore(k+1, sizes)
-	w := stater{h: h, b: b, live: map[uint64]int{}, taken: h.TakenBy(k), takers: map[compare.Place]*page.Taker{}, strand: make([]page.Strand, len(b.Groups))}
+	w := stater{d: d.device, h: h, b: b, stacks: map[stack.ID]int{}, live: map[uint64]int{}, taken: h.TakenBy(k), takers: map[compare.Place]*page.Taker{}, strand: make([]page.Strand, len(b.Groups))}
 	h.EachLive(k, func(i int) bool {
 		w.live[h.Addr(i)] = i
 		return true
 	})
-	w.doc = page.State{Event: k, Exact: sizes != nil || k+1 == h.Events(), Notes: append([]string{}, notes...), Segments: []page.Segment{}, Strands: []page.Strand{}, Takers: []page.Taker{},
+	w.doc = page.State{Event: k, Exact: sizes != nil || k+1 == h.Events(), Notes: append([]string{}, notes...), Segments: []page.Segment{}, Stacks: [][]page.Frame{}, Strands: []page.Strand{}, Takers: []page.Taker{},
 		Blocks: page.Blocks{Offset: []int64{}, Size: []int64{}, Requested: []int64{}, Alloc: []int{}, Group: []int{}}}
 	for i := range segments {
 		w.segment(&segments[i])
@@ -339,12 +341,26 @@ func (w *stater) taker(g *snapshot.Segment) (stack.ID, timeline.Missing) {
 	return own, why
 }
 
+// stack is the place of a stack in the list of them, none if it was not recorded.
+func (w *stater) stack(id stack.ID) int {
+	if id == stack.None {
+		return none
+	}
+	i, ok := w.stacks[id]
+	if !ok {
+		i = len(w.doc.Stacks)
+		w.stacks[id] = i
+		w.doc.Stacks = append(w.doc.Stacks, w.d.frames.of(w.h.Snap.Stacks, id))
+	}
+	return i
+}
+
 func (w *stater) segment(g *snapshot.Segment) {
 	s := w.h.Snap
 	pool := s.PoolOf(g.Pool)
 	took, why := w.taker(g)
 	doc := page.Segment{Address: address(g.Addr), Size: g.TotalSize, Pool: pool.String(), Private: pool.Private(), Stream: s.Stream(g.Stream),
-		Type: s.String(g.Type), Expandable: g.Expandable, First: len(w.states), Blocks: len(g.Blocks), Stack: framesOf(s.Stacks, took), Missing: why}
+		Type: s.String(g.Type), Expandable: g.Expandable, First: len(w.states), Blocks: len(g.Blocks), Stack: w.stack(took), Missing: why}
 	free := g.Free()
 	doc.Releasable = timeline.Releasable(s, g)
 	doc.Ranges = append([][2]int64{}, timeline.ReleasableRanges(s, g)...)

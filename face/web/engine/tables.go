@@ -3,6 +3,7 @@ package engine
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"strandline/face/api/page"
 	"strandline/stack"
@@ -168,10 +169,10 @@ func (q *question) flame() (any, error) {
 		}
 		sums = d.h.MadeStacks(from, to)
 	}
-	return newFlameDoc(d.h.Snap.Stacks, tile.FlameOf(d.h.Snap.Stacks, sums)), nil
+	return d.frames.flame(d.h.Snap.Stacks, tile.FlameOf(d.h.Snap.Stacks, sums)), nil
 }
 
-func newFlameDoc(t *stack.Table, f tile.Flame) page.Flame {
+func (d *frameDocs) flame(t *stack.Table, f tile.Flame) page.Flame {
 	doc := page.Flame{Bytes: f.Nodes[0].Bytes, Count: f.Nodes[0].Count, Frames: []page.Frame{}, LeftOut: f.LeftOut}
 	index := map[int]int{}
 	for _, n := range f.Nodes {
@@ -181,7 +182,7 @@ func newFlameDoc(t *stack.Table, f tile.Flame) page.Flame {
 			if !ok {
 				i = len(doc.Frames)
 				index[frame] = i
-				doc.Frames = append(doc.Frames, newFrameDoc(t.At(stack.FrameID(frame))))
+				doc.Frames = append(doc.Frames, d.doc(t.At(stack.FrameID(frame))))
 			}
 			frame = i
 		}
@@ -197,18 +198,39 @@ var origins = map[stack.Origin]string{
 	stack.Own: "own", stack.Torch: "torch", stack.Library: "library", stack.Generated: "generated", stack.Native: "native",
 }
 
+// frameDocs are the frames of a snapshot as the page has them. To find out whose code one is
+// takes some microseconds, so each is looked at once.
+type frameDocs struct {
+	mu   sync.Mutex
+	docs map[stack.Frame]page.Frame
+}
+
 func newFrameDoc(f stack.Frame) page.Frame {
 	return page.Frame{Frame: f, Origin: origins[stack.OriginOf(f)]}
 }
 
-// framesOf returns the frames of a stack, nil if it was not recorded.
-func framesOf(t *stack.Table, id stack.ID) []page.Frame {
+func (d *frameDocs) doc(f stack.Frame) page.Frame {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out, ok := d.docs[f]
+	if !ok {
+		out = newFrameDoc(f)
+		if d.docs == nil {
+			d.docs = map[stack.Frame]page.Frame{}
+		}
+		d.docs[f] = out
+	}
+	return out
+}
+
+// of returns the frames of a stack, nil if it was not recorded.
+func (d *frameDocs) of(t *stack.Table, id stack.ID) []page.Frame {
 	if id == stack.None {
 		return nil
 	}
 	out := []page.Frame{}
 	for _, f := range t.Short(id) {
-		out = append(out, newFrameDoc(f))
+		out = append(out, d.doc(f))
 	}
 	return out
 }

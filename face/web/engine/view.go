@@ -53,6 +53,9 @@ func (v View) State(g tile.Grouping, k int) (*page.State, error) {
 	return v.d.state(b, k), nil
 }
 
+// Peak is the highest number of bytes that were requested at once, or at the end.
+func (v View) Peak() int64 { return max(v.d.h.PeakRequested.Bytes, v.d.h.EndRequested) }
+
 // Size returns how many bytes were requested for an allocation.
 func (v View) Size(alloc int) int64 { return v.d.h.Size(alloc) }
 

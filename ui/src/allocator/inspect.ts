@@ -52,7 +52,7 @@ export class HeapInspector {
       h("dl", { class: "names" }, by.slice(0, mostPins).map((p) => [h("dt", {}, h("button", { type: "button", class: "link", "data-key": `pin ${p.alloc}`, disabled: p.alloc < 0, onclick: () => this.follow(p.alloc) }, h("span", { class: `sw s${p.slot}` }), cut(p.label))), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
       ...(by.length > mostPins ? [h("p", { class: "muted" }, `${count(by.length - mostPins)} more`)] : []),
       h("h2", {}, "taken from the driver at"),
-      stackList(s.stack, noStack(s.missing)),
+      stackList(heap.stacks[s.stack] ?? null, noStack(s.missing)),
     ];
   }
 

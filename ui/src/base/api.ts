@@ -150,6 +150,7 @@ export interface State {
   releasable: number;
   stranded: number;
   segments: Segment[];
+  stacks: Frame[][];
   blocks: Blocks;
   strands?: Strand[];
   takers: Taker[];
@@ -428,7 +429,7 @@ export interface Segment {
   releasable: number;
   ranges: ([number, number])[];
   stranded: number;
-  stack: Frame[] | null;
+  stack: number;
   missing?: string;
 }
 
