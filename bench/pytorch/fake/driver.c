@@ -1,7 +1,6 @@
-/* Fake libcuda.so.1: the device model (see fk.h), the part of the CUDA driver
- * API that PyTorch uses, virtual memory management first of all, and the entry
- * points through which the fake libcudart takes and gives back memory, so that
- * a probe on them sees what it would see in the real library. */
+/* Substitute of libcuda.so.1: the device model (see fk.h), virtual memory management
+ * and contexts.  Its entry points are those of the real library, so that a probe on
+ * them sees what it would see there. */
 #define _GNU_SOURCE
 #include "fk.h"
 
@@ -145,6 +144,13 @@ __attribute__((constructor)) static void fk_init(void) {
     madvise(got, VA_PER_DEVICE, MADV_NOHUGEPAGE);
   }
   resv_next = cfg.base - ((uintptr_t)1 << 44); /* 16 TiB below */
+}
+
+/* Reads the environment again, before the first use of a device. */
+EXPORT void fk_reset(void) {
+  for (int d = 0; d < cfg.devices; d++)
+    munmap((void *)arenas[d].base, VA_PER_DEVICE);
+  fk_init();
 }
 
 EXPORT int fk_device_count(void) { return cfg.devices; }

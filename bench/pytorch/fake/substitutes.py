@@ -19,6 +19,7 @@ from collections import defaultdict
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = {"libcuda": ["driver.c", "memory.c", "functions.c"], "libcudart": ["cudart.c", "capture.c"], "libnvidia-ml": ["nvml.c"]}
 OPENED = ["libcuda.so.1", "libnvidia-ml.so.1"]  # by PyTorch itself, whatever it links
+NVML = re.compile(rb"\bnvml[A-Z]\w+")  # of which it looks functions up by name
 FLAGS = ["-O1", "-fPIC", "-shared", "-w"]
 
 
@@ -26,8 +27,11 @@ class Library:
     """The dynamic symbols of an ELF file: what it needs, takes and gives."""
 
     def __init__(self, path):
-        self.needed, self.taken, self.given = [], [], set()
+        self.needed, self.taken, self.given, self.named = [], [], set(), set()
         with open(path, "rb") as f:
+            if "libc10_cuda" in path:
+                self.named = {name.decode() for name in NVML.findall(f.read())}
+                f.seek(0)
             head = f.read(64)
             if head[:5] != b"\x7fELF\x02":
                 return
@@ -105,6 +109,7 @@ def absent(own):
     out = {soname: {} for soname in sorted(missing)}
     given = set().union(*(lib.given for lib in own.values()))
     for lib in own.values():
+        out["libnvidia-ml.so.1"].update(dict.fromkeys(lib.named))
         for symbol, version, soname, weak in lib.taken:
             if version is None and symbol not in given and not weak:
                 soname = owner(symbol, out)
@@ -130,7 +135,8 @@ def build(soname, symbols, out, cuda):
     base = os.path.join(out, "gen", soname)
     with open(base + ".c", "w") as f:
         for symbol in sorted(symbols):
-            f.write(f'__attribute__((weak, visibility("default"))) int {symbol}(void) {{ return 0; }}\n')
+            answer = 3 if symbol.startswith("nvml") else 0  # not supported
+            f.write(f'__attribute__((weak, visibility("default"))) int {symbol}(void) {{ return {answer}; }}\n')
     subprocess.run(["gcc", "-O1", "-fPIC", "-w", "-c", base + ".c", "-o", base + ".o"], check=True)
     command = ["gcc", *FLAGS, f"-Wl,-soname,{soname}", f"-DCUDA={cuda}"]
     versions = {v for v in symbols.values() if v}

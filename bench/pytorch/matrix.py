@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Compare strandline with each release of PyTorch, feature by feature.
+
+    matrix.py [-o OUT] [-b STRANDLINE] [-s] [-d N] DIR...
+
+DIR are environments of setup.sh. Runs workloads/features.py in each (-s: compares the
+files of the last run again), then prints a table, release by feature. A cell is
+
+    ok          state and peaks equal memory_stats(), and every driver call, block and
+                final segment is replayed exactly
+    FAIL        something differs
+    unverified  nothing differs, but strandline names something that it does not know
+    -           the release cannot run it
+
+and a line for each cell that is not ok says why. Exit status 1 if anything fails.
+With -d, N random programs under drawn settings run as well (OPS operations each).
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STATE = {  # of inspect, and of memory_stats()
+    "reserved_bytes": "reserved_bytes.all.current",
+    "allocated_bytes": "allocated_bytes.all.current",
+    "active_bytes": "active_bytes.all.current",
+    "requested_bytes": "requested_bytes.all.current",
+}
+REPLAY = {  # of simulate, for a history that begins with the program
+    "peak_reserved_bytes": "reserved_bytes.all.peak",
+    "peak_allocated_bytes": "allocated_bytes.all.peak",
+    "alloc_retries": "num_alloc_retries",
+    "ooms": "num_ooms",
+}
+
+
+def strandline(binary, command, path):
+    out = subprocess.run([binary, command, path, "--json"], capture_output=True, text=True)
+    if not out.stdout:
+        raise RuntimeError(out.stderr.strip().split("\n")[-1])
+    return json.loads(out.stdout)
+
+
+def compare(binary, name, path, oracle):
+    """The verdict on one snapshot, and its reason."""
+    seen = strandline(binary, "inspect", path + ".pickle")
+    run = strandline(binary, "simulate", path + ".pickle")
+    wrong, unknown = [], list(seen["notes"])
+    for device, stats in enumerate(oracle["stats"]):
+        if not stats.get("reserved_bytes.all.peak"):
+            continue
+        state = next(d for d in seen["devices"] if d["device"] == device and d.get("kind") != "host")
+        replay = next(d for d in run["devices"] if d["device"] == device)
+        pairs = [(k, state[k], stats[v]) for k, v in STATE.items()]
+        if replay["exact"] and not name.startswith("late"):
+            pairs += [(k, replay[k], stats[v]) for k, v in REPLAY.items()]
+        wrong += [f"{k} is {got}, PyTorch has {want}" for k, got, want in pairs if got != want]
+        unknown += replay.get("unverified", [])
+        if not replay["exact"]:
+            wrong.append(json.dumps(replay["first_difference"]))
+    if wrong:
+        return "FAIL", "; ".join(wrong)
+    return ("unverified", "; ".join(unknown)) if unknown else ("ok", "")
+
+
+def cell(binary, out, name):
+    path = os.path.join(out, name)
+    if not os.path.exists(path + ".json"):
+        return "-", "it did not run"
+    with open(path + ".json", encoding="utf-8") as f:
+        oracle = json.load(f)
+    if "reason" in oracle:
+        return "-", oracle["reason"]
+    try:
+        return compare(binary, name, path, oracle)
+    except (RuntimeError, KeyError, StopIteration) as e:
+        return "FAIL", f"{type(e).__name__}: {e}"
+
+
+def features():
+    with open(os.path.join(HERE, "workloads", "features.py"), encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    names = [b[4:b.index("(")] for a, b in zip(lines, lines[1:]) if a.startswith("@feature")]
+    return [n for n in names if n != "drawn"]
+
+
+def run(directory, out, *names, **env):
+    subprocess.run([os.path.join(HERE, "run.sh"), directory, os.path.join(HERE, "workloads", "features.py"), out, *names],
+                   env={**os.environ, **env}, stderr=subprocess.DEVNULL, check=False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compare strandline with PyTorch releases.")
+    parser.add_argument("-o", default="out", help="folder for the recordings")
+    parser.add_argument("-b", default="strandline", help="the program")
+    parser.add_argument("-s", action="store_true", help="use the recordings that are there")
+    parser.add_argument("-d", type=int, default=0, help="random programs under drawn settings")
+    parser.add_argument("dirs", nargs="+")
+    args = parser.parse_args()
+    table, reasons = {}, []
+    for directory in args.dirs:
+        release = os.path.basename(os.path.normpath(directory))
+        out = os.path.join(args.o, release)
+        if not args.s:
+            run(directory, out)
+        table[release] = {}
+        for name in features():
+            table[release][name], why = cell(args.b, out, name)
+            if why:
+                reasons.append((name, release, table[release][name], why))
+        for seed in range(1, args.d + 1):
+            path = os.path.join(out, f"drawn.{seed}")
+            if not args.s:
+                run(directory, path, "drawn", SEED=str(seed))
+            word, why = cell(args.b, path, "drawn")
+            counts = table[release].setdefault("drawn", {})
+            counts[word] = counts.get(word, 0) + 1
+            if word == "FAIL":
+                reasons.append((f"drawn {seed}", release, word, why))
+    show(table, reasons)
+    sys.exit(any(word == "FAIL" for _, _, word, _ in reasons))
+
+
+def show(table, reasons):
+    releases = list(table)
+    print("| feature |", " | ".join(releases), "|")
+    print("|---" * (len(releases) + 1) + "|")
+    for name in features() + ["drawn"]:
+        cells = [table[r].get(name, "-") for r in releases]
+        cells = [c if isinstance(c, str) else ", ".join(f"{n} {w}" for w, n in c.items()) for c in cells]
+        print(f"| {name} |", " | ".join(cells), "|")
+    print()
+    for name, release, word, why in reasons:
+        if word != "-" or not why.startswith("since"):
+            print(f"- {name}, {release}: {word}: {why}")
+
+
+if __name__ == "__main__":
+    main()
