@@ -7,7 +7,7 @@
 // code runs against a recorded history, which has the answers of a real one, and
 // against a device that is made up; package replay has both.
 //
-// The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 to 2.14;
+// The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 to 2.15;
 // names follow it. They differ between releases: a [Version] of 0 means an
 // unknown one, and [Version.Untested] names the rules that were never checked
 // against a recording. All sizes are bytes.
@@ -96,6 +96,8 @@ type Allocator struct {
 	waiting []deferred // by ticket
 	over    int        // of them whose wait has ended
 	tickets Ticket
+	births  births
+	born    uint32 // so far, where their order decides
 	scratch []int32
 	many    int  // unmapped blocks of a lane, from which on its rooms are kept
 	roomed  bool // there is such a lane
@@ -150,6 +152,9 @@ type reservation struct {
 // New is the allocator of a device that has not been used yet.
 func New(set Settings, v Version, driver Driver) *Allocator {
 	a := &Allocator{set: set, version: v, driver: driver, ids: map[PoolID]int32{}, named: map[uint64]Stream{}, many: minUnmapped}
+	if !set.Ascend {
+		a.births = v.births()
+	}
 	a.blocks = make([]block, 1, 1024)
 	a.sets = make(sets, 1, 1024)
 	a.poolOf(PoolID{}, true)
@@ -352,10 +357,10 @@ func (a *Allocator) search(l int32, size int64) int32 {
 }
 
 // find is the smallest free block of a stream that serves a rounded request, of
-// equal ones that with the lowest address.
+// equal ones the first by birth, then by address.
 func (a *Allocator) find(l int32, size int64) int32 {
 	root := a.lanes[l].free
-	b := a.sets.atLeast(root, size, 0)
+	b := a.sets.atLeast(root, place{size: size})
 	if b == 0 {
 		return 0
 	}
@@ -411,7 +416,23 @@ func (a *Allocator) take(l int32, size int64) int32 {
 	a.reserve(n)
 	b := a.newBlock(addr, n)
 	a.blocks[b].lane = l
+	a.bear(b)
 	return b
+}
+
+// bear gives new memory its place in the order of births.
+func (a *Allocator) bear(b int32) {
+	if a.births != noBirths {
+		a.born++
+		a.sets[b].birth = a.born
+	}
+}
+
+// bearBlock does so with a block of older memory, where blocks are counted.
+func (a *Allocator) bearBlock(b int32) {
+	if a.births == blockBirths {
+		a.bear(b)
+	}
 }
 
 func (a *Allocator) reserve(bytes int64) {

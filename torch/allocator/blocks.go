@@ -12,12 +12,14 @@ func (a *Allocator) split(b int32, size int64) {
 	}
 	r := a.cut(b, size)
 	a.insert(r)
+	a.bearBlock(b)
 }
 
 // cut makes a block of what is behind the first size bytes of b.
 func (a *Allocator) cut(b int32, size int64) int32 {
 	r := a.newBlock(a.sets[b].addr+uint64(size), a.sets[b].size-size)
 	a.sets[b].size = size
+	a.sets[r].birth = a.sets[b].birth
 	x, y := &a.blocks[b], &a.blocks[r]
 	y.lane, y.within, y.state = x.lane, x.within, x.state
 	y.prev, y.next = b, x.next

@@ -147,7 +147,7 @@ func (a *Allocator) sorted() error {
 				}
 			}
 			slices.SortFunc(want, func(x, y int32) int {
-				bySize := cmp.Compare(a.sets[x].size, a.sets[y].size)
+				bySize := cmp.Or(cmp.Compare(a.sets[x].size, a.sets[y].size), cmp.Compare(a.sets[x].birth, a.sets[y].birth))
 				if s == unmapped {
 					bySize = 0
 				}

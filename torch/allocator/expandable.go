@@ -99,6 +99,7 @@ func (a *Allocator) newReservation(l int32) int32 {
 	addr, length := a.driver.Reserve(page)
 	a.ranges = append(a.ranges, reservation{addr: addr, length: length, page: page})
 	b := a.newBlock(addr, length)
+	a.bear(b)
 	x := &a.blocks[b]
 	x.lane, x.within, x.state = l, int32(len(a.ranges)), unmapped
 	a.insertUnmapped(b)
@@ -124,7 +125,9 @@ func (a *Allocator) mapIn(b int32, size int64) int32 {
 	a.reserve(size)
 	a.extract(b)
 	if size < a.sets[b].size {
-		a.insertUnmapped(a.cut(b, size))
+		rest := a.cut(b, size)
+		a.bearBlock(rest)
+		a.insertUnmapped(rest)
 	}
 	a.blocks[b].state = free
 	b = a.merge(b)
@@ -155,12 +158,15 @@ func (a *Allocator) unmap(b int32) {
 	a.extract(b)
 	if front := int64(from - a.sets[b].addr); front > 0 {
 		rest := a.cut(b, front)
+		a.bearBlock(b)
 		a.insert(b)
 		b = rest
 	}
 	size := int64(to - from)
 	if size < a.sets[b].size {
-		a.insert(a.cut(b, size))
+		rest := a.cut(b, size)
+		a.bearBlock(rest)
+		a.insert(rest)
 	}
 	a.driver.Unmap(a.sets[b].addr, size)
 	a.Unmaps++

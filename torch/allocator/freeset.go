@@ -7,10 +7,11 @@ package allocator
 type node struct {
 	size        int64
 	addr        uint64
+	birth       uint32 // of its segment, by order; 0 where that decides nothing
 	left, right int32
 }
 
-// sets are treaps by (size, address), each named by the index of its root. The
+// sets are treaps by (size, birth, address), each named by the index of its root. The
 // order of the heap is a hash of the index, so it needs no room.
 //
 // R. Seidel, C. R. Aragon: Randomized Search Trees, Algorithmica 16 (1996).
@@ -19,18 +20,27 @@ type sets []node
 // above reports whether block x is above block y in a heap.
 func above(x, y int32) bool { return uint32(x)*0x9e3779b1 > uint32(y)*0x9e3779b1 }
 
-// before reports whether block x is sorted before (size, addr).
-func (s sets) before(x int32, size int64, addr uint64) bool {
+// before reports whether block x is sorted before a place.
+func (s sets) before(x int32, p place) bool {
 	n := &s[x]
-	return n.size < size || n.size == size && n.addr < addr
+	return n.size < p.size || n.size == p.size && (n.birth < p.birth || n.birth == p.birth && n.addr < p.addr)
 }
+
+// A place is one in the order of a set.
+type place struct {
+	size  int64
+	birth uint32
+	addr  uint64
+}
+
+func (s sets) placeOf(x int32) place { return place{s[x].size, s[x].birth, s[x].addr} }
 
 // insert puts block x into a set.
 func (s sets) insert(root *int32, x int32) {
-	n := &s[x]
+	n, p := &s[x], s.placeOf(x)
 	at := root
 	for *at != 0 && above(*at, x) {
-		if y := *at; s.before(y, n.size, n.addr) {
+		if y := *at; s.before(y, p) {
 			at = &s[y].right
 		} else {
 			at = &s[y].left
@@ -41,7 +51,7 @@ func (s sets) insert(root *int32, x int32) {
 	*at = x
 	low, high := &n.left, &n.right
 	for rest != 0 {
-		if s.before(rest, n.size, n.addr) {
+		if s.before(rest, p) {
 			*low = rest
 			low = &s[rest].right
 			rest = *low
@@ -56,10 +66,10 @@ func (s sets) insert(root *int32, x int32) {
 
 // remove takes block x out of the set it is in.
 func (s sets) remove(root *int32, x int32) {
-	n := &s[x]
+	n, p := &s[x], s.placeOf(x)
 	at := root
 	for *at != x {
-		if y := *at; s.before(y, n.size, n.addr) {
+		if y := *at; s.before(y, p) {
 			at = &s[y].right
 		} else {
 			at = &s[y].left
@@ -81,10 +91,10 @@ func (s sets) remove(root *int32, x int32) {
 	n.left, n.right = 0, 0
 }
 
-// atLeast is the first block of a set that is not before (size, addr).
-func (s sets) atLeast(root int32, size int64, addr uint64) (found int32) {
+// atLeast is the first block of a set that is not before a place.
+func (s sets) atLeast(root int32, p place) (found int32) {
 	for x := root; x != 0; {
-		if s.before(x, size, addr) {
+		if s.before(x, p) {
 			x = s[x].right
 		} else {
 			found = x
@@ -95,12 +105,16 @@ func (s sets) atLeast(root int32, size int64, addr uint64) (found int32) {
 }
 
 // after is the block that follows x in its set.
-func (s sets) after(root, x int32) int32 { return s.atLeast(root, s[x].size, s[x].addr+1) }
+func (s sets) after(root, x int32) int32 {
+	p := s.placeOf(x)
+	p.addr++
+	return s.atLeast(root, p)
+}
 
-// less is the last block of a set that is before (size, addr).
-func (s sets) less(root int32, size int64, addr uint64) (found int32) {
+// less is the last block of a set that is before a place.
+func (s sets) less(root int32, p place) (found int32) {
 	for x := root; x != 0; {
-		if s.before(x, size, addr) {
+		if s.before(x, p) {
 			found = x
 			x = s[x].right
 		} else {

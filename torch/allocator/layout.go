@@ -15,6 +15,7 @@ type Segment struct {
 	Pool       PoolID
 	Small      bool
 	Expandable bool
+	Born       uint32  // of one that is loaded: its order of birth, equal ones by address
 	Blocks     []Piece // by address; they cover the segment
 }
 
@@ -113,6 +114,7 @@ func (a *Allocator) addUnmapped(b int32, from, to uint64) int32 {
 		return b
 	}
 	u := a.newBlock(from, int64(to-from))
+	a.sets[u].birth = a.sets[b].birth
 	x, y := &a.blocks[b], &a.blocks[u]
 	*y = block{lane: x.lane, within: x.within, state: unmapped, prev: b}
 	x.next = u
@@ -131,11 +133,16 @@ func (a *Allocator) load(g *Segment, last, l int32) (int32, error) {
 			last = a.addUnmapped(last, a.sets[last].addr+uint64(a.sets[last].size), g.Addr)
 		case r.addr < g.Addr:
 			last = a.newBlock(r.addr, int64(g.Addr-r.addr))
+			a.sets[last].birth = g.Born
 			a.blocks[last] = block{lane: l, within: within, state: unmapped}
 			a.insertUnmapped(last)
 		}
 	}
-	at := g.Addr
+	at, birth := g.Addr, g.Born
+	if last != 0 {
+		birth = a.sets[last].birth
+	}
+	a.born = max(a.born, birth)
 	for i := range g.Blocks {
 		p := &g.Blocks[i]
 		if p.Addr != at || p.Size <= 0 {
@@ -143,6 +150,7 @@ func (a *Allocator) load(g *Segment, last, l int32) (int32, error) {
 		}
 		at += uint64(p.Size)
 		b := a.newBlock(p.Addr, p.Size)
+		a.sets[b].birth = birth
 		a.blocks[b] = block{lane: l, within: within, prev: last}
 		if last != 0 {
 			a.blocks[last].next = b

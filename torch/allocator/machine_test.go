@@ -147,7 +147,7 @@ func newMachine(t testing.TB, next func() byte) *machine {
 	}
 	set.ThrowOnOOM = m.one(8)
 	m.device = newFakeDevice(t, int64(20+8*int(next()))<<20)
-	m.a = New(set, 0, m.device)
+	m.a = New(set, Version(211+int(m.next())%3), m.device)
 	m.a.many = 0
 	if m.one(2) {
 		m.a.SetLimit(m.device.capacity * int64(1+next()%8) / 8)
@@ -265,7 +265,8 @@ func (m *machine) best(request int64, stream Stream, id Pool) int32 {
 		}
 	}
 	slices.SortFunc(fit, func(x, y int32) int {
-		return cmp.Or(cmp.Compare(a.sets[x].size, a.sets[y].size), cmp.Compare(a.sets[x].addr, a.sets[y].addr))
+		return cmp.Or(cmp.Compare(a.sets[x].size, a.sets[y].size), cmp.Compare(a.sets[x].birth, a.sets[y].birth),
+			cmp.Compare(a.sets[x].addr, a.sets[y].addr))
 	})
 	room := func(b int32) int64 {
 		n := a.sets[b].size
@@ -399,12 +400,12 @@ func TestSets(t *testing.T) {
 	const n = 300
 	s := make(sets, n)
 	for i := range s {
-		s[i] = node{size: int64(rng.IntN(20)) * 512, addr: uint64(i) * 512}
+		s[i] = node{size: int64(rng.IntN(20)) * 512, birth: uint32(i % 3), addr: uint64(i) * 512}
 	}
 	var root int32
 	var model []int32
 	order := func(x int32, k node) int {
-		return cmp.Or(cmp.Compare(s[x].size, k.size), cmp.Compare(s[x].addr, k.addr))
+		return cmp.Or(cmp.Compare(s[x].size, k.size), cmp.Compare(s[x].birth, k.birth), cmp.Compare(s[x].addr, k.addr))
 	}
 	at := func(i int) int32 {
 		if i < 0 || i >= len(model) {
@@ -421,12 +422,13 @@ func TestSets(t *testing.T) {
 			s.insert(&root, x)
 			model = slices.Insert(model, i, x)
 		}
-		k := node{size: int64(rng.IntN(22)) * 512, addr: uint64(rng.IntN(n+2)) * 512}
+		k := node{size: int64(rng.IntN(22)) * 512, birth: uint32(rng.IntN(4)), addr: uint64(rng.IntN(n+2)) * 512}
+		p := place{k.size, k.birth, k.addr}
 		i, _ := slices.BinarySearchFunc(model, k, order)
-		if got := s.atLeast(root, k.size, k.addr); got != at(i) {
+		if got := s.atLeast(root, p); got != at(i) {
 			t.Fatalf("the first from %v on is %d, want %d", k, got, at(i))
 		}
-		if got := s.less(root, k.size, k.addr); got != at(i-1) {
+		if got := s.less(root, p); got != at(i-1) {
 			t.Fatalf("the last before %v is %d, want %d", k, got, at(i-1))
 		}
 		if i < len(model) {

@@ -167,24 +167,24 @@ func (a *Allocator) releaseAvailable(l int32, size int64) bool {
 	}
 	need := max(size, a.set.MaxSplitSize)
 	root := a.lanes[l].free
-	b := a.sets.atLeast(root, need, 0)
+	b := a.sets.atLeast(root, place{size: need})
 	if b != 0 && a.releasable(b) {
 		a.release(b)
 		return true
 	}
 	if b == 0 {
-		b = a.sets.less(root, math.MaxInt64, math.MaxUint64)
+		b = a.sets.less(root, place{size: math.MaxInt64})
 	} else {
-		b = a.sets.less(root, a.sets[b].size, a.sets[b].addr)
+		b = a.sets.less(root, a.sets.placeOf(b))
 	}
 	var freed int64
 	for freed < need && b != 0 && a.sets[b].size >= a.set.MaxSplitSize {
-		size, addr := a.sets[b].size, a.sets[b].addr
+		p := a.sets.placeOf(b)
 		if a.releasable(b) {
-			freed += size
+			freed += p.size
 			a.release(b)
 		}
-		b = a.sets.less(a.lanes[l].free, size, addr)
+		b = a.sets.less(a.lanes[l].free, p)
 	}
 	return freed >= need
 }

@@ -12,7 +12,7 @@ type Version int
 
 // Newest is the last release whose rules are known here; an unknown one is
 // taken to be it.
-const Newest Version = 214
+const Newest Version = 215
 
 // orNewest is the release whose rules hold.
 func (v Version) orNewest() Version {
@@ -29,7 +29,7 @@ func (v Version) orNewest() Version {
 const (
 	oldest     Version = 200
 	tested     Version = 206
-	latest     Version = 210
+	latest     Version = 215
 	expandable Version = 208
 )
 
@@ -86,6 +86,26 @@ func UntestedNote(rules []string) string {
 // before it fails. Up to 2.12 none to a private pool has, as a graph may be
 // captured into it; since then PyTorch distinguishes captures from MemPools.
 func (v Version) poolsRetry() bool { return v.orNewest() >= 213 }
+
+// births are what decides between free blocks of equal size.
+type births uint8
+
+const (
+	noBirths      births = iota // their addresses
+	blockBirths                 // the order in which PyTorch made its blocks
+	segmentBirths               // the order in which memory was taken, then their addresses
+)
+
+// births is the rule of a release: 2.12 counts blocks, those since then segments.
+func (v Version) births() births {
+	switch v = v.orNewest(); {
+	case v < 212:
+		return noBirths
+	case v == 212:
+		return blockBirths
+	}
+	return segmentBirths
+}
 
 func (v Version) String() string {
 	if v <= 0 {

@@ -45,9 +45,9 @@ func TestUnverified(t *testing.T) {
 		{202, &plain, false, nil},
 		{202, &all, true, []string{"unverified but for PyTorch 2.6: expandable_segments, garbage_collection_threshold, max_non_split_rounding_mb, max_split_size_mb, roundup_power2_divisions, private pools"}},
 		{208, &all, false, []string{"unverified but for PyTorch 2.6: garbage_collection_threshold, max_non_split_rounding_mb, max_split_size_mb, roundup_power2_divisions"}},
-		{211, &plain, false, []string{"the rules of PyTorch 2.11 are unverified: they are read from its source alone"}},
-		{215, &plain, false, []string{"the rules of PyTorch 2.14, the last one known, for 2.15"}},
-		{0, &plain, false, []string{"the rules of PyTorch 2.14: the file does not name its release"}},
+		{199, &plain, false, []string{"the rules of PyTorch 1.99 are unverified: they are read from its source alone"}},
+		{216, &plain, false, []string{"the rules of PyTorch 2.15, the last one known, for 2.16"}},
+		{0, &plain, false, []string{"the rules of PyTorch 2.15: the file does not name its release"}},
 	} {
 		if got := c.version.Unverified(c.set, c.pools); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.version, got, c.want)

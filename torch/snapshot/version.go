@@ -8,7 +8,7 @@ import (
 // releases are PyTorch's that write snapshots, oldest first, as far as they
 // can be distinguished.
 var releases = []string{
-	"1.13", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "2.11", "2.12", "2.13", "2.14",
+	"1.13", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "2.11", "2.12", "2.13", "2.14", "2.15",
 }
 
 // TorchVersion is the range of PyTorch releases that write such a file: "2.2",
@@ -78,13 +78,14 @@ func (s *Snapshot) signs() []sign {
 		{"allocator_settings", "2.3", p.settings, top},
 		{"external_annotations", "2.5", p.annotations, top},
 		{"compile_context", "2.8", p.compile, events},
+		s.setting("graph_capture_record_stream_reuse", "2.9", s.Settings != nil),
 		{"user_metadata", "2.10", p.metadata, events},
-		s.setting("graph_capture_record_stream_reuse", "2.10", s.Settings != nil),
 		{"pool_id", "2.12", p.poolInEvents, events},
 		s.setting("trace_alloc_overflowed", "2.12", optional),
 		s.setting("trace_alloc_max_entries", "2.12", optional),
+		s.setting("max_round_threshold", "2.13", s.Settings != nil),
 		{"annotate", "2.14", p.annotate, optional},
-		{"host_segments", "2.14", p.host || p.host2, optional},
+		{"host_segments", "2.14", p.host || p.host2, top},
 	}
 }
 

@@ -39,13 +39,17 @@ func TestTorchVersion(t *testing.T) {
 		{"2.2", two, "2.2"},
 		{"2.3", cut(file(), annotations), "2.3–2.4"},
 		{"2.5", file(), "2.5–2.7"},
-		{"2.5 without events", cut(file(), "device_traces"), "2.5–2.9"},
-		{"2.8", of(file(), obj{"compile_context": "N/A"}), "2.8–2.9"},
+		{"2.5 without events", cut(file(), "device_traces"), "2.5–2.8"},
+		{"2.8", of(file(), obj{"compile_context": "N/A"}), "2.8"},
 		{"2.10", of(with(file(), obj{settings: obj{"graph_capture_record_stream_reuse": false}}),
 			obj{"compile_context": "N/A", "user_metadata": ""}), "2.10–2.11"},
 		{"2.12", of(with(file(), obj{settings: obj{"graph_capture_record_stream_reuse": false}}),
-			obj{"compile_context": "N/A", "user_metadata": "", "pool_id": []int{0, 0}}), "2.12 or later"},
-		{"2.14", of(with(file(), obj{settings: obj{"graph_capture_record_stream_reuse": false}, "host_segments": []any{}}),
+			obj{"compile_context": "N/A", "user_metadata": "", "pool_id": []int{0, 0}}), "2.12"},
+		{"2.13", of(with(file(), obj{settings: obj{"graph_capture_record_stream_reuse": false, "max_round_threshold": -1}}),
+			obj{"compile_context": "N/A", "user_metadata": "", "pool_id": []int{0, 0}}), "2.13"},
+		{"2.9", of(with(file(), obj{settings: obj{"graph_capture_record_stream_reuse": false}}),
+			obj{"compile_context": "N/A"}), "2.9"},
+		{"2.14", of(with(file(), obj{settings: obj{"graph_capture_record_stream_reuse": false, "max_round_threshold": -1}, "host_segments": []any{}}),
 			obj{"compile_context": "N/A", "user_metadata": "", "pool_id": []int{0, 0}}), "2.14 or later"},
 		{"profiler", of(two, obj{"category": "parameter"}), "profiler"},
 		{"no release", of(timeless, obj{"user_metadata": ""}), "unknown"},
@@ -60,7 +64,7 @@ func TestTorchVersion(t *testing.T) {
 // it is no later than 2.7.
 func TestTorchVersionOfCorpus(t *testing.T) {
 	eachOf(t, corpus(t, "torch/*.pickle", "torch/writers/*", "torch/big/*"), func(t *testing.T, s *snapshot.Snapshot) {
-		want := "2.5–2.9"
+		want := "2.5–2.8"
 		if s.Format.BareList {
 			want = "2.1 or later"
 		}
@@ -78,7 +82,7 @@ func TestTorchVersionOfCorpus(t *testing.T) {
 func TestTorchVersionOfWildFiles(t *testing.T) {
 	want := map[string]string{
 		"3keys-full": "2.3–2.4", "v113-history": "2.0", "pyframes-usermeta": "2.10–2.11", "tiny-state": "2.2",
-		"3gpu-expandable-oom": "2.8–2.9", "segments-list": "2.1 or later", "fixture-edited": "unknown",
+		"3gpu-expandable-oom": "2.8", "segments-list": "2.1 or later", "fixture-edited": "unknown",
 	}
 	eachOf(t, corpus(t, "wild/*"), func(t *testing.T, s *snapshot.Snapshot) {
 		name := strings.Split(t.Name(), "__")[1]
