@@ -60,6 +60,7 @@ partly readable (results are printed; 1 wins); 130 interrupted.`,
 	c.Flags().StringVar(&o.capacity, "capacity", "", "device memory `SIZE`, such as 80GiB")
 	o.failOn = onProblem
 	c.Flags().Var(newChoice(&o.failOn, onProblem, "warning", "unknown"), "fail-on", "exit 1 also on a `WHAT`: warning, unknown")
+	c.Flags().Lookup("fail-on").DefValue = "" // the help states it
 	completeChoices(c, c.Flags())
 	c.Flags().StringVar(&o.limit, "limit", "", "the `SIZE` that a table's levels must stay below")
 	o.store.flags(c)
