@@ -21,6 +21,8 @@ func TestBrief(t *testing.T) {
 		{"logits", 90, []string{"OK    no leak", "logits.py:44 loss_of", "1002 MiB", "6.68 GiB", "2 copies", "FIX   make the copy once", "WHY   7.66 GiB peak = "}},
 		{"graphs", 75, []string{"private pools", "3.52 GiB", "FIX   pool = torch.cuda.graph_pool_handle()", "WHY   4.56 GiB reserved = "}},
 		{"out-of-memory", 120, []string{"OOM   fragmentation: 1.5 GiB requested at w06b_oom_fragmented.py:35", "2.73 GiB was free, largest piece 150 MiB", "FIX   export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "replayed: succeeds, 1.05 GiB to spare", "WHY   4 GiB = 0.88 used + 2.64 stranded + 0.09 free + 0.39 outside PyTorch", "--at 144"}},
+		{"out-of-memory/job.log", 60, []string{"OOM   fragmentation: 1.5 GiB requested", "2.73 GiB was free, in pieces", "FIX   export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "WHY   4 GiB = 0.88 used + 2.64 stranded"}},
+		{"plan/server.log", 70, []string{"OOM   vLLM does not start", "7.83 GiB short", "8.29 GiB is held outside PyTorch", "FIX   nvidia-smi", "WHY   19.8 GiB needed before the KV cache = 6.6 weights + 8.3 outside PyTorch + 4.9 activations"}},
 		{"peak", 55, []string{"UNKNOWN", "3 files or 3 steps", "192 MiB", "NEXT  strandline record -- python w18_train.py"}},
 		{"varied-lengths", 90, []string{"FRAGMENTATION", "3 GiB of the 4.75 GiB", "FIX   export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "2.29 GiB instead of 4.75 GiB", "WHY   4.75 GiB peak = 1.75 needed by active memory + 3.00 in free pieces"}},
 		{"change", 90, []string{"UNKNOWN  2 files from 2 runs", "train.py:29 loss_of", "FIX   compute the loss in chunks", "NEXT  strandline compare --runs"}},

@@ -27,6 +27,7 @@ type Text struct {
 	Remark *failure.Failure
 	Hints  map[failure.Hint]int64 // what the text is of, and the last line that shows it
 	Shape  text.Shape             // of its beginning
+	Traces text.Tracebacks
 	// Relapses counts how often a request was refused after the program had gone on.
 	Relapses int
 	Series   []table.Series // tables of memory_summary(), by process and device, as they come
@@ -51,7 +52,7 @@ func Scan(r io.Reader) (Text, error) { return scan(r, vocabulary()) }
 
 func scan(r io.Reader, v *text.Vocabulary) (t Text, err error) {
 	statements, messages, tables := failure.NewFinder(), failure.NewOOMReader(), table.NewReader()
-	t.Lines, err = text.Each(r, v, statements, messages, tables, &t.Shape)
+	t.Lines, err = text.Each(r, v, statements, messages, tables, &t.Shape, &t.Traces)
 	t.OOM, t.Hints = messages.Found(), statements.Hints()
 	t.Relapses = statements.Relapses()
 	t.Series, t.Mixed = tables.Found()
@@ -61,7 +62,7 @@ func scan(r io.Reader, v *text.Vocabulary) (t Text, err error) {
 
 // vocabulary is what the readers search a text for.
 var vocabulary = sync.OnceValue(func() *text.Vocabulary {
-	return text.NewVocabulary(failure.Words(), failure.OOMWords(), table.Words(), nil)
+	return text.NewVocabulary(failure.Words(), failure.OOMWords(), table.Words(), nil, text.TracebackWords())
 })
 
 // keep sorts statements into those of which the words are known and others: these

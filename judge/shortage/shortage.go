@@ -27,6 +27,17 @@ const (
 // segments, in bytes: the CUDA context and loaded kernels, some hundred MiB.
 const ContextAllowance = 640 << 20
 
+// OutsideConfidence is how certain it is that memory held outside PyTorch is what a request
+// lacked: the context of a program with many libraries takes two or three times what is
+// usual. It is known if the text states what the process itself holds.
+func OutsideConfidence(outside int64, known bool) float64 {
+	const most, half, each = 0.95, 0.5, 0.25
+	if known {
+		return most
+	}
+	return min(most, max(half, half+each*float64(outside-ContextAllowance)/ContextAllowance))
+}
+
 // Room returns everything a request could have used, had it been in one piece: what
 // the driver and the segments have free. It is nil if a figure is unknown.
 func Room(free, reserved, active *int64) *int64 {

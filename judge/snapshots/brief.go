@@ -52,30 +52,28 @@ func recordingAgain(frames []stack.Frame) string {
 	return ""
 }
 
-// briefly fills in what the first screen states of a failure.
+// briefly fills in what the first screen states of a failure. The place of the request
+// follows the title.
 func (s *failedRequest) briefly(f *finding.Finding, o *digest.OOM, file string) {
 	b := &f.Brief
-	request := shortage.Amount(s.request)
+	b.Title = shortage.Amount(s.request) + " requested"
 	switch s.cause() {
 	case shortage.Limit:
-		b.Title = fmt.Sprintf("a limit stopped a request of %s; the driver had %s free", request, shortage.Amount(s.free))
+		b.Title, b.Fact = "a limit: "+b.Title, "the driver had "+shortage.Amount(s.free)+" free"
 	case shortage.Fragmented:
-		b.Title = fmt.Sprintf("fragmentation: %s requested", request)
-		b.Fact = units.Bytes(*s.room()) + " was free"
+		b.Title, b.Fact = "fragmentation: "+b.Title, units.Bytes(*s.room())+" was free"
 		if hole := o.Hole(); hole > 0 {
 			b.Fact += ", largest piece " + units.Bytes(hole)
 		}
 	case shortage.Outside:
-		b.Title = fmt.Sprintf("%s requested; %s of the device is held outside PyTorch", request, shortage.Amount(s.outside()))
+		b.Title, b.Fact = "not PyTorch: "+b.Title, shortage.Amount(s.outside())+" is held outside PyTorch"
 	case shortage.TooBig:
-		b.Title = fmt.Sprintf("%s requested", request)
+		b.Title, b.Fact = "too large: "+b.Title, "the device has "+shortage.Amount(s.capacity)
 		if room := s.room(); room != nil {
-			b.Title += fmt.Sprintf(", %s free", units.Bytes(*room))
-		} else {
-			b.Title += fmt.Sprintf(" of the device's %s", shortage.Amount(s.capacity))
+			b.Fact = units.Bytes(*room) + " was free"
 		}
 	default:
-		b.Title = fmt.Sprintf("%s requested, cause unknown", request)
+		b.Fact = "the figures do not show the cause"
 	}
 	b.Account = s.account()
 	b.Next = inspecting(file, o.Event, *f.Device)

@@ -53,6 +53,8 @@ func outOfMemory(on *subject) []finding.Finding {
 	}
 	if s.cause() == "" {
 		f.Confidence, f.Basis = 0.5, "the allocator recorded it; the figures that would explain it are missing or contradictory"
+	} else if s.cause() == shortage.Outside {
+		f.Confidence = shortage.OutsideConfidence(*s.outside(), s.own() != nil)
 	} else if !o.Exact && s.cause() == shortage.Fragmented { // what was free is an upper bound
 		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are reconstructed from later events"
 	}
@@ -62,7 +64,7 @@ func outOfMemory(on *subject) []finding.Finding {
 	addOthers(&f, e, shared.Others)
 	s.briefly(&f, o, file.Name)
 	if e.LeakedBytes > 0 && len(f.Remedies) > 0 { // the leak is the reason
-		f.Brief.Title = fmt.Sprintf("a leak of %s: %s requested", units.Bytes(e.LeakedBytes), shortage.Amount(s.request))
+		f.Brief.Title = fmt.Sprintf("a leak of %s; %s requested", units.Bytes(e.LeakedBytes), shortage.Amount(s.request))
 	}
 	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
 	f.Remedies = append(f.Remedies, s.remediesAgainstOthers()...)

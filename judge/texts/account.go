@@ -329,6 +329,8 @@ func (a *account) confidence() float64 {
 	switch a.cause() {
 	case "", causeRefused:
 		return half
+	case causeOutside:
+		return shortage.OutsideConfidence(*a.outside(), a.own() != nil)
 	case causeFragmented: // what was free in segments is an upper bound
 		return upperBound
 	case causeTooBig:

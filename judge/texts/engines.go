@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"strandline/finding"
 	"strandline/judge/shortage"
 	"strandline/logs/failure"
 	"strandline/plan/engine"
@@ -119,11 +120,41 @@ func (v *view) vllmCache() {
 	if n, ok := v.f.Figures[failure.Available]; ok && n < 0 {
 		v.title("vLLM does not start: it is %s short before the KV cache gets anything", sizeOf(-n))
 	}
-	v.say("if the log states more non-torch memory than about 1 GiB, another process took memory of the device while the engine measured it")
-	v.set(more(v.f.Figures[failure.Fraction], 0.95), "give the engine more of the device (gpu_memory_utilization), if nothing else needs it")
+	const usual = 2 << 30 // bytes that the context and libraries of vLLM take
+	held := v.f.Figures["outside_bytes"]
+	v.budget()
+	larger := func() {
+		v.set(more(v.f.Figures[failure.Fraction], 0.95), "give the engine more of the device, if nothing else needs it")
+	}
+	if held > usual {
+		v.Brief.Fact = fmt.Sprintf("%s is held outside PyTorch: another process took it while the engine measured", sizeOf(held))
+		v.say("%s", v.Brief.Fact)
+		v.others("look for other processes on the device, and end those that are stale")
+		defer larger() // no share is large enough for both
+	} else {
+		v.say("if the log states more non-torch memory than about 1 GiB, another process took memory of the device while the engine measured it")
+		larger()
+		defer v.others("look for other processes on the device")
+	}
 	v.set("--max-num-seqs 16 --max-num-batched-tokens 2048 --enforce-eager", "a smaller profiling batch and no CUDA graphs; fewer images per request with --limit-mm-per-prompt")
-	v.others("look for other processes on the device")
 	v.do("make the weights smaller: a quantized checkpoint, or --tensor-parallel-size over more GPUs")
+}
+
+// budget is the account of what the engine needs beside the KV cache, where it states that.
+func (v *view) budget() {
+	a := &finding.Account{Name: "needed before the KV cache"}
+	for _, x := range []struct {
+		figure failure.Figure
+		name   string
+	}{{"weights_bytes", "weights"}, {"outside_bytes", "outside PyTorch"}, {"activation_bytes", "activations"}} {
+		n, ok := v.f.Figure(x.figure)
+		if !ok {
+			return
+		}
+		a.Bytes += n
+		a.Add(n, x.name)
+	}
+	v.Brief.Account = a
 }
 
 // vllmWarmUp is the largest batch, which the engine tries at start-up.

@@ -61,6 +61,9 @@ func (t *Statement) Judge(known Options) []finding.Finding {
 	v := newView(t, c.failure)
 	v.answer()
 	v.addOthers(candidates, c)
+	if !v.f.Host {
+		t.locate(&v.Finding, v.f.Line)
+	}
 	t.check(&v.Finding)
 	t.quoted(&v.Finding)
 	return []finding.Finding{v.Finding}

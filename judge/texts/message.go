@@ -71,6 +71,8 @@ func (t *Statement) message(o *failure.OOM, groups []failure.Failures, known Opt
 	t.explain(&f, e, a)
 	e.Failures = addFailures(&f, groups, o, known)
 	f.Remedies = t.remedies(a)
+	f.Brief = a.briefly()
+	t.locate(&f, o.Line)
 	return f
 }
 

@@ -87,7 +87,7 @@ func (t *Statement) against(a *account) []finding.Remedy {
 		case a.huge():
 			return shortage.NeedLess()
 		case a.Missing() > 0 && !withoutFree(a.OOM) && a.Wording != failure.Async:
-			return append([]finding.Remedy{finding.CodeChange("give the whole message: the missing figures show the cause, and whether a setting, another process or a smaller batch is the place to look")}, shortage.NeedLess()...)
+			return append([]finding.Remedy{finding.CodeChange("give the whole message: the missing figures show the cause")}, shortage.NeedLess()...)
 		}
 	}
 	return shortage.NeedLess()
@@ -118,21 +118,23 @@ func (t *Statement) fragmentationRemedies(a *account) []finding.Remedy {
 	newer := finding.CodeChange("better, with PyTorch 2.1 or newer: expandable_segments:True, which lets free pieces serve requests of any size")
 	switch {
 	case a.Private != nil && *a.room()-*a.Private < *a.request:
-		return append([]finding.Remedy{finding.CodeChange("free memory in private pools serves only allocations in the same pool: capture fewer or smaller CUDA graphs, let those that never run at the same time share a pool (torch.cuda.graph_pool_handle()), and allocate less under torch.cuda.use_mem_pool")}, less...)
+		return append([]finding.Remedy{finding.CodeChange("capture fewer or smaller CUDA graphs, or let them share a pool: torch.cuda.graph_pool_handle()").
+			Because("free memory in private pools serves only allocations in the same pool; graphs can share one that never run at the same time; allocate less under torch.cuda.use_mem_pool, too")}, less...)
 	case a.Backend == "XPU":
 		return []finding.Remedy{finding.CodeChange("use few sizes: pad batches to a few lengths, or run the longest first; torch.xpu.empty_cache() between phases returns segments that are wholly free")}
 	case a.Backend == "HIP":
 		newer.Text = "newer releases of PyTorch have expandable_segments:True on ROCm too"
 		return forBackend(a.Backend, append([]finding.Remedy{split, newer}, less...))
 	case a.Wording == failure.Old && a.Backend != "NPU" && t.Hints[failure.HintSplit] == 0 && a.Whole:
-		return append([]finding.Remedy{finding.CodeChange("this release of PyTorch has no setting against it: use a newer one, or few sizes, such as batches padded to a few lengths; run an evaluation under torch.no_grad() and keep less of each step"), sinceTen(split), newer}, less...)
+		return append([]finding.Remedy{finding.CodeChange("use a newer PyTorch, or few sizes: batches padded to a few lengths").
+			Because("this release has no setting against it; run an evaluation under torch.no_grad(), and keep less of each step"), sinceTen(split), newer}, less...)
 	case a.Wording == failure.Old && a.Backend != "NPU":
 		return append([]finding.Remedy{split, newer}, less...)
 	case t.onWindows(a):
 		return append([]finding.Remedy{split}, less...)
 	}
 	return forBackend(a.Backend, append([]finding.Remedy{finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-		"let segments grow and shrink page by page, so that free pieces can serve requests of any size (since PyTorch 2.1)")}, less...))
+		"enable expandable segments").Because("segments then grow and shrink page by page, so that free pieces can serve requests of any size (since PyTorch 2.1)")}, less...))
 }
 
 // sinceTen is max_split_size_mb where the release does not have it yet.
@@ -203,8 +205,9 @@ func relief(e *engine.Engine, a *account) finding.Remedy {
 // leaveRoom are the remedies if the driver has nothing left outside PyTorch's allocator.
 func leaveRoom() []finding.Remedy {
 	return []finding.Remedy{
-		finding.SettingChange(shortage.ListProcesses, "look for other processes on the device; if there are none, this program leaves no room outside PyTorch's cache"),
-		finding.CodeChange("leave some memory for allocations outside PyTorch's cache: a smaller batch; an inference engine has a setting for its share (gpu_memory_utilization, mem_fraction_static), a program without one torch.cuda.set_per_process_memory_fraction(0.9)"),
+		finding.SettingChange(shortage.ListProcesses, "look for other processes on the device").Because("if there are none, this program leaves no room outside PyTorch's cache"),
+		finding.CodeChange("leave memory for allocations outside PyTorch's cache: a smaller batch").
+			Because("an inference engine has a setting for its share (gpu_memory_utilization, mem_fraction_static), a program without one torch.cuda.set_per_process_memory_fraction(0.9)"),
 		finding.CodeChange("call torch.cuda.empty_cache() before the library starts, and let it start early: NCCL's buffers are allocated at the first collective; fewer channels (NCCL_MAX_NCHANNELS) or smaller buffers (NCCL_BUFFSIZE) make them smaller"),
 	}
 }
@@ -240,6 +243,7 @@ func forBackend(backend string, remedies []finding.Remedy) []finding.Remedy {
 	for i := range remedies {
 		remedies[i].Setting = names.Replace(remedies[i].Setting)
 		remedies[i].Text = names.Replace(remedies[i].Text)
+		remedies[i].Detail = names.Replace(remedies[i].Detail)
 	}
 	return remedies
 }
@@ -262,22 +266,23 @@ func remediesAgainstOthers(a *account) (out []finding.Remedy) {
 // further is how to learn more than the message states.
 func further(o *failure.OOM) []finding.Remedy {
 	r := finding.Remedy{Kind: "code", Setting: dumpAtFailure,
-		Text: "the message does not state what holds the memory; a snapshot of that moment does, and strandline diagnose reads it"}
+		Text: "record a snapshot of that moment, which strandline diagnose reads", Detail: "the message does not state what holds the memory"}
 	switch {
 	case o.Wording == failure.Absurd || o.Wording == failure.Metal || !slices.Contains([]string{"", "CUDA", "Cuda", "HIP", "XPU"}, o.Backend):
 		return nil
 	case o.Wording == failure.Async:
 		r.Kind, r.Setting = "setting", "PYTORCH_CUDA_ALLOC_CONF=backend:native"
-		r.Text = "the message does not state what holds the memory, and this backend records no history; PyTorch's own, the default, does"
+		r.Text, r.Detail = "use PyTorch's own backend, the default, which records a history", "the message does not state what holds the memory"
 	case o.Backend == "XPU":
 		r.Setting = strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory")
 		r.Text += " (since PyTorch 2.11)"
 	case o.Bare():
 		r.Setting = strings.ReplaceAll(dumpWhere, "MODULE", "torch.cuda.memory")
-		r.Text = "the message does not state what PyTorch itself holds; a snapshot of that moment does, and strandline diagnose reads it"
+		r.Detail = "the message does not state what PyTorch itself holds"
 	}
 	return []finding.Remedy{r}
 }
 
 // wronglyComputed is the remedy for a request that nothing can meet.
-var wronglyComputed = finding.CodeChange("look at the line that failed: a negative or unset number of elements, or sizes that ranks exchanged in different order, often after another rank had failed")
+var wronglyComputed = finding.CodeChange("look at the line that failed: a negative or unset size, or sizes that ranks exchanged in different order").
+	Because("often after another rank had failed")

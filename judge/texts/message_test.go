@@ -54,12 +54,12 @@ func TestMessageAlone(t *testing.T) {
 		confidence           float64
 		title, detail        string // parts
 	}{
-		{messageOfW20, causeOutside, nvidiaSMI, 1, "", ""},
+		{messageOfW20, causeOutside, nvidiaSMI, 0.71875, "", ""},
 		{messageOfW20[:60], "", dumpAtFailure, 0.5, "a request of 1 GiB failed", "the message is cut off: the size of the device, what was free, what was allocated, what was reserved are missing"},
 		{"HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. " + tooFew,
 			causeFragmented, "PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:128", 0.9, "", "freed memory that waits for another stream"},
 		{"HIP out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of 32.00 GiB of which 1.00 GiB is free. " + tooFew,
-			causeOutside, "rocm-smi --showpids", 1, "", ""},
+			causeOutside, "rocm-smi --showpids", 0.95, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. Of the allocated memory 14.20 GiB is allocated by PyTorch, with 3.00 GiB allocated in private pools (e.g., CUDA Graphs), and 512.00 MiB is reserved by PyTorch but unallocated.",
 			causeFragmented, dumpAtFailure, 0.9, "4.5 GiB was free: 1 GiB at the driver and 3.5 GiB in segments", "11.2 GiB of it allocated, 3 GiB free in private pools"},
 		{"CUDA out of memory. Tried to allocate 2.37 GiB. GPU 3 has a total capacity of 79.10 GiB of which 130.88 MiB is free. Including non-PyTorch memory, this process has 78.96 GiB memory in use. Of the allocated memory 75.45 GiB is allocated by PyTorch, and 2.10 GiB is reserved by PyTorch but unallocated.",

@@ -49,6 +49,7 @@ var familyVLLM = &family{
 	facts: []string{
 		"the estimated maximum model length is {max_length_tokens:int}",
 		"the rest of the memory reserved for KV Cache is {available_bytes:gib}",
+		"model weights take {weights_bytes:gib}; non_torch_memory takes {outside_bytes:gib}; PyTorch activation peak memory takes {activation_bytes:gib}",
 		"Available KV cache memory: {available_bytes:gib}",
 		"kv_cache_size={available_bytes:gib}",
 		"gpu_memory_utilization={fraction:num}",
