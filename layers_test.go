@@ -143,7 +143,7 @@ var only = map[string][]string{
 	"host/sampling/levels":  {"host/proc/procfs"},
 	"judge/samples":         {"finding", "units", "trend", "host/sampling/sample"},
 	"judge/pauses":          {"finding", "units", "trend", "pausable/state"},
-	"judge/texts":           {"finding", "units", "logs", "logs/failure", "logs/engine", "judge/shortage", "plan/engine"},
+	"judge/texts":           {"finding", "units", "stack", "internal/shell", "logs", "logs/failure", "logs/engine", "judge/shortage", "plan/engine"},
 	"judge/shortage":        {"finding", "units"},
 }
 
