@@ -49,7 +49,6 @@ Exit status: 0 no problem found, or too little to judge (unknown); 1 problem
 found, or what --fail-on names; 2 wrong usage or unreadable input; 3 input
 partly readable (results are printed; 1 wins); 130 interrupted.`,
 		Example: `  strandline diagnose job.log
-  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --group 'worker-(\d+)'
   strandline diagnose memory.csv --limit 16GiB
   zstd -dc big.pickle.zst | strandline diagnose`,

@@ -63,7 +63,7 @@ func TestInterruptWhileLoading(t *testing.T) {
 		feed.Close()
 	}()
 	defer in.Close() // where it has ended before
-	if got := <-code; got != exitOK || messages.Len() > 0 {
+	if got := <-code; got != exitInterrupted || messages.Len() > 0 {
 		t.Errorf("exit status %d, %q", got, messages.String())
 	}
 }

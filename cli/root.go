@@ -116,6 +116,7 @@ func addCommands(root *cobra.Command, g *globals) {
 	}
 	for all := root.Commands(); len(all) > 0; all = all[1:] {
 		g.configured(all[0])
+		complete(all[0])
 		all = append(all, all[0].Commands()...)
 	}
 	root.AddCommand(newFiltered())

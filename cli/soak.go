@@ -126,9 +126,6 @@ func (o *soakOptions) flags(c *cobra.Command) {
 	f.IntVar(&l.Turns, "turns", 1, "make conversations of `N` requests, each with the whole conversation so far")
 	f.StringVar(&o.abort, "abort", "0", "cancel this `SHARE` of requests during the answer, such as 10%")
 	f.Uint64Var(&l.Seed, "seed", 1, "draw requests by the number `N`")
-	for name, values := range map[string][]string{"endpoint": {"chat", "completions"}, "image-format": {"png", "jpeg"}, "metric": {"host", "device", "both"}} {
-		c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flags exist
-	}
 }
 
 // leastWaves is how many waves after the warm-up a verdict needs: with the last of the

@@ -9,6 +9,7 @@ import (
 	"html"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/user"
@@ -216,19 +217,23 @@ func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	s := web.New(p.asker, port)
-	s.Index, s.Pack, s.Open = p.index, o.listen != "", p.open
+	remote := o.listen != "" || g.env.getenv("SSH_CONNECTION") != ""
+	s.Index, s.Pack, s.Open = p.index, remote, p.open
 	address := s.URL() + p.state
 	fmt.Fprintln(g.env.stdout, address)
-	if s.Pack {
-		fmt.Fprintf(g.env.stderr, "strandline: from your machine: %s\n", tunnel(port))
+	if remote {
+		fmt.Fprintf(g.env.stderr, "strandline: from your machine: %s\n", tunnel(port, g.env.getenv))
 	}
-	if !o.noOpen {
+	if !o.noOpen && g.env.getenv("SSH_CONNECTION") == "" {
 		defer browse(s.Once() + p.state)()
 	}
 	if p.behind != nil {
 		go p.behind()
 	}
-	return s.Serve(ctx, l)
+	if err := s.Serve(ctx, l); err != nil || g.interrupted.Err() == nil { // nothing could be read
+		return err
+	}
+	return exit(exitInterrupted)
 }
 
 // viewed are the files to view. They are read one after another.
@@ -465,16 +470,27 @@ func listen(where string) (net.Listener, error) {
 	return l, nil
 }
 
-// tunnel is the command that makes a port of this machine one of the user's.
-func tunnel(port int) string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "HOST"
+// tunnel is the command that makes a port of this machine one of the user's. The address
+// and port of the server are those that the user's ssh reached, if it did.
+func tunnel(port int, getenv func(string) string) string {
+	host, option := "HOST", ""
+	if name, err := os.Hostname(); err == nil {
+		host = name
+	}
+	if c := strings.Fields(getenv("SSH_CONNECTION")); len(c) == 4 { // client, its port, server, its port
+		reached, err := netip.ParseAddr(c[2])
+		through, wrong := strconv.ParseUint(c[3], 10, 16)
+		if err == nil && wrong == nil {
+			host = reached.String()
+			if through != 22 {
+				option = fmt.Sprintf("-p %d ", through)
+			}
+		}
 	}
 	if u, err := user.Current(); err == nil {
 		host = u.Username + "@" + host
 	}
-	return fmt.Sprintf("ssh -N -L %d:127.0.0.1:%d %s", port, port, host)
+	return fmt.Sprintf("ssh -N %s-L %d:127.0.0.1:%d %s", option, port, port, host)
 }
 
 // browse opens an address in the user's browser, if there is one, by a page that

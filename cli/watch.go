@@ -204,8 +204,10 @@ func runWatch(ctx context.Context, g *globals, o watchOptions) error {
 		exports.sample(now, w)
 		return face.sample(now, w)
 	})
+	interrupted := false
 	if screen, ok := face.(*watchTerminal); ok {
 		screen.close() // what was found is printed below it
+		interrupted = screen.interrupted
 	}
 	var over *sampler.Ended
 	switch {
@@ -219,11 +221,11 @@ func runWatch(ctx context.Context, g *globals, o watchOptions) error {
 	case err != nil:
 		return err
 	}
-	return g.concludeWatch(ctx, o, report.NewWatch(last, samples, w.Findings()))
+	return g.concludeWatch(interrupted || ctx.Err() != nil, report.NewWatch(last, samples, w.Findings()))
 }
 
 // concludeWatch prints what was found, and returns the exit status.
-func (g *globals) concludeWatch(ctx context.Context, o watchOptions, doc *report.Watch) error {
+func (g *globals) concludeWatch(interrupted bool, doc *report.Watch) error {
 	if g.json {
 		if err := report.JSONLine(g.env.stdout, doc); err != nil {
 			return err
@@ -232,7 +234,7 @@ func (g *globals) concludeWatch(ctx context.Context, o watchOptions, doc *report
 		doc.Text(g.text(), g.style())
 	}
 	switch {
-	case ctx.Err() != nil && o.duration > 0:
+	case interrupted:
 		return exit(exitInterrupted)
 	case problems(doc.Findings):
 		return exit(exitProblem)

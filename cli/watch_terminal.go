@@ -20,9 +20,11 @@ import (
 type watchTerminal struct {
 	program *tea.Program
 	done    chan struct{}
-	found   []finding.Finding
-	rows    map[sample.ID]samples.Row
-	next    time.Time // when these are made again
+	// interrupted is known when done is closed: it was ended by Ctrl-C, not by q.
+	interrupted bool
+	found       []finding.Finding
+	rows        map[sample.ID]samples.Row
+	next        time.Time // when these are made again
 }
 
 // terminal begins to draw; nil where that is not possible. End is called when the user
@@ -48,6 +50,7 @@ func (g *globals) terminal(end context.CancelFunc) *watchTerminal {
 		if _, err := t.program.Run(); err != nil {
 			g.warn("the terminal cannot be drawn on: %v", err)
 		}
+		t.interrupted = m.interrupted
 	}()
 	return t
 }
@@ -94,6 +97,7 @@ type watchModel struct {
 	style         report.Style
 	columns, rows int
 	mappings      func(sample.ID) ([]procfs.Usage, error)
+	interrupted   bool
 }
 
 // mappingsEvery is the time between readings of the mappings that are looked at: each
@@ -143,6 +147,7 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *watchModel) key(name string) tea.Cmd {
 	switch name {
 	case "q", "ctrl+c":
+		m.interrupted = name == "ctrl+c"
 		return tea.Quit
 	case "up", "k":
 		m.scroll(-1)
