@@ -30,10 +30,10 @@ def used():
 
 def by_driver():
     """The device's used bytes by NVML, None where it cannot tell."""
-    done = subprocess.run(["nvidia-smi", "--query-gpu=index,uuid,memory.used,memory.total", "--format=csv,noheader"], capture_output=True, text=True)
     try:
+        done = subprocess.run(["nvidia-smi", "--query-gpu=index,uuid,memory.used,memory.total", "--format=csv,noheader"], capture_output=True, text=True)
         return int(done.stdout.split(",")[2].split()[0]) * MIB
-    except (IndexError, ValueError):
+    except (OSError, IndexError, ValueError):
         return None
 
 

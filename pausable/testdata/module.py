@@ -26,7 +26,7 @@ def use_mem_pool(pool, device=None):
     used.remove(pool.id)
 
 
-torch._C = types.SimpleNamespace(_cuda_memorySnapshot=lambda: {"allocator_settings": settings})
+torch._C = types.SimpleNamespace()
 torch.cuda = types.SimpleNamespace(
     current_device=lambda: 0,
     device_count=lambda: 1,
@@ -36,7 +36,7 @@ torch.cuda = types.SimpleNamespace(
     MemPool=Pool,
     use_mem_pool=use_mem_pool,
     OutOfMemoryError=type("OutOfMemoryError", (RuntimeError,), {}),
-    memory=types.SimpleNamespace(CUDAPluggableAllocator=lambda *a: types.SimpleNamespace(allocator=lambda: None)),
+    memory=types.SimpleNamespace(_snapshot=lambda: {"allocator_settings": settings}, CUDAPluggableAllocator=lambda *a: types.SimpleNamespace(allocator=lambda: None)),
 )
 sys.modules["torch"] = torch
 

@@ -529,7 +529,7 @@ def _refuse_settings(torch: Any) -> None:
     backend = torch.cuda.get_allocator_backend()
     if backend != "native":
         raise Failure(f"PyTorch's allocator is {backend}, which takes memory in another way: take backend out of PYTORCH_CUDA_ALLOC_CONF")
-    settings = torch._C._cuda_memorySnapshot().get("allocator_settings", {})
+    settings = torch.cuda.memory._snapshot().get("allocator_settings", {})
     if settings.get("expandable_segments"):
         named = [v for v in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF") if "expandable_segments" in os.environ.get(v, "")]
         change = f"take it out of {named[0]}" if named else "the program set it, and must unset it for as long as a region is open"
