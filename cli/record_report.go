@@ -170,17 +170,16 @@ func recorderStatus(ctx context.Context, pid int) (record.Status, error) {
 // recordStatus lists the processes of this machine that are recorded, or those of the
 // recordings in some folders.
 func recordStatus(ctx context.Context, g *globals, dirs []string) error {
-	doc := recordingNow(ctx)
-	for i, dir := range dirs {
+	doc := &api.RecordStatus{Schema: api.RecordStatusSchema, Processes: []record.Status{}, Notes: []string{}}
+	if len(dirs) == 0 {
+		doc = recordingNow(ctx)
+	}
+	for _, dir := range dirs {
 		of, err := recordingStatus(dir)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case i == 0:
-			doc = of
-		default:
-			doc.Processes, doc.Notes = append(doc.Processes, of.Processes...), append(doc.Notes, of.Notes...)
 		}
+		doc.Processes, doc.Notes = append(doc.Processes, of.Processes...), append(doc.Notes, of.Notes...)
 	}
 	return g.print(doc, func(w io.Writer, _ report.Style) {
 		defer g.notes(doc.Notes)
