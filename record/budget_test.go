@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestManifestIsBounded reads manifests of many notes and of many values in few bytes.
@@ -25,6 +26,10 @@ func TestManifestIsBounded(t *testing.T) {
 	m, err := ReadManifest(dir)
 	if err != nil || len(m.Notes) != maxNotes+1 || m.Notes[1].PID != 1 || m.Notes[maxNotes].Why != "98,000 more notes of the recording" {
 		t.Errorf("%d notes, %v", len(m.Notes), err)
+	}
+	write(`{"notes":[{"why":"%s"}]}`, strings.Repeat("ä", 1<<20))
+	if m, err := ReadManifest(dir); err != nil || len(m.Notes) != 1 || len(m.Notes[0].Why) > maxText+len("…") || !utf8.ValidString(m.Notes[0].Why) {
+		t.Errorf("%d bytes, %v", len(m.Notes[0].Why), err)
 	}
 	write(`{"processes":[%s{}]}`, strings.Repeat("{},", 1_000_000))
 	if m, err := ReadManifest(dir); err == nil {

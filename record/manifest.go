@@ -172,15 +172,17 @@ func DecodeManifest(data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// maxNotes is how many notes of a recording are kept, which has a few of some processes.
-const maxNotes = 1000
+// How many notes of a recording are kept, which has a few of some processes, and how much
+// of a text, in bytes.
+const maxNotes, maxText = 1000, 4096
 
-// boundNotes keeps each note once, and the first of too many.
+// boundNotes keeps each note once, the first of too many, and the beginning of a long one.
 func (m *Manifest) boundNotes() {
 	seen := make(map[Note]bool, min(len(m.Notes), maxNotes))
 	all := m.Notes
 	m.Notes = all[:0]
 	for i, n := range all {
+		n.Why, n.Command = clip(n.Why), clip(n.Command)
 		if seen[n] {
 			continue
 		}
@@ -191,6 +193,13 @@ func (m *Manifest) boundNotes() {
 		seen[n] = true
 		m.Notes = append(m.Notes, n)
 	}
+}
+
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
 // mask removes secrets, which versions before this one kept.

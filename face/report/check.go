@@ -117,9 +117,7 @@ func writeRun(w io.Writer, s Style, r *api.CheckRun) {
 		}
 		writeFinding(w, s, f, subject)
 	}
-	for _, n := range r.Notes {
-		printWrapped(w, s, "  ", "note: "+n)
-	}
+	writeNotes(w, s, "note", r.Notes)
 }
 
 // RunGrowth is the growth of a run for a person, "" if it is not known. Of a run that does

@@ -125,14 +125,7 @@ func (d *Diagnosis) long(w io.Writer, s Style) {
 			fmt.Fprintln(w, "  "+s.yellow("only partly readable:")+" "+inputName(f))
 		}
 	}
-	const maxGaps = 12
-	for i, note := range d.Notes {
-		if i == maxGaps {
-			fmt.Fprintf(w, "  and %s (--json lists all)\n", count(len(d.Notes)-maxGaps, "more note"))
-			break
-		}
-		printWrapped(w, s, "  ", "not recorded: "+Line(note))
-	}
+	writeNotes(w, s, "not recorded", d.Notes)
 	const maxNotes = 5
 	notes := 0
 	for i := range d.Findings {
@@ -157,6 +150,17 @@ func (d *Diagnosis) long(w io.Writer, s Style) {
 	}
 	fmt.Fprintln(w)
 	d.footer(w, s)
+}
+
+// writeNotes prints sentences about what was read, and counts those beyond the first ones.
+func writeNotes(w io.Writer, s Style, kind string, notes []string) {
+	const maxNotes = 12
+	for _, n := range notes[:min(len(notes), maxNotes)] {
+		printWrapped(w, s, "  ", kind+": "+Line(n))
+	}
+	if more := len(notes) - maxNotes; more > 0 {
+		fmt.Fprintf(w, "  and %s (--json lists all)\n", count(more, "more note"))
+	}
 }
 
 // writeNote prints a finding that needs no action: its title; for a peak and for a

@@ -47,9 +47,7 @@ func (d *Soak) Text(w io.Writer, s Style) {
 		}
 		printWrapped(w, s, "", fmt.Sprintf("%s released %s after each wave; without it the verdict would be %s", r.Command, released, r.Without))
 	}
-	for _, n := range d.Notes {
-		printWrapped(w, s, "  ", "note: "+n)
-	}
+	writeNotes(w, s, "note", d.Notes)
 }
 
 // headline is the verdict, or what kept the experiment from one.

@@ -76,7 +76,10 @@ func (d *Folder) Path() string { return d.path }
 func (d *Folder) Again() (*Folder, error) {
 	info, err := d.root.Stat(".")
 	if err == nil && !removed(info) {
-		return d, plain(d.path, stillAt(d.path, d.root))
+		if err = stillAt(d.path, d.root); err == errChanged {
+			err = errors.New("another folder was put in its place")
+		}
+		return d, plain(d.path, err)
 	}
 	d.Close()
 	return MakeFolder(d.path)
