@@ -13,6 +13,7 @@ import (
 
 	"strandline/internal/lazyregexp"
 	"strandline/internal/safefile"
+	"strandline/internal/secret"
 	"strandline/internal/shell"
 )
 
@@ -119,17 +120,17 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 	case len(o.command) > 0 && o.command[0] == "":
 		return errors.New("the command to run is an empty word")
 	case len(o.abs) > 1:
-		return fmt.Errorf("--ab %s: give one setting; several are tried one after another", strings.Join(o.abs, " --ab "))
+		return fmt.Errorf("--ab %s: give one setting; several are tried one after another", strings.Join(secret.Args(o.abs), " --ab "))
 	case len(o.command) == 0 && len(o.named) == 0:
 		return errors.New("give a command: strandline check -- CMD…, or several: strandline check --case NAME='CMD'")
 	case len(o.command) > 0 && len(o.named) > 0:
 		return errors.New("give one command after --, or several by --case, and not both")
 	case len(o.abs) > 0 && (!ok || name == "" || value == ""):
-		return fmt.Errorf("--ab %s: want ENV=VALUE", o.ab)
+		return fmt.Errorf("--ab %s: want ENV=VALUE", secret.Text(o.ab))
 	case o.update && o.baseline == "":
 		return errors.New("--update-baseline needs --baseline FILE")
 	case len(o.command) > 0 && c.ArgsLenAtDash() != 0:
-		return fmt.Errorf("the command to run must follow --: strandline check -- %s", shell.Line(o.command...))
+		return fmt.Errorf("the command to run must follow --: strandline check -- %s", shell.Line(secret.Args(o.command)...))
 	case c.Flags().Changed("at-most") && o.most <= 0:
 		return fmt.Errorf("--at-most %s: want a time above 0", o.most)
 	}
@@ -140,7 +141,7 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 	for _, text := range o.named {
 		name, command, _ := strings.Cut(text, "=")
 		if name == "" || strings.TrimSpace(command) == "" || seen[name] {
-			return fmt.Errorf("--case %s: want NAME=CMD, each with a name of its own", text)
+			return fmt.Errorf("--case %s: want NAME=CMD, each with a name of its own", secret.Text(text))
 		}
 		seen[name] = true
 	}

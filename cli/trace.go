@@ -15,6 +15,7 @@ import (
 	"strandline/face/report"
 	"strandline/finding"
 	"strandline/host/store/recording"
+	"strandline/internal/secret"
 	"strandline/internal/shell"
 	"strandline/judge/processes"
 	"strandline/run/trace"
@@ -110,7 +111,7 @@ func (o *traceOptions) check(c *cobra.Command) error {
 	case c.Flags().Changed("pid") == (len(o.command) > 0):
 		return errors.New("give a process (--pid N), or a command (-- CMD…)")
 	case len(o.command) > 0 && c.ArgsLenAtDash() != 0:
-		return fmt.Errorf("the command to run must follow --: strandline trace -- %s", shell.Line(o.command...))
+		return fmt.Errorf("the command to run must follow --: strandline trace -- %s", shell.Line(secret.Args(o.command)...))
 	case given && o.duration <= 0:
 		return fmt.Errorf("--duration %s: want a time above 0", o.duration)
 	case o.backend != "" && o.backend != trace.BPF && o.backend != trace.Ptrace && o.backend != trace.Polling:

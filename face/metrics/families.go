@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"strandline/finding"
@@ -97,9 +98,16 @@ func (b *builder) bytes(name, help string, value *int64, labels ...label) {
 	}
 }
 
-// bounded is a label's value that a store takes: valid UTF-8, and not too long.
+// bounded is a label's value that a store takes, and that a terminal shows and does not
+// act on: printable but for line breaks, which the formats escape, valid UTF-8, and not too
+// long.
 func bounded(text string) string {
-	text = strings.ToValidUTF8(text, "\ufffd")
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) && r != '\n' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 	if len(text) <= longestLabel {
 		return text
 	}

@@ -42,7 +42,7 @@ func madeState() *State {
 				Devices:  []sample.DeviceShare{{Device: 0, UUID: "GPU-a", Used: size(29000), Allocated: size(27000), Cached: size(1000), Other: size(1000)}},
 				Pausable: []sample.Tag{{Tag: "weights", Bytes: 8 << 30, Held: 2 << 30, State: "partial", BackupBytes: 6 << 30, Backup: "pinned"}},
 			},
-			{PID: 4300, Started: 1, Name: "we\"ird\n\xff" + strings.Repeat("ß", 100), Host: &sample.Host{Anonymous: 1 << 30}, Devices: []sample.DeviceShare{{Device: 1, UUID: "GPU-b"}}},
+			{PID: 4300, Started: 1, Name: "we\"ird\n\x1b[31m\xff" + strings.Repeat("ß", 100), Host: &sample.Host{Anonymous: 1 << 30}, Devices: []sample.DeviceShare{{Device: 1, UUID: "GPU-b"}}},
 			{PID: 4301, Started: 1, Name: "helper", State: sample.Zombie},
 			{PID: 4300, Started: 9, Name: "twice"},
 		},

@@ -42,10 +42,24 @@ func NewClient(connections int, maxBody int64) *Client {
 // proxy is that of the environment, unless a key could be read there: in a request by
 // HTTPS it cannot.
 func proxy(r *http.Request) (*url.URL, error) {
-	if r.URL.Scheme != "https" && (r.Header.Get("Authorization") != "" || r.URL.User != nil || secret.Text(r.URL.RawQuery) != r.URL.RawQuery) {
+	if r.URL.Scheme != "https" && hasKey(r) {
 		return nil, nil
 	}
 	return http.ProxyFromEnvironment(r)
+}
+
+// hasKey reports whether a request has a key, a token or a password in its address or in
+// a header.
+func hasKey(r *http.Request) bool {
+	for name, values := range r.Header {
+		for _, value := range values {
+			if header := name + ": " + value; secret.Text(header) != header {
+				return true
+			}
+		}
+	}
+	address := r.URL.String()
+	return r.Header.Get("Authorization") != "" || r.URL.User != nil || secret.Text(address) != address
 }
 
 // A Redirect is the error for an answer that points to another address.

@@ -94,6 +94,7 @@ func TestProxy(t *testing.T) {
 		{"http://me:pw@store.example/", "", true},
 		{"http://store.example/", "Bearer k", true},
 		{"http://store.example/metrics?api_key=k", "", true},
+		{"http://store.example/metrics?sig=aB3d4e5f6", "", true},
 		{"http://store.example/metrics?query=up", "", false},
 		{"http://store.example/", "", false},
 		{"https://store.example/", "Bearer k", false}, // through a tunnel

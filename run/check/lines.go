@@ -14,6 +14,7 @@ import (
 	"strandline/face/report"
 	"strandline/finding"
 	"strandline/host/store/recording"
+	"strandline/internal/secret"
 	"strandline/internal/shell"
 	"strandline/judge/gate"
 	"strandline/record"
@@ -128,7 +129,7 @@ func (j *judging) lines(findings []finding.Finding) {
 			continue
 		}
 		f.Detail = append(f.Detail, "no line is named: "+j.unnamed(f))
-		command := shell.Line(j.run.command...)
+		command := shell.Line(secret.Args(j.run.command)...)
 		if j.run.traced != nil { // a trace would find no more
 			f.Remedies = []finding.Remedy{finding.CodeChange("find the line with a heap profiler, which sees each allocation: `heaptrack " + command + "`; in Python, `memray run --native`")}
 		}
