@@ -102,6 +102,8 @@ func (a *arguments) see(arg string) (isSecret bool) {
 	name := path.Base(arg)
 	if strings.HasPrefix(name, "vllm") { // a module of it, or an image
 		name = "vllm"
+	} else if isChange(name) {
+		name = "set-password"
 	}
 	if rules := programsOf[name]; rules != nil {
 		a.rules = a.rules[:0:0]

@@ -34,7 +34,7 @@ func kindOf(name string) kind {
 		}
 		return none
 	case "id":
-		if string(before) == "key" && bytes.HasSuffix(rest, []byte("access-key")) { // half of a pair of Amazon's
+		if bytes.HasSuffix(append([]byte("-"), rest...), []byte("-access-key")) { // half of a pair of Amazon's
 			return key
 		}
 		return none
@@ -100,6 +100,13 @@ func mayName(name string) bool {
 		return true
 	}
 	return false
+}
+
+// isChange reports whether a subcommand changes a secret, which follows it.
+func isChange(name string) bool {
+	var buffer [2 * maxName]byte
+	first, rest, _ := bytes.Cut(split(name, buffer[:0]), []byte("-"))
+	return len(rest) > 0 && changes[string(first)] && isName(name) && kindOf(name) != none
 }
 
 // isSwitch reports whether a flag says by its first word that no secret follows.
@@ -184,7 +191,7 @@ func plain(k kind, value string) bool {
 	case file:
 		return isNumber(value) || isPath(value)
 	case maybe:
-		return isNumber(value) || isPath(value) || strings.Contains(value, "://") || strings.Contains(value, Mask) || len(value) < 24 && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz-_./,") == ""
+		return isNumber(value) || isPath(value) || strings.Contains(value, "://") || strings.Contains(value, Mask) || len(value) < 24 && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz-_./,=") == ""
 	case login:
 		return strings.Trim(value, "0123456789:") == "" || !strings.ContainsAny(value, ":%,") || strings.HasSuffix(value, ":"+Mask)
 	}

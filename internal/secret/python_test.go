@@ -43,7 +43,7 @@ func pythonTables() []byte {
 		words map[string]bool
 	}{
 		{"QUALIFIERS", qualifiers}, {"KEYS", keys}, {"COLUMNS", columns}, {"TEXTS", texts}, {"ACCOUNTS", accounts}, {"SWITCHES", switches},
-		{"PARAMETERS", parameters}, {"TYPES", types}, {"BARE", bare}, {"CONFIGURES", configures},
+		{"PARAMETERS", parameters}, {"TYPES", types}, {"BARE", bare}, {"CONFIGURES", configures}, {"CHANGES", changes},
 	} {
 		line("%s = _words(%q)", set.name, strings.Join(slices.Sorted(maps.Keys(set.words)), " "))
 	}

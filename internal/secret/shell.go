@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"bytes"
 	"sort"
 	"strings"
 )
@@ -55,6 +56,9 @@ func commands(text string, depth int) []span {
 			case opens && len(open) < maxOpen:
 				open = append(open, a)
 				a = inside
+				if r.end == '(' { // the name of a function in code can be before it
+					a.see(string(r.word[bytes.LastIndexByte(r.word, '.')+1:]) + "(")
+				}
 			case opens || len(open) == 0:
 				a = inside
 			default:

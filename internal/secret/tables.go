@@ -124,17 +124,18 @@ var programs = []program{
 	{names: "docker podman nerdctl buildah crane oras regctl az oc twine", subcommand: "login", value: password, separate: "-p", attached: "-p"},
 	{names: "twine", subcommand: "upload", value: password, separate: "-p"},
 	{names: "gh", subcommand: "secret set", value: password, separate: "-b --body"},
-	{names: "prefect", subcommand: "cloud login", value: password, separate: "-k"},
+	{names: "prefect", subcommand: "cloud login", value: password, separate: "-k --key"},
+	{names: "poetry", subcommand: "config", from: 2},
+	{names: "login(", from: 1},       // a function in code
+	{names: "set-password", from: 1}, // and subcommands such as add-token
 	{names: "wandb vault", subcommand: "login", from: 1},
 	{names: "ngrok", subcommand: "authtoken", from: 1},
-	{names: "ngrok", subcommand: "add-authtoken", from: 1},
 	{names: "vastai", subcommand: "set api-key", from: 1},
 	{names: "rclone", subcommand: "obscure", from: 1},
 	{names: "mc", subcommand: "alias set", from: 3},
 	{names: "mc", subcommand: "host add", from: 3},
 	{names: "htpasswd", from: 3},
 	{names: "rabbitmqctl", subcommand: "add_user", from: 2},
-	{names: "rabbitmqctl", subcommand: "change_password", from: 2},
 	{names: "kubectl oc", subcommand: "create secret", pairs: true},
 	{names: "modal", subcommand: "secret create", pairs: true},
 	{names: "fly flyctl doppler", subcommand: "secrets set", pairs: true},
@@ -153,6 +154,9 @@ var programsOf = func() map[string][]*program {
 	}
 	return out
 }()
+
+// changes are first words of subcommands whose arguments are secrets, if their names say so.
+var changes = words("set reset change add update")
 
 // configures are commands after which a setting's name and its value are two arguments.
 var configures = words("config configure modify")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Callable, List, Set, TypeVar
 
-from ._secret_names import DIGITS, MASK, MAX_NAME, is_name, is_switch, kind_of, looks_like_flag, plain, reference
+from ._secret_names import DIGITS, MASK, MAX_NAME, is_change, is_name, is_switch, kind_of, looks_like_flag, plain, reference
 from ._secret_tables import CONFIGURES, PROGRAMS, Program
 from ._secret_values import Span, values
 
@@ -124,7 +124,7 @@ class _Arguments:
             return False
         arg = arg[-MAX_NAME:]
         name = arg.rstrip("/").rsplit("/", 1)[-1]
-        name = "vllm" if name.startswith("vllm") else name
+        name = "vllm" if name.startswith("vllm") else "set-password" if is_change(name) else name
         if name in PROGRAMS:
             self.rules = [_Place(program) for program in PROGRAMS[name]]
             return False
@@ -215,9 +215,12 @@ def _commands(line: str, depth: int) -> List[Span]:
             if reader.end == "`":
                 backquoted = not backquoted
                 state.kind = ""
-            if opens and len(stack) < _MAX_OPEN:
+            pushed = opens and len(stack) < _MAX_OPEN
+            if pushed:
                 stack.append(state)
             state = stack.pop() if not opens and stack else _Arguments(True, depth)
+            if pushed and reader.end == "(":
+                state.see(word.rsplit(".", 1)[-1] + "(")
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import List
 
-from ._secret_tables import ACCOUNTS, COLUMNS, GLUED, KEYS, LAST, QUALIFIERS, SWITCHES, TEXTS
+from ._secret_tables import ACCOUNTS, CHANGES, COLUMNS, GLUED, KEYS, LAST, QUALIFIERS, SWITCHES, TEXTS
 
 MASK = "***"
 MAX_NAME = 64
@@ -63,6 +63,12 @@ def of_environment(name: str) -> bool:
     return not any("a" <= c <= "z" or c in "-." for c in name)
 
 
+def is_change(name: str) -> bool:
+    """Whether a subcommand changes a secret, which follows it."""
+    first = words(name)
+    return len(first) > 1 and first[0] in CHANGES and is_name(name) and bool(kind_of(name))
+
+
 def is_switch(name: str) -> bool:
     """Whether a flag says by its first word that no secret follows."""
     return bool(SWITCHES.intersection(words(name)[:1]))
@@ -92,7 +98,7 @@ def plain(kind: str, value: str) -> bool:
     if kind == "file":
         return is_number(value) or _is_path(value)
     if kind == "maybe":
-        return is_number(value) or _is_path(value) or "://" in value or MASK in value or len(value) < 24 and not value.strip(SMALL + "-_./,")
+        return is_number(value) or _is_path(value) or "://" in value or MASK in value or len(value) < 24 and not value.strip(SMALL + "-_./,=")
     if kind == "login":
         return not value.strip(DIGITS + ":") or not any(c in value for c in ":%,") or value.endswith(":" + MASK)
     return False

@@ -56,6 +56,7 @@ PARAMETERS = _words("auth code key pass pwd session sid sig signature")
 TYPES = _words("annotated any bytes classvar final object optional secretbytes secretstr str string text union")
 BARE = _words("amqp amqps http https kafka mqtt mqtts nats redis rediss ws wss")
 CONFIGURES = _words("config configure modify")
+CHANGES = _words("add change reset set update")
 FORMS: Tuple[Tuple[str, int, str], ...] = (
     ("sk-", 16, "-_"),
     ("sk_live_", 10, ""),
@@ -206,6 +207,9 @@ PROGRAMS: Dict[str, Tuple[Program, ...]] = {
     "llama-server": (
         Program("", "password", tuple("-hft".split()), tuple("".split()), "", 0, False, False),
     ),
+    "login(": (
+        Program("", "", tuple("".split()), tuple("".split()), "", 1, False, False),
+    ),
     "mariadb": (
         Program("", "password", tuple("".split()), tuple("-p".split()), "", 0, False, False),
     ),
@@ -284,7 +288,6 @@ PROGRAMS: Dict[str, Tuple[Program, ...]] = {
     ),
     "ngrok": (
         Program("authtoken", "", tuple("".split()), tuple("".split()), "", 1, False, False),
-        Program("add-authtoken", "", tuple("".split()), tuple("".split()), "", 1, False, False),
     ),
     "oc": (
         Program("login", "password", tuple("-p".split()), tuple("-p".split()), "", 0, False, False),
@@ -302,15 +305,17 @@ PROGRAMS: Dict[str, Tuple[Program, ...]] = {
     "podman": (
         Program("login", "password", tuple("-p".split()), tuple("-p".split()), "", 0, False, False),
     ),
+    "poetry": (
+        Program("config", "", tuple("".split()), tuple("".split()), "", 2, False, False),
+    ),
     "prefect": (
-        Program("cloud login", "password", tuple("-k".split()), tuple("".split()), "", 0, False, False),
+        Program("cloud login", "password", tuple("-k --key".split()), tuple("".split()), "", 0, False, False),
     ),
     "rabbitmqadmin": (
         Program("", "password", tuple("-p".split()), tuple("-p".split()), "", 0, False, False),
     ),
     "rabbitmqctl": (
         Program("add_user", "", tuple("".split()), tuple("".split()), "", 2, False, False),
-        Program("change_password", "", tuple("".split()), tuple("".split()), "", 2, False, False),
     ),
     "rar": (
         Program("", "password", tuple("".split()), tuple("-p".split()), "", 0, False, False),
@@ -326,6 +331,9 @@ PROGRAMS: Dict[str, Tuple[Program, ...]] = {
     ),
     "rpcclient": (
         Program("", "login", tuple("-u -U".split()), tuple("-u -U".split()), "", 0, False, False),
+    ),
+    "set-password": (
+        Program("", "", tuple("".split()), tuple("".split()), "", 1, False, False),
     ),
     "smbclient": (
         Program("", "login", tuple("-u -U".split()), tuple("-u -U".split()), "", 0, False, False),
