@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/internal/secret"
 	"strandline/judge/diagnosis"
 	"strandline/judge/tables"
 	"strandline/profiles"
@@ -65,7 +66,7 @@ func (g *globals) diagnoseStore(ctx context.Context, o *storeOptions, limit *int
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return fmt.Errorf("%s: %w", q.Expr, err)
+			return fmt.Errorf("%s: %w", secret.Text(q.Expr), err)
 		}
 		for _, note := range f.Notes {
 			g.warn("%s", note)

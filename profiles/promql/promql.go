@@ -227,7 +227,7 @@ func (c *client) levels(ctx context.Context, expr string, factor float64) (*prof
 	}
 	defer body.Close()
 	var all []series
-	f := &profiles.File{Name: q.Expr, Format: format}
+	f := &profiles.File{Name: secret.Text(q.Expr), Format: format}
 	a := answer{each: func(s *series) error {
 		if len(all) == maxSeries {
 			return errMany
