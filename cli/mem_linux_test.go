@@ -70,7 +70,7 @@ func TestMem(t *testing.T) {
 	p.Tell("check")
 	for _, c := range []struct{ args, want string }{
 		{"pause --tag other", "there is no tag other"}, {"status --tag other", "has no tag other"}, {"plan resume=other", "there is no tag other"},
-		{"plan sleep=weights", "want pause=TAG"}, {"plan resume=", "want pause=TAG"}, {"plan --tag weights pause", "not both"}, {"status more", "unknown command"},
+		{"plan sleep=weights", "want pause=TAG"}, {"plan resume=", "want pause=TAG"}, {"plan --tag weights pause", "not both"}, {"status more", "takes only flags"},
 	} {
 		args := append([]string{"mem"}, strings.Fields(c.args)...)
 		if _, stderr, code := run(append(args, "--pid", strconv.Itoa(p.PID))...); code != exitUsage || !strings.Contains(stderr, c.want) {

@@ -35,10 +35,9 @@ func (s *screen) draw(lines func(rows int) []string) {
 	columns, rows := s.size()
 	var b bytes.Buffer
 	s.rise(&b, columns)
-	text := report.PrintableWriter(&b)
 	for _, line := range lines(rows) {
 		line, used := report.Fit(line, max(0, columns-1)) // the last column makes some terminals wrap
-		io.WriteString(text, line)
+		b.WriteString(line)
 		b.WriteString("\x1b[K\n")
 		s.drawn = append(s.drawn, used)
 	}

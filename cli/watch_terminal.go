@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -145,6 +146,14 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 func (m *watchModel) key(name string) tea.Cmd {
+	if m.screen.Typing && name != "ctrl+c" {
+		m.typed(name)
+		return nil
+	}
+	if m.screen.Help && name != "ctrl+c" && name != "q" {
+		m.screen.Help = false
+		return nil
+	}
 	switch name {
 	case "q", "ctrl+c":
 		m.interrupted = name == "ctrl+c"
@@ -160,13 +169,50 @@ func (m *watchModel) key(name string) tea.Cmd {
 	case "enter", "right", "l":
 		return m.open()
 	case "esc", "left", "h", "backspace":
+		if m.screen.Detail == nil && name == "esc" {
+			m.screen.Filter = ""
+		}
 		m.screen.Detail = nil
 	case "s":
-		i := slices.Index(report.Orders, m.screen.Order)
-		m.screen.Order = report.Orders[(i+1)%len(report.Orders)]
-		m.move(0)
+		m.sort(1)
+	case "S":
+		m.sort(-1)
+	case "t":
+		m.screen.Tree = !m.screen.Tree
+	case "/":
+		m.screen.Typing = m.screen.Detail == nil
+	case "?":
+		m.screen.Help = true
 	}
+	m.move(0)
 	return nil
+}
+
+// sort sorts by the column that follows, or that is before.
+func (m *watchModel) sort(by int) {
+	n := len(report.Orders)
+	m.screen.Order = report.Orders[(slices.Index(report.Orders, m.screen.Order)+by+n)%n]
+}
+
+// typed changes the filter.
+func (m *watchModel) typed(name string) {
+	f := &m.screen.Filter
+	switch name {
+	case "enter":
+		m.screen.Typing = false
+	case "esc":
+		m.screen.Typing, *f = false, ""
+	case "backspace":
+		_, last := utf8.DecodeLastRuneInString(*f)
+		*f = (*f)[:len(*f)-last]
+	case "space":
+		*f += " "
+	default:
+		if utf8.RuneCountInString(name) == 1 {
+			*f += name
+		}
+	}
+	m.move(0)
 }
 
 // scroll moves the lines of a process, or the cursor.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"strandline/face/report"
 	"strandline/host/proc/procfs"
@@ -38,7 +39,7 @@ func madeSample(n int) *sample.Sample {
 				Devices:  []sample.DeviceShare{{Device: 0, Used: size(7900)}},
 				Pausable: []sample.Tag{{Tag: "kv cache", Bytes: 3 << 30, State: "paused", Backup: "none"}, {Tag: "weights", Bytes: 2 << 30, Held: 1 << 30, State: "partial", Backup: "pinned", BackupBytes: 1 << 30}},
 			},
-			{PID: 4301, Started: 1, Name: "helper", Command: "helper\x1b[2J", State: sample.Zombie, Devices: []sample.DeviceShare{}},
+			{PID: 4301, Parent: 4300, Started: 1, Name: "helper", Command: "helper\x1b[2J", State: sample.Zombie, Devices: []sample.DeviceShare{}},
 		},
 	}
 }
@@ -105,7 +106,28 @@ func TestWatchScreens(t *testing.T) {
 	press(t, forbidden, 'j', tea.KeyEnter)
 	narrow.Update(tea.WindowSizeMsg{Width: 40, Height: 6})
 	press(t, other, 's', tea.KeyDown, tea.KeyDown)
-	for name, m := range map[string]*watchModel{"empty": empty, "overview": overview, "detail": detail, "forbidden": forbidden, "narrow": narrow, "by-host": other} {
+	tree, filter, keys := terminalModel(60), terminalModel(60), terminalModel(60)
+	press(t, tree, 't')
+	press(t, filter, '/', 'V', 'l', 'l', 'm', tea.KeyEnter)
+	press(t, keys, '?')
+	sized := map[string]*watchModel{}
+	for _, columns := range []int{60, 80, 120} {
+		m := terminalModel(60)
+		m.Update(tea.WindowSizeMsg{Width: columns, Height: 12})
+		sized[fmt.Sprint("columns-", columns)] = m
+		for line := range strings.Lines(screenOf(m)) {
+			if n := ansi.StringWidth(strings.TrimSuffix(line, "\n")); n > columns {
+				t.Errorf("%d columns: %d: %s", columns, n, line)
+			}
+		}
+		if text := strings.Join(strings.Fields(screenOf(m)), " "); !strings.Contains(text, "allocated +1.17 GiB a minute, full in 40 min 45 s to 1 h 4 min") {
+			t.Errorf("%d columns: the verdict is missing:\n%s", columns, text)
+		}
+	}
+	for name, m := range sized {
+		sameAsFile(t, "testdata/watch/"+name+".txt", screenOf(m))
+	}
+	for name, m := range map[string]*watchModel{"tree": tree, "filter": filter, "keys": keys, "empty": empty, "overview": overview, "detail": detail, "forbidden": forbidden, "narrow": narrow, "by-host": other} {
 		sameAsFile(t, "testdata/watch/"+name+".txt", screenOf(m))
 	}
 }

@@ -21,10 +21,10 @@ func TestFit(t *testing.T) {
 		{"日本語", 5, "日本", 4},
 		{"a🚀b", 3, "a🚀", 3},
 		{"e\u0301te\u0301", 2, "e\u0301t", 2},
-		{s.bold("bold") + " and plain", 6, s.bold("bold") + " a" + ink + "0m", 6},
-		{s.bold("bold"), 2, ink + "1mbo" + ink + "0m", 2},
-		{s.dim("dim"), 3, s.dim("dim"), 3},
-		{"bad \xff\xfe", 5, "bad \xff", 5},
+		{s.bold("bold") + " and plain", 6, "\x1b[1mbold\x1b[0m a", 6},
+		{s.bold("bold"), 2, "\x1b[1mbo\x1b[0m", 2},
+		{s.dim("dim"), 3, "\x1b[2mdim\x1b[0m", 3},
+		{"bad \xff\xfe", 5, "bad \uFFFD", 5},
 	} {
 		if got, used := Fit(c.line, c.columns); got != c.want || used != c.used {
 			t.Errorf("%q in %d columns: %q, %d; want %q, %d", c.line, c.columns, got, used, c.want, c.used)

@@ -16,6 +16,8 @@ import (
 	"text/tabwriter"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"strandline/face/api"
 	"strandline/stack"
 	"strandline/torch/timeline"
@@ -43,7 +45,7 @@ func (s Style) columns() int {
 func wrap(text string, n int) (lines []string) {
 	line, used := "", 0
 	for _, word := range strings.Split(Line(text), " ") {
-		w := utf8.RuneCountInString(word)
+		w := ansi.StringWidth(word)
 		if used > 0 && used+1+w > n {
 			lines = append(lines, line)
 			line, used = "", 0
@@ -162,14 +164,14 @@ func (t *table) write(w io.Writer, indent string) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+			widths[i] = max(widths[i], ansi.StringWidth(c))
 		}
 	}
 	for _, r := range t.rows {
 		var b strings.Builder
 		b.WriteString(indent)
 		for i, c := range r {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+			pad := strings.Repeat(" ", widths[i]-ansi.StringWidth(c))
 			if i > 0 {
 				b.WriteString("  ")
 			}

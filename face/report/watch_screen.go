@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"strandline/finding"
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/sample"
@@ -21,6 +23,10 @@ type WatchScreen struct {
 	Findings []finding.Finding
 	Rows     map[sample.ID]samples.Row
 	Order    string    // by which the processes are sorted: one of [Orders]
+	Tree     bool      // children stand below their parents
+	Filter   string    // only processes whose command or ID contains it are shown
+	Typing   bool      // the filter is being typed
+	Help     bool      // the keys are listed
 	Selected sample.ID // the process that the cursor is on
 	Top      int       // the first process that is shown
 	// Detail is the process that is looked at; nil if all are.
@@ -36,42 +42,120 @@ type WatchDetail struct {
 	Scrolled int    // lines
 }
 
-// Orders are the orders of the processes.
-var Orders = []string{"device", "host", "growth", "pid"}
+// Orders are the orders of the processes: by each column.
+var Orders = []string{"device", "host", "growth", "verdict", "pid", "command"}
 
-// Processes are those of the sample in their order.
+// Processes are those of the sample that pass the filter, in their order.
 func (d *WatchScreen) Processes() []*sample.Process {
 	if d.Sample == nil {
 		return nil
 	}
 	var out []*sample.Process
 	for i := range d.Sample.Processes {
-		out = append(out, &d.Sample.Processes[i])
+		if p := &d.Sample.Processes[i]; d.passes(p) {
+			out = append(out, p)
+		}
 	}
-	weight := func(p *sample.Process) int64 {
+	slices.SortStableFunc(out, func(a, b *sample.Process) int {
 		switch d.Order {
-		case "host":
-			if p.Host != nil {
-				return p.Host.Resident()
-			}
-			return 0
-		case "growth":
-			t := d.Rows[p.ID()].Trend
-			if len(t) == 0 {
-				return 0
-			}
-			return t[len(t)-1] - t[0]
 		case "pid":
-			return 0
+			return cmp.Compare(a.PID, b.PID)
+		case "command":
+			return cmp.Compare(program(a.Command), program(b.Command))
 		}
-		n := onDevices(p)
-		if n == 0 && p.Host != nil {
-			return p.Host.Resident() - 1<<62 // behind those on devices
-		}
+		return cmp.Compare(d.weight(b), d.weight(a))
+	})
+	if d.Tree {
+		return asTree(out)
+	}
+	return out
+}
+
+// passes reports whether a process passes the filter.
+func (d *WatchScreen) passes(p *sample.Process) bool {
+	text := strconv.Itoa(p.PID) + " " + strings.ToLower(p.Command)
+	return strings.Contains(text, strings.ToLower(d.Filter))
+}
+
+// weight is what the processes are sorted by, the largest first.
+func (d *WatchScreen) weight(p *sample.Process) int64 {
+	host := int64(0)
+	if p.Host != nil {
+		host = p.Host.Resident()
+	}
+	row := d.Rows[p.ID()]
+	switch d.Order {
+	case "host":
+		return host
+	case "growth":
+		return growth(row.Trend)
+	case "verdict":
+		return int64(slices.Index([]finding.Severity{"", finding.Info, finding.Warning, finding.Problem}, row.Severity))
+	}
+	if n := onDevices(p); n > 0 {
 		return n
 	}
-	slices.SortStableFunc(out, func(a, b *sample.Process) int { return cmp.Compare(weight(b), weight(a)) })
+	return host - 1<<62 // behind those on devices
+}
+
+// growth is how much a course grew, bytes.
+func growth(course []int64) int64 {
+	if len(course) == 0 {
+		return 0
+	}
+	return course[len(course)-1] - course[0]
+}
+
+// asTree puts processes below their parents, and keeps the order otherwise.
+func asTree(all []*sample.Process) []*sample.Process {
+	below := map[int][]*sample.Process{}
+	seen := map[int]bool{}
+	for _, p := range all {
+		seen[p.PID] = true
+	}
+	for _, p := range all {
+		parent := p.Parent
+		if !seen[parent] || parent == p.PID {
+			parent = 0
+		}
+		below[parent] = append(below[parent], p)
+	}
+	out := make([]*sample.Process, 0, len(all))
+	var add func(parent int)
+	add = func(parent int) {
+		children := below[parent]
+		delete(below, parent) // a recording can state a circle
+		for _, p := range children {
+			out = append(out, p)
+			if p.PID != 0 {
+				add(p.PID)
+			}
+		}
+	}
+	add(0)
+	for _, p := range all { // those of a circle
+		add(p.Parent)
+	}
 	return out
+}
+
+// depth is how many of a process's ancestors are shown.
+func (d *WatchScreen) depth(p *sample.Process) (n int) {
+	if !d.Tree {
+		return 0
+	}
+	const maxDepth = 8
+	for n < maxDepth {
+		i := slices.IndexFunc(d.Sample.Processes, func(q sample.Process) bool { return q.PID == p.Parent })
+		if i < 0 || d.Sample.Processes[i].PID == p.PID {
+			return n
+		}
+		if p = &d.Sample.Processes[i]; !d.passes(p) {
+			return n
+		}
+		n++
+	}
+	return n
 }
 
 func onDevices(p *sample.Process) (n int64) {
@@ -107,20 +191,39 @@ func (d *WatchScreen) Room(rows int) int {
 	return max(rows-headLines-devices-2, 1)
 }
 
+// watchHelp lists the keys.
+var watchHelp = []string{
+	"↑ ↓ j k     choose a process      enter  look closer      esc  back",
+	"s S         sort by the next, by the previous column",
+	"t           tree: children below their parents",
+	"/           filter by command or process ID; esc clears it",
+	"? q         this help, the end; Ctrl-C ends with exit status 130",
+	"",
+	"The curve is what a process held lately: on devices, or else on the host.",
+	"A verdict says what grows, how fast, and when a limit is reached.",
+}
+
 // Lines are the lines of the screen.
 func (d *WatchScreen) Lines(s Style, rows, columns int) []string {
 	var lines []string
-	if d.Sample == nil {
+	s.Width = columns
+	if d.Help {
+		lines = append([]string{s.bold("Keys"), ""}, watchHelp...)
+	} else if d.Sample == nil {
 		lines = []string{"waiting for the first sample"}
 	} else if p := d.detailed(); p != nil {
-		s.Width = columns
 		lines = d.detail(s, p)
 		lines = lines[min(d.Detail.Scrolled, max(len(lines)-1, 0)):]
 	} else {
 		lines = d.overview(s, rows)
 	}
-	keys := "↑↓ choose  enter look closer  s sort by " + d.Order + "  q end"
-	if d.Detail != nil {
+	keys := "? keys  ↑↓ choose  enter closer  s by " + d.Order + "  t tree  / filter  q end"
+	switch {
+	case d.Help:
+		keys = "any key goes back"
+	case d.Typing:
+		keys = "/" + Line(d.Filter) + "_"
+	case d.Detail != nil:
 		keys = "↑↓ scroll  esc back  q end"
 	}
 	room := max(rows-1, 1)
@@ -134,10 +237,7 @@ func (d *WatchScreen) Lines(s Style, rows, columns int) []string {
 // finished are lines cut to the columns, with their colors.
 func finished(lines []string, columns int) []string {
 	for i, line := range lines {
-		line, _ = Fit(line, columns)
-		var b bytes.Buffer
-		PrintableWriter(&b).Write([]byte(line))
-		lines[i] = b.String()
+		lines[i], _ = Fit(line, columns)
 	}
 	return lines
 }
@@ -167,15 +267,17 @@ func (d *WatchScreen) overview(s Style, rows int) []string {
 		head = s.red(count(problems, "problem"))
 	}
 	all := d.Processes()
+	l := d.layout(s.Width, all)
 	lines := []string{
-		fmt.Sprintf("strandline watch  %s  %s  %s", Line(d.Sample.Time.Format("15:04:05")), count(len(all), "process"), head), "",
+		fmt.Sprintf("strandline watch  %s  %s  %s", Line(d.Sample.Time.Format("15:04:05")), count(len(all), "process"), head),
+		s.dim(d.totals(all)),
+		s.bold("  " + l.cells("PID", "COMMAND", "HOST", "DEVICE", "ALLOCATED, CACHED, OTHER", "") + "VERDICT"),
 	}
-	device, split := d.columns()
-	lines = append(lines, s.bold("  "+screenRow("PID", "COMMAND", "HOST", device, "DEVICE", split, "ALLOCATED, CACHED, OTHER", "")+"VERDICT"))
 	room := d.Room(rows)
 	for i := d.Top; i < len(all) && i < d.Top+room; i++ {
-		lines = append(lines, d.row(s, all[i]))
+		lines = append(lines, d.row(s, l, all[i]))
 	}
+	lines = append(lines, d.cutVerdict(l, s.Width, all)...)
 	lines = append(lines, "")
 	for i := range d.Sample.Devices {
 		lines = append(lines, Line(watchedDevice(&d.Sample.Devices[i])))
@@ -189,6 +291,36 @@ func (d *WatchScreen) overview(s Style, rows int) []string {
 	return lines
 }
 
+// cutVerdict is the verdict of the chosen process where its row has no room for it.
+func (d *WatchScreen) cutVerdict(l layout, columns int, all []*sample.Process) []string {
+	for _, p := range all {
+		v := d.verdict(p)
+		if p.ID() == d.Selected && columns > 0 && 2+ansi.StringWidth(l.cells("", "", "", "", "", "")+v) > columns {
+			return append([]string{""}, wrap(fmt.Sprintf("pid %d: %s", p.PID, v), columns)...)
+		}
+	}
+	return nil
+}
+
+// totals sums up the processes that are shown.
+func (d *WatchScreen) totals(all []*sample.Process) string {
+	var host, device int64
+	for _, p := range all {
+		if p.Host != nil {
+			host += p.Host.Resident()
+		}
+		device += onDevices(p)
+	}
+	text := "together: host " + units.Bytes(host)
+	if device > 0 {
+		text += ", device " + units.Bytes(device)
+	}
+	if d.Filter != "" {
+		text += ", filter /" + Line(d.Filter)
+	}
+	return text
+}
+
 // columns reports whether any process has memory of devices, and whether its parts are
 // known of any: a column that would be empty takes room from the verdict.
 func (d *WatchScreen) columns() (device, split bool) {
@@ -200,21 +332,81 @@ func (d *WatchScreen) columns() (device, split bool) {
 	return device, split
 }
 
-// screenRow are the cells of a process before its verdict.
-func screenRow(pid, command, host string, device bool, used string, split bool, parts, curve string) string {
-	text := fmt.Sprintf("%8s  %-20s %10s ", pid, command, host)
-	if device {
-		text += fmt.Sprintf("%10s ", used)
-	}
-	if split {
-		text += fmt.Sprintf(" %-28s ", parts)
-	}
-	return text + fmt.Sprintf(" %-*s  ", samples.RowPoints, curve)
+// A layout is which columns a screen has room for.
+type layout struct {
+	command                    int // columns
+	host, device, parts, curve bool
 }
 
-func (d *WatchScreen) row(s Style, p *sample.Process) string {
+// layout leaves columns out until the verdicts fit: the curve first, then the parts.
+func (d *WatchScreen) layout(columns int, all []*sample.Process) layout {
+	device, parts := d.columns()
+	l := layout{command: 20, host: true, device: device, parts: parts, curve: true}
+	verdict := len("VERDICT")
+	for _, p := range all {
+		verdict = max(verdict, ansi.StringWidth(d.verdict(p)))
+	}
+	for _, leaveOut := range []func(){
+		func() { l.curve = false },
+		func() { l.parts = false },
+		func() { l.command = 12 },
+		func() { l.host = !device },
+	} {
+		if columns == 0 || 2+ansi.StringWidth(l.cells("", "", "", "", "", ""))+verdict <= columns {
+			break
+		}
+		leaveOut()
+	}
+	return l
+}
+
+// cells are those of a process before its verdict.
+func (l layout) cells(pid, command, host, used, parts, curve string) string {
+	text := padded(pid, -7) + "  " + padded(command, l.command) + " "
+	if l.host {
+		text += padded(host, -10) + " "
+	}
+	if l.device {
+		text += padded(used, -10) + " "
+	}
+	if l.parts {
+		text += " " + padded(parts, 28) + " "
+	}
+	if l.curve {
+		text += " " + padded(curve, samples.RowPoints) + " "
+	}
+	return text + " "
+}
+
+// padded fills or cuts a text to columns of a terminal; below 0 it is aligned to the right.
+func padded(text string, columns int) string {
+	width := max(columns, -columns)
+	if ansi.StringWidth(text) > width {
+		text = ansi.Truncate(text, width, "…")
+	}
+	space := strings.Repeat(" ", width-ansi.StringWidth(text))
+	if columns < 0 {
+		return space + text
+	}
+	return text + space
+}
+
+// verdict is what is known of a process, in a line.
+func (d *WatchScreen) verdict(p *sample.Process) string {
 	r := d.Rows[p.ID()]
-	host, device, split := "–", "", ""
+	text := Line(r.Verdict)
+	if r.Left != "" {
+		text += ", full " + Line(r.Left)
+	}
+	if n := pausedBytes(p); n > 0 {
+		text = strings.TrimSuffix(units.Bytes(n)+" paused; "+text, "; ")
+	}
+	return text
+}
+
+func (d *WatchScreen) row(s Style, l layout, p *sample.Process) string {
+	r := d.Rows[p.ID()]
+	host, device, parts := "–", "", ""
 	if p.Host != nil {
 		host = units.Bytes(p.Host.Resident())
 	}
@@ -222,29 +414,25 @@ func (d *WatchScreen) row(s Style, p *sample.Process) string {
 		device = units.Bytes(n)
 	}
 	if len(p.Devices) > 0 {
-		split = deviceSplit(&p.Devices[0])
+		parts = deviceSplit(&p.Devices[0])
 	}
 	mark := "  "
 	if p.ID() == d.Selected {
 		mark = s.bold("> ")
 	}
-	verdict := r.Verdict
-	if r.Left != "" {
-		verdict += ", full " + r.Left
-	}
+	verdict := d.verdict(p)
 	switch r.Severity {
 	case finding.Problem:
-		verdict = s.red(Line(verdict))
+		verdict = s.red(verdict)
 	case finding.Warning:
-		verdict = s.yellow(Line(verdict))
+		verdict = s.yellow(verdict)
 	}
-	if n := pausedBytes(p); n > 0 {
-		verdict = strings.TrimSuffix(units.Bytes(n)+" paused; "+verdict, "; ")
+	command := ""
+	if depth := d.depth(p); depth > 0 {
+		command = strings.Repeat("  ", depth-1) + "└ "
 	}
-	devices, parts := d.columns()
-	command := shortened(shortened(program(p.Command), 20)+stateNote(p), 20)
-	text := screenRow(strconv.Itoa(p.PID), command, host, devices, device, parts, split, spark(r.Trend))
-	return mark + text + verdict
+	command += shortened(program(p.Command), 20) + stateNote(p)
+	return mark + l.cells(strconv.Itoa(p.PID), Line(command), host, device, parts, spark(r.Trend)) + verdict
 }
 
 // spark is a sparkline of a row.
