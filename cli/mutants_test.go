@@ -58,8 +58,14 @@ func TestMutants(t *testing.T) {
 	if err := os.MkdirAll(keep, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	kinds := mutantKinds(t)
+	kinds := append(mutantKinds(t), mutantFormats(t)...)
 	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "rec"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "rec", "a.pickle"), kinds[0].seeds[0], 0o600); err != nil {
+		t.Fatal(err)
+	}
 	m := newMeter()
 	var worst struct {
 		took   time.Duration
@@ -94,7 +100,7 @@ func TestMutants(t *testing.T) {
 			worst.output = max(worst.output, out.n+messages.n)
 		}
 		if took > mutantTime || memory > mutantMemory || args[0] != "export" && out.n+messages.n > mutantOutput || code < 0 || code > exitPartial {
-			os.WriteFile(filepath.Join(keep, fmt.Sprintf("%d-%s", i, k.file)), data, 0o666)
+			os.WriteFile(filepath.Join(keep, fmt.Sprintf("%d-%s", i, filepath.Base(k.file))), data, 0o666)
 			t.Errorf("mutant %d: %s: exit status %d, %v, %d MB, %d bytes of output", i, strings.Join(args, " "), code, took, memory>>20, out.n+messages.n)
 		}
 		if late {
