@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"strandline/internal/budget"
 	"strandline/internal/safefile"
 	"strandline/plan/model"
 )
@@ -213,6 +214,9 @@ func indexed(dir string) (files []string) {
 	var index struct {
 		Files map[string]string `json:"weight_map"`
 	}
+	if budget.Of(int64(len(data)), budget.Plain).Spend(budget.JSON(data), "tensors") != nil {
+		return nil
+	}
 	if json.Unmarshal(data, &index) != nil {
 		return nil
 	}
@@ -230,6 +234,9 @@ func modelConfigs(path string) (func(id, quant string) (*model.Model, error), er
 		data, err := readNamed(path, maxConfigs)
 		if err != nil {
 			return nil, err
+		}
+		if err := budget.Of(int64(len(data)), budget.Packed).Spend(budget.JSON(data), "configs"); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if err := json.Unmarshal(data, &configs); err != nil {
 			return nil, fmt.Errorf("%s: not a JSON object of configs by name: %w", path, err)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"strandline/internal/budget"
 )
 
 // maxHeader is the longest header of a safetensors file, as the format's own
@@ -34,6 +36,9 @@ func ReadSafetensors(r io.Reader) ([]Stored, error) {
 }
 
 func safetensorsHeader(data []byte) ([]Stored, error) {
+	if err := budget.Of(int64(len(data)), budget.Packed).Spend(budget.JSON(data), "tensors"); err != nil {
+		return nil, fmt.Errorf("the safetensors header: %w", err)
+	}
 	var entries map[string]json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
 		return nil, fmt.Errorf("the safetensors header is not a JSON object: %w", err)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"strandline/internal/budget"
 	"strandline/internal/lazyregexp"
 	"strandline/plan"
 	"strandline/plan/engine"
@@ -65,12 +66,14 @@ const (
 	maxRows    = 100_000
 	maxColumns = 1_000
 	maxTable   = 64 << 20 // bytes
+	cellBytes  = 64       // at most, of a row of the table
 )
 
 // readTable reads a CSV table with a header.
 func readTable(r io.Reader) (out []row, err error) {
 	in := &io.LimitedReader{R: r, N: maxTable}
-	c := csv.NewReader(in)
+	counted, b := budget.Reader(in, budget.Plain)
+	c := csv.NewReader(counted)
 	names, err := c.Read()
 	if err != nil {
 		return nil, fmt.Errorf("the table has no header: %w", err)
@@ -92,6 +95,9 @@ func readTable(r io.Reader) (out []row, err error) {
 		case errors.Is(err, io.EOF):
 			return out, nil
 		case err != nil:
+			return nil, err
+		}
+		if err := b.Spend(cellBytes*len(names), "cells"); err != nil {
 			return nil, err
 		}
 		one := row{}

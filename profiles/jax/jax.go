@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"strandline/internal/budget"
 	"strandline/profiles"
 	"strandline/stack"
 	"strandline/units"
@@ -102,6 +103,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 	if fields(data, true) > maxFields {
 		return nil, fmt.Errorf("a profile of more than %s fields is not read", units.Count(maxFields))
 	}
+	b := budget.Of(int64(len(data)), budget.Plain)
 	p, err := profile.ParseUncompressed(data)
 	if err == nil {
 		err = p.CheckValid()
@@ -119,6 +121,9 @@ func Read(r io.Reader) (*profiles.File, error) {
 	f := &profiles.File{Format: "jax"}
 	wrong := 0
 	for _, s := range p.Sample {
+		if f.Partial = b.Spend(useBytes+frameBytes*depth(s), "frames of arrays"); f.Partial != nil {
+			break
+		}
 		u, ok := use(s, s.Value[count], s.Value[space])
 		if !ok {
 			wrong++
@@ -166,6 +171,17 @@ func use(s *profile.Sample, count, space int64) (profiles.Use, bool) {
 	}
 	u.Size = space / count
 	return u, space%count == 0
+}
+
+// The bytes of a use, and of a frame of it: samples share locations.
+const useBytes, frameBytes = 128, 40
+
+// depth is how many frames the stack of a sample has.
+func depth(s *profile.Sample) (n int) {
+	for _, l := range s.Location {
+		n += len(l.Line)
+	}
+	return n
 }
 
 // frames are the stack of a sample, innermost first.

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"strandline/internal/budget"
 	"strandline/profiles"
 	"strandline/stack"
 	"strandline/units"
@@ -97,11 +98,15 @@ type trace struct {
 	names   map[string]int32 // of frames
 	frames  []stack.Frame
 	strange int64
+	budget  *budget.Budget
 }
 
 // maxEvents is how many events of memory are kept. With what is computed of them, each takes
 // some 900 bytes.
 const maxEvents = 5_000_000
+
+// The bytes of an event of memory with what is computed of it, of a call, and of a frame.
+const changeBytes, callBytes, frameBytes = 900, 160, 48
 
 // maxSteps is how many beginnings of steps are kept, of all threads.
 const maxSteps = 1000
@@ -109,6 +114,7 @@ const maxSteps = 1000
 // Read reads an unpacked trace. One that ends early is read in part.
 func Read(r io.Reader) (*profiles.File, error) {
 	t := &trace{}
+	r, t.budget = budget.Reader(r, budget.Plain)
 	err := scan(r, t.add)
 	f := &profiles.File{Format: "kineto", Writer: "torch.profiler", Partial: err}
 	if t.strange > 0 {
@@ -118,6 +124,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 		f.Notes = append(f.Notes, "the trace holds no events of memory: torch.profiler.profile(profile_memory=True) records them")
 	}
 	t.fill(f)
+	f.Partial = cmp.Or(f.Partial, t.budget.Err())
 	return f, nil
 }
 
@@ -160,6 +167,9 @@ func (t *trace) add(text []byte) error {
 		}
 		if a.Allocated != nil {
 			c.total = *a.Allocated
+		}
+		if err := t.budget.Spend(changeBytes, "events of memory"); err != nil {
+			return err
 		}
 		t.changes = append(t.changes, c)
 	}

@@ -55,7 +55,7 @@ func (t *trace) intern(name string) int32 {
 func (t *trace) addCall(e *event) {
 	at, err := e.TS.Float64()
 	long, wrong := e.Duration.Float64()
-	if err != nil || wrong != nil || long < 0 || len(t.calls) == maxCalls {
+	if err != nil || wrong != nil || long < 0 || len(t.calls) == maxCalls || t.budget.Spend(callBytes, "operators") != nil {
 		return
 	}
 	c := call{thread: e.thread(), begin: at, end: at + long, frame: t.intern(e.Name), python: e.Category == "python_function"}
@@ -88,9 +88,10 @@ func (t *trace) stacks() {
 		threads[thread] = &walk{calls: calls}
 	}
 	known := map[string][]stack.Frame{}
+	var numbers []int32
 	for i := range t.changes {
 		c := &t.changes[i]
-		var numbers []int32
+		numbers = numbers[:0]
 		if w := threads[c.thread]; w != nil {
 			numbers = w.at(c.at, numbers)
 		}
@@ -109,6 +110,9 @@ func (t *trace) stackOf(known map[string][]stack.Frame, numbers []int32) []stack
 	}
 	if s, ok := known[key.String()]; ok || len(numbers) == 0 {
 		return s
+	}
+	if t.budget.Spend(frameBytes*len(numbers), "frames of stacks") != nil {
+		return nil
 	}
 	var out []stack.Frame
 	for _, n := range numbers {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"strandline/internal/budget"
 	"strandline/internal/lazyregexp"
 	"strandline/internal/secret"
 	"strandline/profiles"
@@ -26,12 +27,18 @@ const (
 	maxColumns = 4096
 )
 
+// The bytes of a level, of a column of them, and of the rows of one process.
+const cellBytes, columnBytes, groupBytes = 16, 64, 256
+
 // Is reports whether a text that begins with head is such a table: its first lines can
 // be read as one.
 func Is(head []byte) bool {
 	const enough = 2 // rows
 	full := bytes.Count(head, []byte("\n"))
 	t, err := newTable(bufio.NewReader(bytes.NewReader(head)))
+	if t != nil {
+		t.budget = budget.Of(int64(len(head)), budget.Plain)
+	}
 	if err != nil {
 		return t != nil && err == t.header.reason
 	}
@@ -43,6 +50,7 @@ func Is(head []byte) bool {
 // Read reads a table. What cannot be one is [profiles.ErrOther]; a row that cannot be
 // read is counted and left out.
 func Read(r io.Reader) (*profiles.File, error) {
+	r, b := budget.Reader(r, budget.Plain)
 	t, err := newTable(bufio.NewReaderSize(r, 64<<10))
 	switch {
 	case err != nil && t != nil && err == t.header.reason:
@@ -50,6 +58,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 	case err != nil:
 		return nil, profiles.ErrOther
 	}
+	t.budget = b
 	f := &profiles.File{Format: profiles.Levels}
 	for err == nil {
 		err = t.row()
@@ -70,6 +79,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 // A table is one that is being read.
 type table struct {
 	in        *bufio.Reader
+	budget    *budget.Budget
 	delimiter byte // ' ' for any white space
 	lines     int
 	comment   string   // the last one, which can have the names of the columns
@@ -255,6 +265,9 @@ func (t *table) row() error {
 		return err
 	}
 	t.rows++
+	if err := t.budget.Spend(cellBytes*(1+len(h.levels)), "levels"); err != nil { // a row may have fewer cells
+		return fmt.Errorf("line %d: %w; the rest is left out", t.lines, err)
+	}
 	if t.kept += len(h.levels); t.kept > maxCells {
 		return fmt.Errorf("line %d: more than %d levels; the rest is left out", t.lines, maxCells)
 	}
@@ -304,6 +317,9 @@ func (t *table) groupOf(cells []string) (*group, error) {
 		return g, nil
 	}
 	n := len(t.header.levels)
+	if err := t.budget.Spend(groupBytes+columnBytes*n, "columns"); err != nil {
+		return nil, fmt.Errorf("line %d: %w; the rest is left out", t.lines, err)
+	}
 	if (len(t.groups)+1)*n > maxColumns {
 		return nil, fmt.Errorf("line %d: more than %d columns of levels; the rest is left out", t.lines, maxColumns)
 	}

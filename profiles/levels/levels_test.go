@@ -192,6 +192,23 @@ func TestBadRows(t *testing.T) {
 	}
 }
 
+// TestShortRows reads rows of one cell below a header of thousands, and counts the levels that
+// come of them.
+func TestShortRows(t *testing.T) {
+	text := "time" + strings.Repeat(",rss_mb", 4000) + "\n1" + strings.Repeat(",1", 4000) + "\n" + strings.Repeat("1\n", 100_000)
+	f, err := Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	levels := 0
+	for _, c := range f.Columns {
+		levels += len(c.Bytes)
+	}
+	if f.Partial == nil || levels > 5_000_000 {
+		t.Errorf("%d levels of %d bytes, %v", levels, len(text), f.Partial)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{"seconds,bytes\n0,100\n1,?\n2,300\n", "t;a;b\n10:00;1GiB / 2GiB;x\n", "time,pid,rss\n0,1,2\n0,2,3\n1,1,\"2,000\"\n", "1 2\n3 4\n"} {
 		f.Add([]byte(s))

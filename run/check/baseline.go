@@ -15,6 +15,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
+	"strandline/internal/budget"
 	"strandline/judge/gate"
 	"strandline/units"
 )
@@ -45,6 +46,9 @@ func ReadBaseline(f io.Reader, name string) (*Baseline, error) {
 	}
 	if len(data) > largestBaseline {
 		return nil, fmt.Errorf("%s is not a baseline of strandline check: it is larger than %s", name, units.Bytes(largestBaseline))
+	}
+	if err := budget.Of(int64(len(data)), budget.Plain).Spend(budget.JSON(data), "figures"); err != nil {
+		return nil, fmt.Errorf("%s is not a baseline of strandline check: %w", name, err)
 	}
 	b := &Baseline{}
 	if err := json.Unmarshal(data, b); err != nil {

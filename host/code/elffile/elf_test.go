@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"strandline/internal/test/live"
 )
@@ -139,7 +140,14 @@ func TestStripped(t *testing.T) {
 	tool(t, dir, "xz", "-k", "names.debug")
 	tool(t, dir, "objcopy", "--add-section", ".gnu_debugdata=names.debug.xz", "stripped", "mini")
 	f = openFile(t, filepath.Join(dir, "mini"))
-	mini, ok := f.MiniDebug()
+	small := Unpacking{100, time.Minute}
+	if _, ok := f.MiniDebug(&small); ok || small.Left != 0 {
+		t.Errorf("a table is decompressed beyond what all may take: %d bytes are left", small.Left)
+	}
+	if _, ok := f.MiniDebug(&Unpacking{1 << 30, 0}); ok {
+		t.Error("a table is decompressed when the time is over")
+	}
+	mini, ok := f.MiniDebug(&Unpacking{1 << 30, time.Minute})
 	if !ok {
 		t.Fatal("the compressed names are not found")
 	}
@@ -260,7 +268,7 @@ func TestIndexFrames(t *testing.T) {
 func probe(f *File) {
 	f.BuildID()
 	f.DebugLink()
-	if d, ok := f.MiniDebug(); ok {
+	if d, ok := f.MiniDebug(&Unpacking{1 << 30, time.Minute}); ok {
 		f.Debug(d)
 	}
 	f.Slots()

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"io"
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/ulikunitz/xz"
 )
@@ -32,18 +34,47 @@ func (f *File) Debug(d *File) {
 // a few hundred kilobytes.
 const maxMini = 16 << 20
 
+// An Unpacking bounds what is decompressed of several files together, in bytes and in time:
+// a kilobyte can unfold to megabytes, of which it makes some twenty a second.
+type Unpacking struct {
+	Left  int64 // bytes
+	Spare time.Duration
+}
+
+var errUnpacking = errors.New("more than is decompressed of a process's files")
+
+// reader reads from r until the bounds are reached.
+func (u *Unpacking) reader(r io.Reader) io.Reader { return &unpacked{u, r} }
+
+type unpacked struct {
+	of *Unpacking
+	r  io.Reader
+}
+
+func (p *unpacked) Read(b []byte) (int, error) {
+	u := p.of
+	if u.Left <= 0 || u.Spare <= 0 {
+		return 0, errUnpacking
+	}
+	began := time.Now()
+	n, err := p.r.Read(b[:min(int64(len(b)), u.Left, 64<<10)])
+	u.Left -= int64(n)
+	u.Spare -= time.Since(began)
+	return n, err
+}
+
 // MiniDebug returns the file of symbols that some distributions embed, compressed, in a
-// stripped file.
-func (f *File) MiniDebug() (*File, bool) {
+// stripped file, within the bounds of u.
+func (f *File) MiniDebug(u *Unpacking) (*File, bool) {
 	s := f.elf.Section(".gnu_debugdata")
-	if s == nil || s.Size > maxMini {
+	if s == nil || s.Size > maxMini || u.Left <= 0 || u.Spare <= 0 {
 		return nil, false
 	}
 	r, err := xz.ReaderConfig{DictCap: maxMini}.NewReader(s.Open())
 	if err != nil {
 		return nil, false
 	}
-	data, err := io.ReadAll(io.LimitReader(r, maxMini))
+	data, err := io.ReadAll(io.LimitReader(u.reader(r), maxMini))
 	if err != nil {
 		return nil, false
 	}

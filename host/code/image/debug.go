@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"time"
 
 	"strandline/host/code/elffile"
 	"strandline/host/proc/procfs"
@@ -33,11 +34,7 @@ func (o *Object) findDebug(p procfs.Process, allowed *allowance) {
 			}
 		}
 	}
-	if allowed.unpacked == maxUnpacked {
-		return
-	}
-	if d, ok := o.MiniDebug(); ok {
-		allowed.unpacked++
+	if d, ok := o.MiniDebug(&allowed.unpacking); ok {
 		o.Debug(d)
 	}
 }
@@ -45,14 +42,15 @@ func (o *Object) findDebug(p procfs.Process, allowed *allowance) {
 // An allowance is what has been spent on looking for symbols. The files of a possibly
 // hostile process can demand a lot.
 type allowance struct {
-	summed   int64 // bytes that were checksummed
-	unpacked int   // compressed tables, which stay in memory
-	tables   *elffile.Budget
+	summed    int64             // bytes that were checksummed
+	unpacking elffile.Unpacking // of compressed tables, which stay in memory
+	tables    *elffile.Budget
 }
 
 const (
-	maxSummed   = 4 << 30
-	maxUnpacked = 64
+	maxSummed    = 4 << 30
+	maxUnpacked  = 128 << 20
+	maxUnpacking = 3 * time.Second
 )
 
 // tryDebug takes the symbols of a file if the file belongs to the object.

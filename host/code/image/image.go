@@ -52,7 +52,7 @@ const maxTables = 512 << 20
 // NewFiles returns a Files that knows no file yet.
 func NewFiles() *Files {
 	tables := elffile.NewBudget(maxTables)
-	return &Files{objects: map[string]*Object{}, files: map[procfs.Identity]*Object{}, tables: tables, spent: allowance{tables: tables}}
+	return &Files{objects: map[string]*Object{}, files: map[procfs.Identity]*Object{}, tables: tables, spent: allowance{tables: tables, unpacking: elffile.Unpacking{Left: maxUnpacked, Spare: maxUnpacking}}}
 }
 
 // Close closes the files.
