@@ -345,7 +345,7 @@ func TestTraceWithoutDriver(t *testing.T) {
 	needBPF(t)
 	t.Parallel()
 	pid, _ := live.Start(t, "sh", "-c", "echo ready; sleep 60")
-	if stdout, _, code := run("trace", "--gpu", "--pid", strconv.Itoa(pid), "--duration", "1s"); code != 0 || !strings.Contains(stdout, "no process has loaded libcuda") {
+	if stdout, _, code := run("trace", "-v", "--gpu", "--pid", strconv.Itoa(pid), "--duration", "1s"); code != 0 || !strings.Contains(stdout, "no process has loaded libcuda") {
 		t.Errorf("exit status %d: %s", code, stdout)
 	}
 	if _, stderr, code := run("trace", "--gpu", "--rung", "polling", "--pid", strconv.Itoa(pid)); code != exitUsage || !strings.Contains(stderr, "--gpu needs BPF") {

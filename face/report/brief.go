@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -69,8 +70,9 @@ func leaks(f *finding.Finding) bool {
 }
 
 // findings prints findings, the weightiest first, under a verdict in a word. The first
-// one is the verdict's title, unless all of the same weight are lines that leak.
-func (b *brief) findings(word string, list []*finding.Finding) {
+// one is the verdict's title, unless all of the same weight are lines that leak. Why is what
+// they rest on, where the first does not state it.
+func (b *brief) findings(word string, list []*finding.Finding, why string) {
 	const maxRows = 5
 	first := list[0]
 	rows := list[1:]
@@ -94,14 +96,53 @@ func (b *brief) findings(word string, list []*finding.Finding) {
 		b.row(mark, f)
 	}
 	b.fixes(list)
-	if why := whyOf(first); why != "" {
+	if why := cmp.Or(whyOf(first), why); why != "" {
 		b.line("WHY", why)
 	}
 }
 
+// more states what the long form prints.
+func (b *brief) more(what string) {
+	if b.left > 0 {
+		what = cmp.Or(strings.TrimPrefix(what+", "+count(b.left, "more note"), ", "))
+	}
+	if what != "" {
+		b.line("MORE", "-v: "+what)
+	}
+}
+
+// maxNotes is how many notes a screen shows where nothing asks for something.
+const maxNotes = 3
+
+// weighty are the findings that ask for something, problems first.
+func weighty(findings []finding.Finding) (list []*finding.Finding) {
+	for i := range findings {
+		if findings[i].Severity != finding.Info {
+			list = append(list, &findings[i])
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
+	return list
+}
+
+// worstWord is the verdict of findings in a word.
+func worstWord(list []*finding.Finding) string {
+	switch f := list[0]; {
+	case f.Severity != finding.Problem:
+		return "WARNING"
+	case f.Kind == finding.OutOfMemory:
+		return "OOM"
+	case f.Kind == finding.Fragmentation:
+		return "FRAGMENTATION"
+	case f.Kind == finding.AboveLimit:
+		return "OVER"
+	}
+	return "LEAK"
+}
+
 // title is what a finding is about, in a line.
 func (b *brief) title(f *finding.Finding, at bool) string {
-	text := f.Brief.Title
+	text := cmp.Or(f.Brief.Title, recordedTitle(f))
 	switch {
 	case text == "":
 		text = f.Title
@@ -114,6 +155,16 @@ func (b *brief) title(f *finding.Finding, at bool) string {
 		text = s + ": " + text
 	}
 	return text + confidence(f)
+}
+
+// recordedTitle is a short title of a finding that was recorded without one, from its kind
+// and figures; "" if its title is short, or they are not known.
+func recordedTitle(f *finding.Finding) string {
+	const maxWords = 20
+	if f.Bytes == nil || f.Count == nil || f.Site == nil || len(strings.Fields(f.Title)) <= maxWords {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s in %s", f.Kind, units.Bytes(*f.Bytes), count(int(*f.Count), "piece"))
 }
 
 // confidence is that of the cause, "" if it is certain.
@@ -153,6 +204,9 @@ func (b *brief) facts(f *finding.Finding) {
 	if f.Brief.Fact != "" {
 		b.line("", f.Brief.Fact)
 	}
+	if len(f.Trend) > 1 && !leaks(f) && f.Severity != finding.Info {
+		b.line("", amounts(f.Trend)+" "+smallCurve(f.Trend))
+	}
 	if via := b.via(f); via != "" {
 		fmt.Fprintln(b.w, b.s.dim("   via "+via))
 	}
@@ -182,13 +236,18 @@ func (b *brief) fixes(list []*finding.Finding) {
 // fix prints a remedy: what to paste, or what to change, and its computed effect.
 func (b *brief) fix(f *finding.Finding, r *finding.Remedy) {
 	label := "FIX"
-	if r.Setting != "" {
-		for _, l := range settingLines(r.Setting) {
+	const maxLines = 3 // a longer one is in the long form
+	lines := settingLines(r.Setting)
+	if len(lines) > maxLines {
+		lines = nil
+	}
+	for _, l := range lines {
+		if l != "" {
 			b.paste(label, pasted(l))
 			label = ""
 		}
 	}
-	if r.Setting == "" || r.Effect == nil {
+	if len(lines) == 0 || r.Effect == nil {
 		b.line(label, r.Text)
 	}
 	if r.Effect != nil {
@@ -345,6 +404,9 @@ func leakTitle(list []*finding.Finding) string {
 		verb = "keeps"
 	}
 	what := "tensors"
+	if e, ok := list[0].Evidence.(*finding.LeakEvidence); ok && e.Devices != nil {
+		what = "arrays" // of JAX
+	}
 	if list[0].Kind == finding.AutogradGraph {
 		what = "the autograd graph of past steps"
 	}
@@ -362,9 +424,12 @@ func (b *brief) via(f *finding.Finding) string {
 		frames = frames[i+1:]
 	}
 	var parts []string
-	file := f.Site.File
+	file, origin := f.Site.File, stack.Own
+	if stack.OriginOf(stack.Frame(*f.Site)) == stack.Native { // a program that is not in Python
+		origin = stack.Native
+	}
 	for _, x := range frames {
-		if stack.OriginOf(stack.Frame(x)) != stack.Own || x.Function == "<module>" {
+		if o := stack.OriginOf(stack.Frame(x)); o != origin || x.Function == "<module>" || x.Function == "" {
 			continue
 		}
 		if len(parts) == maxCallers {
@@ -372,7 +437,10 @@ func (b *brief) via(f *finding.Finding) string {
 			break
 		}
 		at := fmt.Sprintf(":%d", x.Line)
-		if x.File != file {
+		switch {
+		case x.Line == 0:
+			at = ""
+		case x.File != file:
 			at = b.name(x.File) + at
 		}
 		parts = append(parts, strings.TrimSpace(at+" "+x.Function))

@@ -19,7 +19,7 @@ func (d *Diagnosis) brief(w io.Writer, s Style) {
 	word := d.word(list)
 	switch {
 	case len(list) > 0 && list[0].Severity != finding.Info:
-		b.findings(word, list)
+		b.findings(word, list, "")
 	default:
 		b.calm(word, d.calmTitle(), d.peak(), list)
 	}
@@ -147,7 +147,5 @@ func (d *Diagnosis) next(b *brief, list []*finding.Finding) {
 		}
 		label = ""
 	}
-	if b.left > 0 {
-		b.line("MORE", "-v: "+count(b.left, "more note"))
-	}
+	b.more("")
 }

@@ -40,7 +40,7 @@ func read(t *testing.T, name string, doc any) {
 func same(t *testing.T, name string, doc document) {
 	t.Helper()
 	var out bytes.Buffer
-	doc.Text(&out, report.Style{Width: 100})
+	doc.Text(&out, report.Style{Width: 100, Verbose: true})
 	if m, ok := doc.(interface{ Markdown(io.Writer) }); ok {
 		out.WriteString("\n-- Markdown\n")
 		m.Markdown(&out)
@@ -134,7 +134,7 @@ func TestTables(t *testing.T) {
 		want string // a name that is not the first
 	}{{report.GPUTable{GPUTable: api.NewGPUTable()}, "H200"}, {report.ModelTable{ModelTable: models}, "DeepSeek-R1"}} {
 		var out bytes.Buffer
-		c.doc.Text(&out, report.Style{})
+		c.doc.Text(&out, report.Style{Verbose: true})
 		header, rest, _ := strings.Cut(out.String(), "\n")
 		width := len([]rune(header))
 		if width == 0 || !strings.Contains(rest, c.want) {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -59,8 +60,13 @@ func traceStack(u *ledger.Use) recording.Stack {
 	return out
 }
 
-// Text prints what grew, the findings, and what to know about the figures.
+// Text prints the findings that ask for something, on a screen, or every detail: what grew,
+// and what to know about the figures.
 func (d *Trace) Text(w io.Writer, s Style) {
+	if !s.Verbose {
+		d.brief(w, s)
+		return
+	}
 	d.figures(w, s)
 	for i := range d.Findings {
 		fmt.Fprintln(w)
@@ -70,6 +76,56 @@ func (d *Trace) Text(w io.Writer, s Style) {
 	d.processes(w)
 	d.stacks(w, s, 10)
 	d.gpu(w, s)
+}
+
+// brief prints the verdict on a trace.
+func (d *Trace) brief(w io.Writer, s Style) {
+	b := newBrief(w, s, d.Findings, d.subject)
+	list := weighty(d.Findings)
+	b.left = len(d.Findings) - len(list)
+	if len(list) == 0 {
+		b.verdict("OK", d.Headline())
+		for i := range d.Findings {
+			if f := &d.Findings[i]; i < maxNotes {
+				b.left--
+				b.row("   ", f)
+			}
+		}
+	} else {
+		b.findings(worstWord(list), list, d.Headline())
+	}
+	for _, n := range d.used() {
+		b.line("GPU", n)
+	}
+	b.more("stacks, processes, figures")
+}
+
+// used sums up what each device of the trace holds, where it was counted.
+func (d *Trace) used() (out []string) {
+	if d.GPU == nil {
+		return nil
+	}
+	for i := range d.GPU.Devices {
+		v := &d.GPU.Devices[i]
+		if v.Used == nil || len(v.Parts) == 0 {
+			continue
+		}
+		a := &finding.Account{Bytes: *v.Used, Name: "used of device " + strings.Join(v.Names, ", ")}
+		for k := range v.Parts {
+			p := &v.Parts[k]
+			a.Add(p.Bytes, cmp.Or(p.Owner, partWords[p.Part]))
+		}
+		if a.Rest("the rest") {
+			out = append(out, sum(a))
+		}
+	}
+	return out
+}
+
+// partWords are the parts of a device's memory in two words.
+var partWords = map[recording.Part]string{
+	recording.PartPyTorch: "PyTorch", recording.PartTraced: "traced", recording.PartEarlier: "contexts and earlier", recording.PartUnseen: "unseen",
+	recording.PartOthers: "other processes", recording.PartRemainder: "the driver's",
 }
 
 // subject returns the process that a finding is about, unless the headline names it.

@@ -91,6 +91,7 @@ func driverGrows(uses []*gpudriver.Use, sums *gpudriver.Sums, devices []recordin
 			f.Severity = finding.Problem
 		}
 		f.Title = fmt.Sprintf("%s in %s and returned nothing", taken, units.Plural(pieces, "piece"))
+		f.Brief.Title = fmt.Sprintf("%s took %s of %s, returned nothing", u.Owner, units.Bytes(live), memoryName(u.Memory))
 		if text := driverPace(e, all.Final, sums.Checkpoints, roomOf(devices, u.Memory)); text != "" {
 			f.Detail = append(f.Detail, text)
 		}
@@ -232,7 +233,8 @@ func driverRemedies(u *gpudriver.Use) []finding.Remedy {
 	if f, ok := givesBack[u.Op.String()]; ok {
 		free = f
 	}
-	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("free what is allocated here (%s), or reuse it: PyTorch does not know of it, and torch.cuda.empty_cache() does not return it", free))}
+	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("free what is allocated here (%s), or reuse it", free)).
+		Because("PyTorch does not know of it, and torch.cuda.empty_cache() does not return it")}
 }
 
 // givesBack is how a program frees what a function allocated, by function, as programs

@@ -116,6 +116,12 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		f.Severity = finding.Problem
 	}
 	f.Title = hostTitle(g)
+	switch {
+	case g.kind == finding.Regrown:
+		f.Brief.Title = g.regrownTitle()
+	case f.Severity != finding.Info:
+		f.Brief.Title = units.Bytes(g.resident) + " kept: " + kindOf(g.kind).title(g)
+	}
 	f.Detail = g.detail(h.sums.Checkpoints)
 	if nodes > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("the heap holds %s of the graph more than when the trace began", units.Plural(nodes, "node")))
@@ -158,7 +164,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	return f, true
 }
 
-var traceLonger = finding.CodeChange("let it run, and trace it, for longer: it is too early to see whether it continues")
+var traceLonger = finding.CodeChange("trace it for longer: it is too early to see whether it continues")
 
 // earlier states what a warm-up made.
 func earlier(bytes int64, until time.Duration) string {

@@ -294,7 +294,11 @@ func (s *tableSeries) growth() []finding.Finding {
 	if !s.moreAllocations() {
 		f.Detail = append(f.Detail, "the number of allocations did not grow: they became larger, as with longer inputs, not more numerous")
 	}
-	f.Remedies = []finding.Remedy{{Kind: "code", Text: "tables do not show what holds the memory; snapshots do: record some, and run strandline diagnose on them"}}
+	f.Brief = finding.Brief{
+		Title: fmt.Sprintf("allocated memory: %s a table, now %s", units.SignedBytes(*f.BytesPerStep), units.Bytes(*f.Bytes)), Why: f.Basis,
+		Next: "strandline record -- python TRAIN.py",
+	}
+	f.Remedies = []finding.Remedy{finding.CodeChange("record snapshots, which show what holds the memory, and diagnose them").Because("tables do not show it")}
 	if f.Severity == finding.Problem { // otherwise the report ends with it
 		f.Remedies[0].Setting = Recording
 	}
@@ -331,7 +335,8 @@ func (s *tableSeries) cached() []finding.Finding {
 	e.ReservedBytes, e.PeakReservedBytes, e.PeakActiveBytes = m.Reserved.Current, m.Reserved.Peak, m.Active.Peak
 	e.ReleasableBytes, e.NonReleasableBytes = releasable(m), m.NonReleasable.Current
 	over := subtract(m.Reserved.Current, m.Active.Peak)
-	f.Remedies = []finding.Remedy{finding.CodeChange("torch.cuda.empty_cache() returns whole free segments for other processes to use; this process would reuse them")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("call torch.cuda.empty_cache() if other processes need the memory").
+		Because("it returns whole free segments, which this process would reuse")}
 	if over == nil || float64(*over) < overheadShare*float64(total) {
 		f.Detail = append(f.Detail, "the peak of active memory explains it: it was needed at that moment, and is not waste")
 		return []finding.Finding{f}

@@ -105,9 +105,9 @@ var pidIn = lazyregexp.New(`\bpid (\d+)\b`)
 
 // remedies are what to do next about a level that grows.
 func remedies(c *profiles.Column) []finding.Remedy {
-	text := "find the line: `strandline trace --pid PID` of the running process names the calls that take the memory"
+	text := "find the line: `strandline trace --pid PID` names the calls of the running process that take the memory"
 	if OfDevice(c) {
-		text = "find the line: `strandline record --pid PID` records the allocations of a running PyTorch process, `strandline trace --gpu --pid PID` those from the driver of any process"
+		text = "find the line: `strandline record --pid PID` records a running PyTorch process, `strandline trace --gpu --pid PID` any other"
 	}
 	if m := pidIn.FindStringSubmatch(c.Process); m != nil {
 		text = strings.ReplaceAll(text, "PID", m[1])

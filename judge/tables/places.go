@@ -159,7 +159,8 @@ func leak(list []*place, s Series) finding.Finding {
 	if size := bytes / max(count, 1); size < 256 {
 		f.Detail = append(f.Detail, "they are scalars: few bytes, but each takes 256 bytes of a GPU and holds a Python object")
 	}
-	f.Remedies = []finding.Remedy{finding.CodeChange("keep numbers instead of arrays: float(x), x.item() or jax.device_get(x) before storing them in a list or dict, or drop what is no longer used")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("store numbers instead of arrays (float(x), x.item(), jax.device_get(x)), or drop what is no longer used")}
+	f.Brief.Why = f.Basis
 	return f
 }
 
