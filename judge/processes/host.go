@@ -116,12 +116,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		f.Severity = finding.Problem
 	}
 	f.Title = hostTitle(g)
-	switch {
-	case g.kind == finding.Regrown:
-		f.Brief.Title = g.regrownTitle()
-	case f.Severity != finding.Info:
-		f.Brief.Title = units.Bytes(g.resident) + " kept: " + kindOf(g.kind).title(g)
-	}
+	f.Brief.Title = hostBrief(g, f.Severity)
 	f.Detail = g.detail(h.sums.Checkpoints)
 	if nodes > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("the heap holds %s of the graph more than when the trace began", units.Plural(nodes, "node")))
@@ -169,6 +164,17 @@ var traceLonger = finding.CodeChange("trace it for longer: it is too early to se
 // earlier states what a warm-up made.
 func earlier(bytes int64, until time.Duration) string {
 	return fmt.Sprintf("%s more of the same kind came faster in the first %s of the trace, and is not counted", units.Bytes(bytes), units.Duration(until))
+}
+
+// hostBrief is the short title of growth; "" if nothing is to be done about it.
+func hostBrief(g *hostGrowth, s finding.Severity) string {
+	switch {
+	case g.kind == finding.Regrown:
+		return g.regrownTitle()
+	case s != finding.Info:
+		return units.Bytes(g.resident) + " kept: " + kindOf(g.kind).title(g)
+	}
+	return ""
 }
 
 func hostTitle(g *hostGrowth) string {
