@@ -125,6 +125,7 @@ var programs = []program{
 	{names: "twine", subcommand: "upload", value: password, separate: "-p"},
 	{names: "gh", subcommand: "secret set", value: password, separate: "-b --body"},
 	{names: "prefect", subcommand: "cloud login", value: password, separate: "-k --key"},
+	{names: "machine", subcommand: "login password", from: 1}, // a line of .netrc
 	{names: "poetry", subcommand: "config", from: 2},
 	{names: "login(", from: 1},       // a function in code
 	{names: "set-password", from: 1}, // and subcommands such as add-token

@@ -294,7 +294,8 @@ func (t *scan) parameter(i int) int {
 	name := t.text[at.from:at.to]
 	before := strings.TrimRight(t.text[max(at.from-8, 0):at.from], "\"'`\\ brfu")
 	k := kindOf(name)
-	if k == none || name[0] == '-' || !strings.HasSuffix(before, "(") || !compound(name) && !ofEnvironment(name) {
+	call := strings.HasSuffix(before, "(") || strings.Contains(t.text[max(at.from-32, 0):at.from], "setattr(")
+	if k == none || name[0] == '-' || !call || !compound(name) && !ofEnvironment(name) {
 		return i + 1
 	}
 	if k == header {

@@ -210,6 +210,9 @@ PROGRAMS: Dict[str, Tuple[Program, ...]] = {
     "login(": (
         Program("", "", tuple("".split()), tuple("".split()), "", 1, False, False),
     ),
+    "machine": (
+        Program("login password", "", tuple("".split()), tuple("".split()), "", 1, False, False),
+    ),
     "mariadb": (
         Program("", "password", tuple("".split()), tuple("-p".split()), "", 0, False, False),
     ),

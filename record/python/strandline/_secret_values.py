@@ -191,7 +191,8 @@ class _Scan:
         name = self.text[at:end]
         kind = kind_of(name)
         before = self.text[max(at - 8, 0) : at].rstrip("\"'`\\ brfu")
-        if not kind or name[0] == "-" or not before.endswith("(") or not compound(name) and not of_environment(name):
+        call = before.endswith("(") or "setattr(" in self.text[max(at - 32, 0) : at]
+        if not kind or name[0] == "-" or not call or not compound(name) and not of_environment(name):
             return i + 1
         return self.header(start) if kind == "header" else self.span(kind, start)
 
