@@ -84,7 +84,7 @@ var (
 	codeSpan  = regexp.MustCompile("`[^`\n]*`")
 	linked    = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 	newBlock  = regexp.MustCompile(`(?m)^(?:[-*] |\d+\. |#+ .*$|> )|^\s*$| *\| *`)
-	sentence  = regexp.MustCompile(`([.!?])["”)]*\s+([\p{Lu}*_(“"]|X\b)`)
+	sentence  = regexp.MustCompile(`([.!?])["”)]*\s+([\p{Lu}*_(“"]|(?:X|strandline)\b)`)
 	codeWords = regexp.MustCompile(`[{}<>]|^\s*(?:SELECT|CREATE|WITH)\b|\\x1b`)
 )
 
