@@ -12,11 +12,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -26,6 +28,7 @@ import (
 	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/internal/safefile"
+	"strandline/units"
 )
 
 // The exit codes of every command.
@@ -124,6 +127,11 @@ type globals struct {
 	unfinished  unfinished
 	later       []string    // warnings to print at the end
 	concludes   atomic.Bool // the command prints what it has when it is interrupted
+	// alike counts what is said of files, by format.
+	alike struct {
+		sync.Mutex
+		times map[string]int
+	}
 }
 
 // Main runs the program and returns its exit code.
@@ -145,6 +153,7 @@ func Main(env *Env) int {
 	for _, text := range g.later {
 		g.warn("%s", text)
 	}
+	g.sayAlike()
 	if pprof.StopCPUProfile(); g.profiled != nil {
 		err = cmp.Or(err, g.profiled.Commit())
 	}
@@ -191,6 +200,34 @@ func (g *globals) warn(format string, args ...any) {
 		return
 	}
 	fmt.Fprintf(g.env.stderr, "strandline: %s\n", report.Line(fmt.Sprintf(format, args...)))
+}
+
+// maxAlike is how many files are named for one reason: a folder can have tens of thousands.
+const maxAlike = 20
+
+// warnOfFile is warn about one of many files. Those beyond a bound are counted, and
+// [globals.sayAlike] says how many there were.
+func (g *globals) warnOfFile(format string, args ...any) {
+	g.alike.Lock()
+	defer g.alike.Unlock()
+	if g.alike.times == nil {
+		g.alike.times = map[string]int{}
+	}
+	if g.alike.times[format]++; g.alike.times[format] <= maxAlike {
+		g.warn(format, args...)
+	}
+}
+
+// sayAlike says of how many more files the same was to be said.
+func (g *globals) sayAlike() {
+	g.alike.Lock()
+	defer g.alike.Unlock()
+	for _, format := range slices.Sorted(maps.Keys(g.alike.times)) {
+		if more := g.alike.times[format] - maxAlike; more > 0 {
+			g.warn("%s", units.Plural(int64(more), "more file")+": "+strings.ReplaceAll(format, "%s", "…"))
+		}
+	}
+	g.alike.times = nil
 }
 
 // files accepts n or more arguments where many is true, otherwise exactly one; what

@@ -127,7 +127,7 @@ func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []stri
 		return err
 	}
 	for _, path := range answer.Skipped {
-		g.warn("skipped %s: a different kind than the files beside it", path)
+		g.warnOfFile("skipped %s: a different kind than the files beside it", path)
 	}
 	for _, why := range answer.Untraced {
 		g.warn("%s", why)

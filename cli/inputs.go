@@ -128,7 +128,7 @@ func (s *skipper) skip(f *input.File, err error) {
 	case !f.Named && !f.IsRecording() && !f.NamedAsPickle() && !errors.As(err, new(*fs.PathError)):
 		s.others = append(s.others, f.Path)
 	case len(s.files.List) > 1 || s.several:
-		s.g.warn("skipped %s", describe(err))
+		s.g.warnOfFile("skipped %s", describe(err))
 	}
 }
 
@@ -208,7 +208,7 @@ func (g *globals) session(ctx context.Context, files *input.Files, o diagnosis.O
 	s := diagnosis.New(files, o)
 	err := g.each(files, files.Ordered(), func(f *input.File) error {
 		if !f.Named && f.IsRecording() {
-			g.warn("skipped %s: a recording is judged if it is named, alone or with snapshots", f.Path)
+			g.warnOfFile("skipped %s: a recording is judged if it is named, alone or with snapshots", f.Path)
 			return skipped{}
 		}
 		if !s.Wants(f) {
@@ -248,14 +248,14 @@ func (g *globals) partial(in input.Input) bool {
 
 func (g *globals) partly(name string, at *snapshot.Partial) bool {
 	if at != nil {
-		g.warn("%s is only partly readable: at %s: %v; what comes before that is used", name, at.Place(), at.Err)
+		g.warnOfFile("%s is only partly readable: at %s: %v; what comes before that is used", name, at.Place(), at.Err)
 	}
 	return at != nil
 }
 
 func (g *globals) profilePartial(f *profiles.File) bool {
 	if f.Partial != nil {
-		g.warn("%s is only partly readable: %v; what comes before that is used", f.Name, f.Partial)
+		g.warnOfFile("%s is only partly readable: %v; what comes before that is used", f.Name, f.Partial)
 	}
 	return f.Partial != nil
 }

@@ -325,7 +325,7 @@ func (v *viewed) findTables(ctx context.Context) error {
 	var last error
 	for _, f := range v.files.Ordered() {
 		if !s.Wants(f) {
-			v.g.warn("skipped %s: a different kind than the files beside it", f.Path)
+			v.g.warnOfFile("skipped %s: a different kind than the files beside it", f.Path)
 			continue
 		}
 		in, err := f.Read(ctx)
