@@ -49,26 +49,22 @@ func (c *Case) problems() (out []*finding.Finding) {
 	return out
 }
 
-// text is a finding in a few lines: what, where, who keeps it, what to do.
+// text is a finding in a few lines: what, where, who keeps it, what to do, why. What a
+// terminal prints with -v is not in it.
 func text(f *finding.Finding) (lines []string) {
 	lines = append(lines, title(f))
 	if f.Site != nil {
 		lines = append(lines, strings.TrimSpace("allocated at "+place(f.Site.File, f.Site.Line)+" "+f.Site.Function))
 	}
-	lines = append(lines, f.Detail...)
-	if e, ok := f.Evidence.(*finding.LeakEvidence); ok {
-		for _, h := range e.HeldBy {
-			line := "held by " + h.Path
-			if h.Line != nil {
-				line += " (" + place(h.File, *h.Line) + ")"
-			}
-			lines = append(lines, line)
+	if e, ok := f.Evidence.(*finding.LeakEvidence); ok && len(e.HeldBy) > 0 {
+		h := e.HeldBy[0]
+		line := "held by " + h.Path
+		if h.Line != nil {
+			line += " (" + place(h.File, *h.Line) + ")"
 		}
+		lines = append(lines, line)
 	}
-	for _, r := range f.Remedies {
-		lines = append(lines, strings.TrimSpace(r.Text+" "+r.Setting))
-	}
-	return lines
+	return append(lines, report.BriefLines(f)...)
 }
 
 func title(f *finding.Finding) string {

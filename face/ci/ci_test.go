@@ -115,7 +115,7 @@ func TestJUnitSchema(t *testing.T) {
 func TestGitHub(t *testing.T) {
 	var b strings.Builder
 	GitHub(&b, "/repo", cases())
-	want := "::error file=src/train.py,line=12,title=strandline%3A leak::rank0: 20 allocations, 100%25 kept: a,b%0Aallocated at /repo/src/train.py:12 step%0Aa detail%0Aheld by trainer.meters['loss'] (/repo/src/meter.py:7)%0Acall .item()%0Athere\n" +
+	want := "::error file=src/train.py,line=12,title=strandline%3A leak::rank0: 20 allocations, 100%25 kept: a,b%0Aallocated at /repo/src/train.py:12 step%0Aheld by trainer.meters['loss'] (/repo/src/meter.py:7)%0Afix: call .item()%0Athere\n" +
 		"::warning title=strandline%3A cannot be judged::short: 20 steps\n" +
 		"::error title=strandline%3A failed::broken: the command failed by itself: exit status 3\ufffd\n"
 	if b.String() != want {

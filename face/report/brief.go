@@ -101,6 +101,28 @@ func (b *brief) findings(word string, list []*finding.Finding, why string) {
 	}
 }
 
+// under prints findings below a verdict that is printed already: a line for each that asks
+// for something, or for some notes where none does, then what to do and why.
+func (b *brief) under(findings []finding.Finding) {
+	list := weighty(findings)
+	for i := range findings {
+		if len(list) == 0 && i < maxNotes {
+			b.row("  ", &findings[i])
+		}
+	}
+	for _, f := range list {
+		b.row("  ", f)
+	}
+	if b.fixes(list); len(list) > 0 {
+		if why := cmp.Or(whyOf(list[0]), list[0].Basis); why != "" {
+			b.line("WHY", why)
+		}
+		if next := list[0].Brief.Next; next != "" {
+			b.paste("NEXT", next)
+		}
+	}
+}
+
 // more states what the long form prints.
 func (b *brief) more(what string) {
 	if b.left > 0 {
@@ -253,6 +275,29 @@ func (b *brief) fix(f *finding.Finding, r *finding.Remedy) {
 	if r.Effect != nil {
 		b.line("", replayed(f, r.Effect))
 	}
+}
+
+// BriefLines are what to do about a finding, why, and the command that shows more, as the
+// first screen states them.
+func BriefLines(f *finding.Finding) (lines []string) {
+	if len(f.Remedies) > 0 {
+		r := &f.Remedies[0]
+		fix := r.Text
+		if r.Setting != "" && len(settingLines(r.Setting)) == 1 {
+			fix = pasted(r.Setting)
+		}
+		if r.Effect != nil {
+			fix += " (" + replayed(f, r.Effect) + ")"
+		}
+		lines = append(lines, "fix: "+fix)
+	}
+	if why := cmp.Or(whyOf(f), f.Basis); why != "" {
+		lines = append(lines, "why: "+why)
+	}
+	if f.Brief.Next != "" {
+		lines = append(lines, "next: "+f.Brief.Next)
+	}
+	return lines
 }
 
 // paste prints what a person copies, in a line of its own.

@@ -101,6 +101,17 @@ func writeRun(w io.Writer, s Style, r *api.CheckRun) {
 			printWrapped(w, s, "  ", m)
 		}
 	}
+	subject := func(f *finding.Finding) string {
+		if strings.Contains(f.Title, f.Process) {
+			return ""
+		}
+		return f.Process
+	}
+	if !s.Verbose && !failed {
+		newBrief(w, s, r.Findings, subject).under(r.Findings)
+		writeNotes(w, s, "note", r.Notes)
+		return
+	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if failed && f.Evidence == nil && f.Severity == finding.Info { // what too little was measured of
@@ -111,11 +122,7 @@ func writeRun(w io.Writer, s Style, r *api.CheckRun) {
 			writeNote(w, s, f, "")
 			continue
 		}
-		subject := f.Process
-		if strings.Contains(f.Title, f.Process) {
-			subject = ""
-		}
-		writeFinding(w, s, f, subject)
+		writeFinding(w, s, f, subject(f))
 	}
 	writeNotes(w, s, "note", r.Notes)
 }

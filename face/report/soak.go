@@ -30,8 +30,15 @@ func (d *Soak) Text(w io.Writer, s Style) {
 	fmt.Fprintln(w)
 	d.table(w)
 	d.processes(w)
+	if !s.Verbose {
+		fmt.Fprintln(w)
+		newBrief(w, s, d.Findings, func(*finding.Finding) string { return "" }).under(d.Findings)
+	}
 	for i := range d.Findings {
 		f := &d.Findings[i]
+		if !s.Verbose {
+			break
+		}
 		fmt.Fprintln(w)
 		if f.Severity == finding.Info {
 			writeNote(w, s, f, "")

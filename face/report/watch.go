@@ -73,6 +73,11 @@ func (d *Watch) Text(w io.Writer, s Style) {
 	if d.Load != nil {
 		fmt.Fprintln(w, "  "+Line(loadLine(d.Load)))
 	}
+	if !s.Verbose && len(d.Findings) > 0 {
+		fmt.Fprintln(w)
+		newBrief(w, s, d.Findings, func(*finding.Finding) string { return "" }).under(d.Findings)
+		return
+	}
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		fmt.Fprintln(w)

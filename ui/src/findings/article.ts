@@ -5,6 +5,7 @@ import { h } from "../base/dom.ts";
 import { base, bytes, count } from "../base/format.ts";
 import { purposes } from "../base/names.ts";
 import { stackList } from "../base/stack.ts";
+import type { FindingAccount } from "../base/api.ts";
 import type { Judgment } from "./wire.ts";
 import { evidenceName, evidenceWords, holders, holderWords, kindName, marked } from "./words.ts";
 
@@ -34,14 +35,19 @@ export function findingList<F extends Judgment>(findings: F[], chosen: number, g
 /** A place on one line; native code has no line. */
 const placeOf = (s: { file: string | null; line: number | null; function: string | null }): string => `${base(s.file ?? "")}${s.line ? `:${s.line}` : ""} ${s.function}`;
 
+/** An account that adds up, in a line. */
+const sumOf = (a: FindingAccount): string => `${bytes(a.bytes)}${a.name ? ` ${a.name}` : ""} = ${a.parts.map((p) => `${bytes(p.bytes)} ${p.name}`).join(" + ")}`;
+
 /** All of a finding, with what can be done about it on the page. */
 export function article(f: Judgment, acts: (Node | null)[], act: (setting: string) => Node | null, words = evidenceWords): HTMLElement {
   return h(
     "article",
     { tabindex: "0", "aria-label": "Finding" },
     h("h2", {}, f.title),
+    f.brief?.fact ? h("p", {}, f.brief.fact) : null,
+    f.brief?.account ? h("p", { class: "muted" }, sumOf(f.brief.account)) : null,
     h("div", { class: "acts" }, acts),
-    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, marked(r.text)), r.setting ? [h("pre", { tabindex: "0" }, r.setting), act(r.setting)] : null])] : null,
+    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, marked(r.text)), r.detail ? h("p", { class: "muted" }, marked(r.detail)) : null, r.setting ? [h("pre", { tabindex: "0" }, r.setting), act(r.setting)] : null])] : null,
     f.detail?.length ? [h("h3", {}, "in detail"), f.detail.map((d) => h("p", {}, marked(d)))] : null,
     f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
     keptBy(f),

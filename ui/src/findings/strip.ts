@@ -65,10 +65,11 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
   const others = findings.length - 1;
   const todo = toDo(findings);
   const record = worst.severity === "info" ? findings.findIndex((f) => f.kind === "history" && f.remedies?.length) : -1;
-  const said = (text: string): boolean => worst.title.includes(text);
+  const title = worst.brief?.title || worst.title;
+  const said = (text: string): boolean => title.includes(text);
   fill(
     root,
-    h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("span", { class: "lines" }, h("b", {}, kindBefore(worst)), worst.title)),
+    h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("span", { class: "lines" }, h("b", {}, kindBefore(worst)), title)),
     failed(worst),
     worst.bytes && !said(bytes(worst.bytes)) ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
     where && !said(where) ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,
