@@ -58,8 +58,9 @@ func (m *measure) add(sentence string) {
 	m.words += n
 	m.sentences++
 	end := strings.TrimRight(sentence, ".;:,)*_ ")
+	end = strings.ReplaceAll(end, "*What if", "it") // a view of the page
 	note := func(why string) {
-		const maxExamples = 8
+		const maxExamples = 20
 		if len(m.examples) < maxExamples {
 			m.examples = append(m.examples, why+": "+sentence)
 		}
@@ -84,7 +85,7 @@ var (
 	codeSpan  = regexp.MustCompile("`[^`\n]*`")
 	linked    = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 	newBlock  = regexp.MustCompile(`(?m)^(?:[-*] |\d+\. |#+ .*$|> )|^\s*$| *\| *`)
-	sentence  = regexp.MustCompile(`([.!?])["”)]*\s+([\p{Lu}*_(“"]|(?:X|strandline)\b)`)
+	sentence  = regexp.MustCompile(`([.!?])["”)*]*\s+([\p{Lu}*_(“"]|(?:X|strandline)\b)`)
 	codeWords = regexp.MustCompile(`[{}<>]|^\s*(?:SELECT|CREATE|WITH)\b|\\x1b`)
 )
 
