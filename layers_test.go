@@ -39,7 +39,7 @@ var columns = [][]string{
 	{"torch/snapshot", "host/proc/vmmap", "host/store/recording", "host/store/series", "plan/model"}, // models
 	{"record"},
 	{"profiles"},
-	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/levels", "profiles/printed", "profiles/promql"}, // sources that state it in that form
+	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/figures", "profiles/levels", "profiles/printed", "profiles/promql"}, // sources that state it in that form
 	{"host/code/image", "host/sampling/levels"},
 	{"host/proc/autograd", "host/code/cpython", "host/gpu/cudaalloc", "host/proc/glibcheap"},
 	{"host/code/unwind"},
@@ -114,6 +114,7 @@ var only = map[string][]string{
 	"plan/model":            {"internal/budget", "finding", "units"},
 	"profiles":              {"stack"},
 	"profiles/jax":          {"internal/budget", "profiles", "stack", "units"},
+	"profiles/figures":      {"profiles", "times"},
 	"profiles/levels":       {"internal/budget", "profiles", "units"},
 	"profiles/promql":       {"internal/httpbounds", "profiles", "units"},
 	"times":                 {},

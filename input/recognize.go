@@ -11,6 +11,7 @@ import (
 	"strandline/internal/packed"
 	"strandline/logs/text"
 	"strandline/profiles"
+	"strandline/profiles/figures"
 	"strandline/profiles/jax"
 	"strandline/profiles/kineto"
 	"strandline/profiles/levels"
@@ -46,6 +47,7 @@ var tableReaders = []tableReader{
 	{is: proc.Is, read: proc.Read, text: true},
 	{is: printed.Is, read: printed.Read, text: true},
 	{is: levels.Is, read: levels.Read, text: true},
+	{is: figures.Is, read: figures.Read, text: true},
 	database,
 }
 

@@ -52,6 +52,12 @@ type Column struct {
 	Limit *int64 // the most it can be, in bytes, where the table states it
 	// Unstated states that neither the name nor a unit says that it is memory.
 	Unstated bool
+	// Peak states that it is a high-water mark, which never falls; Lines are those in which
+	// the first and the last level stand, "" where a table has them.
+	Peak  bool
+	Lines [2]string
+	// Evicts states that it is a cache that stays below Limit by evicting its oldest entries.
+	Evicts bool
 	// Percent states that Bytes and Limit are percent of a size that is not known.
 	Percent bool
 	// Cache states that it is the KV cache of an engine, which has taken its memory

@@ -2,10 +2,13 @@ package tables
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"strandline/finding"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/secret"
 	"strandline/profiles"
 	"strandline/trend"
 	"strandline/units"
@@ -41,7 +44,27 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 	if !c.Percent {
 		f.Trend = trend.Thinned(c.Bytes)
 	}
+	if ends := endsOf(c); ends != "" {
+		switch over := 2*c.Bytes[len(c.Bytes)-1] < slices.Max(c.Bytes); {
+		case over && !v.Leaks() && v.Shape != trend.Sawtooth:
+			f.Title = c.Name + ": " + ends // the job that held it is over
+		case over, v.Shape == trend.Unknown:
+			f.Detail = append(f.Detail, ends)
+		}
+	}
+	for i, at := range []string{"first", "last"} {
+		if c.Lines[i] != "" {
+			f.Detail = append(f.Detail, at+": "+quoted(c.Lines[i]))
+		}
+	}
 	switch {
+	case c.Evicts:
+		evicts(&f, c)
+		return f
+	case v.Leaks() && c.Peak:
+		f.Detail = append(f.Detail, "this is a high-water mark, which never falls: it grows with the largest input so far, and shows no leak by itself")
+		e.Verdict = string(trend.Step)
+		f.Title = c.Name + ": a high-water mark, now " + units.Bytes(int64(c.Bytes[len(c.Bytes)-1]))
 	case v.Leaks() && c.Cache:
 		fills(&f, c)
 	case v.Leaks() && c.Unstated:
@@ -67,6 +90,56 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 		}
 	}
 	return f
+}
+
+// endsOf states the first, the highest and the last level, and the rate between the ends, "" if a
+// level is missing.
+func endsOf(c *profiles.Column) string {
+	n := len(c.Bytes) - 1
+	if c.Percent || n < 1 || slices.ContainsFunc(c.Bytes, math.IsNaN) {
+		return ""
+	}
+	first, last, most := c.Bytes[0], c.Bytes[n], slices.Max(c.Bytes)
+	text := units.Bytes(int64(first)) + " at first, "
+	if most > max(first, last) {
+		text += units.Bytes(int64(most)) + " at most, "
+	}
+	text += units.Bytes(int64(last)) + " at the end"
+	const minHours = 1.0 / 6 // of less, an hour cannot be told
+	if hours := (c.Times[n] - c.Times[0]) / 3600; c.Unit == "" && hours >= minHours && last > first && !(most > last) {
+		text += fmt.Sprintf(": %s an hour", units.Bytes(int64((last-first)/hours)))
+	}
+	return text
+}
+
+// quoted is the beginning of a line of the text.
+func quoted(line string) string {
+	const maxShown = 160
+	line = strings.Join(strings.Fields(secret.Text(strings.ToValidUTF8(line, "?"))), " ")
+	if len(line) > maxShown {
+		line = strings.ToValidUTF8(line[:maxShown], "") + "…"
+	}
+	return line
+}
+
+// evicts judges a cache that is bounded: it is no leak, however it grows.
+func evicts(f *finding.Finding, c *profiles.Column) {
+	now, e := int64(c.Bytes[len(c.Bytes)-1]), f.Evidence.(*finding.LevelsEvidence)
+	e.Verdict, e.LevelBytes = string(trend.Plateau), &now
+	f.Title = fmt.Sprintf("%s: a cache that evicts its oldest entries, not a leak: %s now", c.Name, units.Bytes(now))
+	if c.Limit != nil {
+		f.Title = fmt.Sprintf("%s: a cache, not a leak: %s of its limit of %s", c.Name, units.Bytes(now), units.Bytes(*c.Limit))
+		switch {
+		case now > *c.Limit:
+			f.Detail = append(f.Detail, "it is above its limit: the newest entry always stays, however large it is")
+		case 10*now < 9*(*c.Limit):
+			e.Verdict = string(trend.Unknown)
+			f.Detail = append(f.Detail, "it fills up to its limit, and evicts there")
+		default:
+			f.Detail = append(f.Detail, "it is full, and evicts its oldest entries")
+		}
+	}
+	f.Remedies = []finding.Remedy{finding.SettingChange("--cache-ram 2048", "a smaller limit, MiB of the host's memory; 0 turns the cache off")}
 }
 
 // fills judges the KV cache of an engine that is fuller and fuller. It takes no more of

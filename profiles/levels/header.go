@@ -146,19 +146,32 @@ func headerOf(names, row []string) header {
 			sizes, capacity = []int{capacity}, -1 // such as total_rss
 		}
 	}
-	most := 1.0
+	most, plainFactor := 1.0, 1.0
 	if capacity >= 0 {
-		most = factorOf(h.names[capacity])
+		if most = factorOf(h.names[capacity]); most == 1 && wholeDevice(row[capacity]) {
+			most, plainFactor = 1<<20, 1<<20
+		}
 	}
 	small := kibibytes(h.names)
 	for _, i := range sizes {
 		l := level{name: h.names[i], column: i, factor: factorOf(h.names[i]), capacity: capacity, most: most, memory: memoryName.MatchString(h.names[i])}
-		if small[l.name] {
+		switch {
+		case small[l.name]:
 			l.factor = 1 << 10
+		case l.factor == 1:
+			l.factor = plainFactor
 		}
 		h.levels = append(h.levels, l)
 	}
 	return h
+}
+
+// wholeDevice reports whether a total without a unit is the size of a GPU in MiB, as nvidia-smi
+// and NVML's tools print it.
+func wholeDevice(cell string) bool {
+	const minMiB, maxMiB = 2000, 1 << 20
+	n, err := strconv.ParseInt(cell, 10, 64)
+	return err == nil && n >= minMiB && n <= maxMiB
 }
 
 // fromLeft is what a table states that has no more than what is left, and of what.

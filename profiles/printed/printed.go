@@ -51,6 +51,8 @@ var forms = []form{
 	{"nvidia-smi", lazyregexp.New(`(?m)^# ?(?:Date +)?(?:Time +)?gpu +\S`), "sample", newMonitor},
 	{"vLLM", lazyregexp.New(`KV cache usage: \d+(?:\.\d+)?%|vLLM API server version|\[loggers\.py:\d+\]`), "line", newVLLM},
 	{"SGLang", lazyregexp.New(`(?:Decode|Prefill) batch[.,] #|server_args=ServerArgs\(|Cache is allocated\. `), "line", newSGLang},
+	{"llama.cpp", lazyregexp.New(`prompt cache is enabled, size limit|cache state: \d+ prompts|cache size limit reached|making room for prompt cache entry`), "line", newPromptCache},
+	{"mprof", lazyregexp.New(`(?m)\A(?:CMDLINE .*\n)?MEM \d+\.\d+ \d{10}\.\d+`), "sample", newMprof},
 	{"ps", lazyregexp.New(`(?ms)^[ A-Z%+]*\bPID\b[ A-Z%+]*\bRSS\b[ A-Z%+]*$.*^[ A-Z%+]*\bPID\b[ A-Z%+]*\bRSS\b`), "table", newListing("RSS", 1<<10)},
 	{"top", lazyregexp.New(`(?ms)^ *PID USER .*\bRES\b.*^ *PID USER .*\bRES\b`), "table", newListing("RES", 1<<10)},
 	{"docker stats", lazyregexp.New(`CONTAINER(?: ID)? +(?:NAME +)?CPU % +MEM USAGE / LIMIT`), "table", newListing("MEM USAGE / LIMIT", 1)},

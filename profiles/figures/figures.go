@@ -1,0 +1,442 @@
+// Package figures reads the memory that programs print while they run, in whatever words: lines
+// that state the same thing again and again, such as `memory: 6814` or `RSS ~= 234.1 GiB`, and
+// the tables that people make of them. In goes a text, out come levels over time.
+package figures
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"math"
+	"strings"
+
+	"strandline/internal/lazyregexp"
+	"strandline/profiles"
+	"strandline/times"
+)
+
+const (
+	longest    = 16 << 10 // bytes that are read of a line
+	maxLevels  = 1_000_000
+	maxColumns = 512
+	// An excerpt has so few lines that two levels are taken for a series.
+	maxExcerpt = 40
+)
+
+// fails are words of a text that is read for its failure.
+var fails = lazyregexp.New(`(?i)out ?of ?memory|oom[-_]kill|killed process|resource_exhausted|(?:cannot|could not|failed to|unable to) alloc`)
+
+// Is reports whether a text that begins with head states levels.
+func Is(head []byte) bool {
+	if fails.Match(head) {
+		return false
+	}
+	t := newReader()
+	for line := range bytes.Lines(head) {
+		t.line(line)
+	}
+	return len(t.columns()) > 0
+}
+
+// Read reads a text. One that states no level repeatedly is [profiles.ErrOther].
+func Read(r io.Reader) (*profiles.File, error) {
+	in := bufio.NewReaderSize(r, longest)
+	t := newReader()
+	f := &profiles.File{Format: profiles.Levels}
+	for {
+		text, err := in.ReadSlice('\n')
+		t.line(text)
+		for err == bufio.ErrBufferFull { // the rest of the line
+			_, err = in.ReadSlice('\n')
+		}
+		if err != nil {
+			if err != io.EOF {
+				f.Partial = err
+			}
+			break
+		}
+	}
+	if f.Columns = t.columns(); len(f.Columns) == 0 {
+		return nil, profiles.ErrOther
+	}
+	f.Notes = t.notes
+	return f, nil
+}
+
+// A reading is a level in a line.
+type reading struct {
+	at    float64 // seconds, or a step
+	bytes float64
+	text  string // the line
+}
+
+// key identifies what a figure is about.
+type key struct{ process, name string }
+
+// A reader takes the lines of a text.
+type reader struct {
+	clock   times.Clock
+	now     float64 // of the last line with a time; NaN before
+	step    float64 // that the last lines named; NaN before
+	about   string  // the heading that the last lines stand below
+	count   int     // of lines
+	kept    int
+	byKey   map[key]*series
+	order   []*series
+	table   *table // that is being read
+	notes   []string
+	undated bool
+}
+
+type series struct {
+	key
+	readings []reading
+	steps    []float64
+	limit    float64
+	peak     bool
+}
+
+func newReader() *reader {
+	return &reader{now: math.NaN(), step: math.NaN(), byKey: map[key]*series{}}
+}
+
+var (
+	// number is a size with its unit, or a number that a label with a unit precedes.
+	number = lazyregexp.New(`(\d[\d,]*(?:\.\d+)?) ?((?:[KMGTkmgt]i?[Bb]|[KMGT]i?)\b)?`)
+	// memory are words by which a label is of memory.
+	memory = lazyregexp.New(`(?i)\bmem(?:ory)?\b|memory|_mem\b|\bmem_|\brss\b|vmrss|vmhwm|max_?rss|\bvram\b|\bram\b|\balloc|reserved|\bcached?\b|\bheap\b|\bswap\b|\bgtt\b|\bMA\b|\bCA\b|\bMax_[MC]A\b|in use|footprint|hbm`)
+	// unitIn is a unit that a label states.
+	unitIn = lazyregexp.New(`(?i)[\[(_ ]([kmgt])i?b[\])]*\W*$`)
+	stepIn = lazyregexp.New(`(?i)\b(?:step|iter(?:ation)?s?|it|loop|epoch|batch|global_step)\b[ :=#\[]*(\d+)`)
+	pidIn  = lazyregexp.New(`\(?([A-Za-z][\w.:]*) pid=(\d+)[^)]*\)?|\[?[Rr]ank ?(\d+)|\b(Node [A-Z0-9]+)\b|\bTP(\d+)\b|/physical_device:([A-Z]+:\d+)|\b(CPU)\b`)
+	// excluded are figures that are not levels.
+	excluded = lazyregexp.New(`(?i)^free\b|^avail|\b(?:total|limits?|capacity|free|freed|avail(?:able)?|expected|size|delta|excess|took|read|wrote|downloa\w*|upload\w*|checkpoint size|file|model size|param\w*|weights? file|percent|vocab|batch|bandwidth|speed|rate|loss|lr|eta|time|buffer size|shared|buff)\W*$`)
+	peaks    = lazyregexp.New(`(?i)\bmax|peak|hwm|high.?water`)
+)
+
+// factors are bytes of units; those who print MB of memory mean MiB.
+var factors = map[byte]float64{'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 << 40}
+
+// line takes a line.
+func (t *reader) line(raw []byte) {
+	t.count++
+	text := strings.TrimRight(string(raw[:min(len(raw), longest)]), "\r\n")
+	if t.markdown(text) {
+		return
+	}
+	if times.Likely([]byte(text)) {
+		if at, rest, ok := t.timed(text); ok {
+			t.now, text = at, rest
+		}
+	}
+	if stepped(text) {
+		if m := stepIn.FindStringSubmatch(text); m != nil {
+			t.step = numberOf(m[1])
+		}
+	}
+	last, process, known := 0, "", false
+	for at := 0; at < len(text); {
+		if !digit(text[at]) {
+			at++
+			continue
+		}
+		from := at
+		for at < len(text) && (digit(text[at]) || (text[at] == '.' || text[at] == ',') && at+1 < len(text) && digit(text[at+1])) {
+			at++
+		}
+		to := at
+		unit := unitAt(text[to:])
+		if at += unit.length; from > 0 && (wordly(text[from-1]) || text[from-1] == '.' || text[from-1] == '-') {
+			continue
+		}
+		before, after := text[last:from], text[at:]
+		if strings.HasPrefix(after, "/s") {
+			continue
+		}
+		if strings.HasPrefix(strings.TrimSpace(before), "/") && last > 0 { // "66.48 GB / 79.10 GB": of so much
+			last = at
+			continue
+		}
+		if unit.text != "" || hinted(before) {
+			if !known {
+				known = true
+				process = processIn(text)
+			}
+			t.figure(process, before, after, text[from:to], unit.text, text)
+		}
+		if unit.text != "" || strings.ContainsAny(before, ",;:=") {
+			last = at
+		}
+	}
+}
+
+// A unit is what follows a number, and how many bytes it takes with the blank before.
+type unit struct {
+	text   string
+	length int
+}
+
+func unitAt(text string) unit {
+	blank := 0
+	if strings.HasPrefix(text, " ") {
+		blank = 1
+	}
+	word := text[blank:]
+	n := 0
+	for n < len(word) && wordly(word[n]) {
+		n++
+	}
+	switch word = word[:n]; {
+	case n == 0 || n > 3 || factors[lower(word[0])] == 0:
+		return unit{}
+	case n == 1 && word[0] >= 'A' && word[0] <= 'Z' && blank == 0,
+		n == 2 && (lower(word[1]) == 'b' || word[1] == 'i' && word[0] <= 'Z'),
+		n == 3 && word[1] == 'i' && lower(word[2]) == 'b':
+		return unit{word, blank + n}
+	}
+	return unit{}
+}
+
+// stepped reports whether a line may name a step.
+func stepped(text string) bool {
+	for _, word := range []string{"tep", "ter", "it ", "it:", "oop", "poch", "atch"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// processIn is the process, rank or device that a line names, "" if it does not.
+func processIn(text string) string {
+	for _, word := range []string{"pid=", "ank", "Node ", "TP", "physical_device", "CPU"} {
+		if strings.Contains(text, word) {
+			if m := pidIn.FindStringSubmatch(text); m != nil {
+				return strings.TrimSpace(strings.Join(m[1:], " "))
+			}
+			return ""
+		}
+	}
+	return ""
+}
+
+// hinted reports whether the words before a number without a unit may be of memory.
+func hinted(before string) bool {
+	const near = 48
+	before = strings.ToLower(before[max(0, len(before)-near):])
+	for _, word := range []string{"mem", "rss", "ram", "alloc", "reserved", "cache", "heap", "swap", "gtt", "use", "current", "active", "peak", "hwm", "footprint"} {
+		if strings.Contains(before, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// timed cuts a time out of a line.
+func (t *reader) timed(text string) (at float64, rest string, ok bool) {
+	at, ok = t.clock.Read(text)
+	if !ok {
+		return 0, text, false
+	}
+	return at, clockText.ReplaceAllString(text, ""), true
+}
+
+// clockText are dates and times, whose digits are no figures.
+var clockText = lazyregexp.New(`\d{2,4}[-/]\d\d[-/]\d{2,4}[T ,]*|\b\d\d[-/]\d\d\b|\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|UTC|E[SD]T|P[SD]T))?`)
+
+// figure takes a number of a line, if it is a level.
+func (t *reader) figure(process, before, after, digits, unit, line string) {
+	name := label(before)
+	if excluded.MatchString(name) {
+		return
+	}
+	factor, ofMemory := 0.0, memory.MatchString(name) || inUse.MatchString(name) && memory.MatchString(line)
+	if unit != "" {
+		factor = factors[lower(unit[0])]
+		binary := len(unit) == 3
+		if !ofMemory {
+			if trailing := label(firstPart(after)); memory.MatchString(trailing) && !excluded.MatchString(trailing) {
+				name, ofMemory = trailing, true
+			}
+		}
+		if !ofMemory && !binary && !strings.Contains(line, " / ") || len(unit) == 1 && !ofMemory {
+			return
+		}
+	} else {
+		if !ofMemory {
+			return
+		}
+		factor = bare(name, digits)
+	}
+	if factor == 0 {
+		return
+	}
+	if stepIn.MatchString(before) && !ofMemory {
+		name = "memory"
+	}
+	if phase := phaseIn.FindString(name); phase != "" && !memory.MatchString(strings.TrimPrefix(name, phase)) {
+		name = "memory in use"
+	}
+	t.add(key{process, name}, numberOf(digits)*factor, line)
+}
+
+// phaseIn is how loggers name a moment: "Before vllm offload in sharding manager".
+var phaseIn = lazyregexp.New(`(?i)\b(?:before|after|during|at|around)\b.*`)
+
+// bare is the factor of a number without a unit, 0 if that does not show. MB is what Detectron,
+// mmcv and Keras print; getrusage counts KiB.
+func bare(name, digits string) float64 {
+	x := numberOf(digits)
+	if m := unitIn.FindStringSubmatch(name); m != nil {
+		return factors[lower(m[1][0])]
+	}
+	switch {
+	case strings.Contains(strings.ToLower(name), "maxrss"):
+		return 1 << 10
+	case inUse.MatchString(name) && strings.Contains(digits, ".") && x < 1<<10: // as TensorFlow's get_memory_info in GiB
+		return 1 << 30
+	case x >= 64 && x < 1<<20 && !strings.Contains(digits, ".") && shortName.MatchString(name):
+		return 1 << 20
+	}
+	return 0
+}
+
+// inUse are labels that are of memory where the line is.
+var inUse = lazyregexp.New(`(?i)^(?:current|used|active|peak|in use)$`)
+
+// shortName are labels that are nothing but memory.
+var shortName = lazyregexp.New(`(?i)^(?:max[_ ]?|gpu[_ ]?|cuda[_ ]?|peak[_ ]?)?(?:mem|memory)$`)
+
+func (t *reader) add(k key, n float64, line string) {
+	s := t.byKey[k]
+	if s == nil {
+		if len(t.order) >= maxColumns {
+			return
+		}
+		s = &series{key: k, peak: peaks.MatchString(k.name)}
+		t.byKey[k] = s
+		t.order = append(t.order, s)
+	}
+	if t.kept >= maxLevels {
+		return
+	}
+	t.kept++
+	at := t.now
+	s.readings = append(s.readings, reading{at: at, bytes: n, text: line})
+	s.steps = append(s.steps, t.step)
+}
+
+// columns are the series that are long enough.
+func (t *reader) columns() (out []profiles.Column) {
+	t.endTable()
+	least := 3
+	if t.count <= maxExcerpt {
+		least = 2
+	}
+	for _, s := range t.order {
+		if len(s.readings) < least {
+			continue
+		}
+		c := profiles.Column{Process: s.process, Name: s.name, Peak: s.peak}
+		c.Times, c.Unit = s.axis()
+		for _, r := range s.readings {
+			c.Bytes = append(c.Bytes, r.bytes)
+		}
+		if first, last := s.readings[0], s.readings[len(s.readings)-1]; first.text != "" {
+			c.Lines = [2]string{first.text, last.text}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// axis are the times of the readings, else their steps, else their numbers.
+func (s *series) axis() (at []float64, unit string) {
+	rises := func(of func(i int) float64) bool {
+		last := math.Inf(-1)
+		for i := range s.readings {
+			x := of(i)
+			if math.IsNaN(x) || x <= last {
+				return false
+			}
+			last = x
+		}
+		return true
+	}
+	time := func(i int) float64 { return s.readings[i].at - s.readings[0].at }
+	step := func(i int) float64 { return s.steps[i] }
+	number := func(i int) float64 { return float64(i) }
+	of, unit := number, "reading"
+	switch {
+	case rises(time):
+		of, unit = time, ""
+	case rises(step):
+		of, unit = step, "step"
+	}
+	for i := range s.readings {
+		at = append(at, of(i))
+	}
+	return at, unit
+}
+
+// label is the words next to a figure that say what it is.
+func label(text string) string {
+	const maxWords = 6
+	if i := strings.LastIndexAny(text, ",;|`{["); i >= 0 {
+		text = text[i+1:]
+	}
+	if i := strings.LastIndexByte(text, '('); i >= 0 && !strings.Contains(text[i:], ")") {
+		text = text[i+1:]
+	}
+	if i := strings.LastIndex(text, "  "); i >= 0 && strings.TrimSpace(text[i:]) != "" {
+		text = text[i+2:]
+	}
+	text = strings.Trim(text, " \t:=~*-_>\"'|`(")
+	if i := strings.LastIndex(text, ": "); i >= 0 && memory.MatchString(text[i:]) {
+		text = text[i+2:]
+	}
+	words := strings.Fields(text)
+	for i := len(words) - 1; i >= 0; i-- { // "step 4 memory": the number is no part of the label
+		if strings.Trim(words[i], "0123456789.,:)]") == "" {
+			words = words[i+1:]
+			break
+		}
+	}
+	words = words[max(0, len(words)-maxWords):]
+	return strings.Trim(strings.Join(words, " "), " :=~*\"'`")
+}
+
+// firstPart is a text up to its first delimiter.
+func firstPart(text string) string {
+	if i := strings.IndexAny(text, ",;|`)\"("); i >= 0 {
+		text = text[:i]
+	}
+	if i := strings.Index(text, ". "); i >= 0 {
+		text = text[:i]
+	}
+	return text
+}
+
+func numberOf(digits string) float64 {
+	var x, scale float64
+	for i := range len(digits) {
+		switch c := digits[i]; {
+		case c == '.':
+			scale = 1
+		case c >= '0' && c <= '9':
+			x, scale = 10*x+float64(c-'0'), 10*scale
+		}
+	}
+	if scale > 1 {
+		return x / scale
+	}
+	return x
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+func lower(c byte) byte { return c | 0x20 }
+
+func wordly(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || lower(c) >= 'a' && lower(c) <= 'z'
+}

@@ -1,0 +1,112 @@
+package figures
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"strandline/profiles"
+)
+
+// TestRead reads lines that programs print about their memory.
+func TestRead(t *testing.T) {
+	const gib, mib = 1 << 30, 1 << 20
+	repeat := func(format string, values ...float64) string {
+		var b strings.Builder
+		for i, v := range values {
+			fmt.Fprintf(&b, strings.ReplaceAll(format, "#", fmt.Sprint(i+1))+"\n", v)
+		}
+		return b.String()
+	}
+	for _, c := range []struct {
+		name, text    string
+		process, said string
+		unit          string
+		bytes         []float64
+	}{
+		{"mmcv", repeat("2019-12-31 00:2#:04,166 - INFO - Epoch [1][1550/23454]\tlr: 0.00050, time: 0.429, memory: %g, loss: 5.5632", 6814, 6814, 6815), "", "memory", "", []float64{6814 * mib, 6814 * mib, 6815 * mib}},
+		{"DeepSpeed", repeat("[2023-12-05 20:24:2#,817] [INFO] [utils.py:810:see_memory_usage] CPU Virtual Memory:  used = %.2f GB, percent = 23.9%%", 44.74, 63.86, 81.1), "CPU", "used", "", []float64{44.74 * gib, 63.86 * gib, 81.1 * gib}},
+		{"sleep mode", repeat("- After Step #: `%.2f GiB memory is still in use`", 4.11, 11.57, 25), "", "memory is still in use", "step", []float64{4.11 * gib, 11.57 * gib, 25 * gib}},
+		{"a unit before", repeat("(WorkerDict pid=393228, ip=10.0.0.3) step # memory allocated (GB): %.2f, x", 45.5, 65.75, 66), "WorkerDict 393228", "memory allocated (GB)", "step", []float64{45.5 * gib, 65.75 * gib, 66 * gib}},
+		{"getrusage", repeat("iter #: maxrss = %.0f", 222688, 274084, 300000), "", "maxrss", "step", []float64{222688 << 10, 274084 << 10, 300000 << 10}},
+		{"TensorFlow", repeat("Memory info of GPU /physical_device:GPU:0: current: %.2f", 0.25, 0.5, 0.75), "GPU:0", "current", "reading", []float64{gib / 4, gib / 2, gib * 3 / 4}},
+		{"of so much", repeat("step #: memory in use: %.1f GB / 79.10 GB.", 66.5, 7.5, 66.5), "", "memory in use", "step", []float64{66.5 * gib, 7.5 * gib, 66.5 * gib}},
+		{"rows of Markdown", "| | t+10s | t+70s | t+130s |\n|---|---|---|---|\n| server RSS | 604 MB | 2629 MB | **5304 MB** |\n", "", "server RSS", "reading", []float64{604 * mib, 2629 * mib, 5304 * mib}},
+		{"columns of Markdown", "| Step | fixed |\n|---|---|\n| 2 | 941 MB |\n| 3 | 941 MB (=) |\n| 4 | — |\n", "", "fixed", "reading", []float64{941 * mib, 941 * mib}},
+	} {
+		f, err := Read(strings.NewReader(c.text))
+		if err != nil || len(f.Columns) != 1 || !Is([]byte(c.text)) {
+			t.Errorf("%s: %v, %+v", c.name, err, f)
+			continue
+		}
+		got := f.Columns[0]
+		same := len(got.Bytes) == len(c.bytes)
+		for i := range got.Bytes {
+			same = same && math.Abs(got.Bytes[i]-c.bytes[i]) < 1
+		}
+		if !same || got.Name != c.said || got.Process != c.process || got.Unit != c.unit {
+			t.Errorf("%s: %q of %q by %q: %v", c.name, got.Name, got.Process, got.Unit, got.Bytes)
+		}
+	}
+}
+
+// TestIsNot passes over texts that state no level again and again, or a failure.
+func TestIsNot(t *testing.T) {
+	for name, text := range map[string]string{
+		"throughput":   strings.Repeat("copied at 12.5 GB/s\n", 5),
+		"file sizes":   strings.Repeat("wrote checkpoint size 4.5 GiB\n", 5),
+		"a start":      "Model loading took 95.63 GiB memory\nAvailable KV cache memory: 10.1 GiB\n",
+		"losses":       strings.Repeat("step 4 loss 2.25 lr 0.001\n", 9),
+		"versions":     strings.Repeat("torch 2.11.0 cuda 13.0\n", 9),
+		"a failure":    strings.Repeat("memory: 6814\n", 5) + "RuntimeError: CUDA out of memory.\n",
+		"limits":       strings.Repeat("memory limit: 8 GiB\n", 5),
+		"free memory":  strings.Repeat("free memory: 8 GiB\n", 5),
+		"numbers only": strings.Repeat("1 2 3\n", 5),
+	} {
+		if Is([]byte(text)) {
+			f, _ := Read(strings.NewReader(text))
+			t.Errorf("%s: %+v", name, f)
+		}
+		if _, err := Read(strings.NewReader(text)); name != "a failure" && !errors.Is(err, profiles.ErrOther) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("| a | b |\n|---|---|\n| 1 | 2 MB |\n"))
+	f.Add([]byte("step 1: memory: 12.5 GiB / 80 GiB\nstep 2: memory: 13 GiB\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := Read(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		for _, c := range file.Columns {
+			if len(c.Times) != len(c.Bytes) || len(c.Bytes) > len(data) {
+				t.Fatalf("%d times of %d levels in %d bytes", len(c.Times), len(c.Bytes), len(data))
+			}
+			for i, b := range c.Bytes {
+				if b < 0 || math.IsNaN(b) || math.IsNaN(c.Times[i]) {
+					t.Fatalf("%s: level %g at %g", c.Name, b, c.Times[i])
+				}
+			}
+		}
+	})
+}
+
+// BenchmarkRead reads the log of a trainer.
+func BenchmarkRead(b *testing.B) {
+	var text strings.Builder
+	for n := range 20_000 {
+		fmt.Fprintf(&text, "2019-12-31 %02d:%02d:%02d,166 - INFO - Epoch [1][%d/23454]\tlr: 0.00050, time: 0.429, memory: %d, loss: 5.5632\n", n/3600%24, n/60%60, n%60, n, 6814+n%7)
+	}
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		if _, err := Read(strings.NewReader(text.String())); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
