@@ -50,6 +50,7 @@ type Replayed struct {
 	Events     int                `json:"events"`
 	Settings   string             `json:"settings"`
 	Exact      bool               `json:"exact"`
+	Unverified []string           `json:"unverified"` // what is not known of the file, a sentence each
 	Calls      Reproduced         `json:"driver_calls"`
 	Segments   Reproduced         `json:"segments"`
 	Difference *replay.Difference `json:"first_difference"`

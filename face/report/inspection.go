@@ -101,7 +101,11 @@ func (d *Inspection) Text(w io.Writer, s Style) {
 }
 
 func writeDevice(w io.Writer, s Style, d *timeline.DeviceFacts) {
-	fmt.Fprintln(w, s.bold(fmt.Sprintf("device %d", d.Device)))
+	name := fmt.Sprintf("device %d", d.Device)
+	if d.Kind == "host" {
+		name = "pinned host memory"
+	}
+	fmt.Fprintln(w, s.bold(name))
 	keyValues(w, func(w io.Writer) {
 		row := func(label, format string, args ...any) {
 			fmt.Fprintf(w, "  %s\t"+format+"\n", append([]any{label}, args...)...)

@@ -39,9 +39,13 @@ func (d *Simulation) AddReplay(x *replay.Result) {
 	}
 	if r.Exact && (r.Events > 0 || r.Segments.Recorded == 0) {
 		s := x.Stats
-		r.Reserved, r.Allocated, r.Retries, r.OOMs = &s.ReservedPeak, &s.AllocatedPeak, &s.Retries, &s.OOMs
+		r.Reserved, r.Allocated, r.OOMs = &s.ReservedPeak, &s.AllocatedPeak, &s.OOMs
+		if !x.RetriesInDoubt {
+			r.Retries = &s.Retries
+		}
 	}
 	as := x.Assumed()
+	r.Unverified = append([]string{}, x.Unverified()...)
 	r.Lost, r.Held = x.Lost, x.StartReserved
 	r.Assumed = api.Assumed{Limit: as.Limit, Capacity: as.Capacity, Notes: as.Notes, Room: as.Room()}
 	d.Devices = append(d.Devices, r)
@@ -322,7 +326,7 @@ func writeReplayed(w io.Writer, s Style, r *api.Replayed) {
 		printWrapped(w, s, "  ", "settings: "+settingsName(r.Settings))
 		if r.Reserved != nil {
 			line := fmt.Sprintf("  peak reserved %s, allocated %s", units.Bytes(*r.Reserved), units.Bytes(*r.Allocated))
-			if *r.Retries > 0 {
+			if r.Retries != nil && *r.Retries > 0 {
 				line += "; " + units.Counted(*r.Retries, "retry", "retries")
 			}
 			if *r.OOMs > 0 {

@@ -33,8 +33,8 @@ func TestUntestedRules(t *testing.T) {
 		d.AddRun(conf, []Run{{On: x, Scenario: &sc, Outcome: &o}}, nil)
 	}
 	for i, want := range []string{
-		"unverified but for PyTorch 2.6: expandable_segments",
-		"unverified but for PyTorch 2.6: expandable_segments, max_split_size_mb", "",
+		"unverified but for PyTorch 2.6 to 2.15: expandable_segments",
+		"unverified but for PyTorch 2.6 to 2.15: expandable_segments, max_split_size_mb", "",
 	} {
 		if notes := d.Runs[i].Notes; want != "" && !slices.Contains(notes, want) || want == "" && strings.Contains(strings.Join(notes, ""), "unverified") {
 			t.Errorf("run %d: %q, want %q", i, notes, want)
@@ -42,7 +42,7 @@ func TestUntestedRules(t *testing.T) {
 	}
 	var b strings.Builder
 	d.Text(&b, Style{})
-	if text := b.String(); strings.Count(text, "unverified") != 1 || !strings.Contains(text, "note: unverified but for PyTorch 2.6: expandable_segments, max_split_size_mb") {
+	if text := b.String(); strings.Count(text, "unverified") != 1 || !strings.Contains(text, "note: unverified but for PyTorch 2.6 to 2.15: expandable_segments, max_split_size_mb") {
 		t.Errorf("%s", text)
 	}
 }

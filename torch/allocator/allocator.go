@@ -131,6 +131,7 @@ type pool struct {
 	lanes []int32          // the first few by use, which are mostly all,
 	more  map[Stream]int32 // and those behind them
 	idle  bool             // a private pool that is no longer used
+	whole bool             // a private pool whose segments are not split
 }
 
 // lane is what a pool has for a stream: nothing goes from one to another.
@@ -243,6 +244,14 @@ func (a *Allocator) Abandon(id PoolID) {
 	}
 }
 
+// KeepWhole marks a private pool as one whose segments are not split, as a MemPool
+// with no_split is.
+func (a *Allocator) KeepWhole(id PoolID) {
+	for _, i := range []int32{a.poolOf(id, true), a.poolOf(id, false)} {
+		a.pools[i].whole = true
+	}
+}
+
 // maxRequested is more than any device has, and keeps sizes from running over.
 const maxRequested = 1 << 50
 
@@ -266,6 +275,29 @@ func (a *Allocator) Malloc(request int64, stream Stream, id Pool) (Block, bool) 
 		a.OOMs++
 		return 0, false
 	}
+	return a.give(b, size, request), true
+}
+
+// MallocAt serves a request with the free block that begins at an address, as
+// _resize_with_addr_ does since PyTorch 2.13. It is false if there is none that is large
+// enough.
+func (a *Allocator) MallocAt(addr uint64, request int64, stream Stream, id Pool) (Block, bool) {
+	size := a.set.Round(request)
+	for _, p := range []int32{int32(id), int32(id) + 1} { // what is in front of it may be of any size
+		l := a.laneOf(p, stream)
+		a.scratch = a.sets.all(a.lanes[l].free, a.scratch[:0])
+		i := slices.IndexFunc(a.scratch, func(b int32) bool { return a.sets[b].addr == addr })
+		if i >= 0 && a.sets[a.scratch[i]].size >= size {
+			b := a.scratch[i]
+			a.sets.remove(&a.lanes[l].free, b)
+			return a.give(b, size, request), true
+		}
+	}
+	return 0, false
+}
+
+// give hands a block, which is in no set, to the program.
+func (a *Allocator) give(b int32, size, request int64) Block {
 	if a.set.Ascend {
 		b = a.align(b, size)
 	}
@@ -280,7 +312,7 @@ func (a *Allocator) Malloc(request int64, stream Stream, id Pool) (Block, bool) 
 	a.AllocatedPeak = max(a.AllocatedPeak, a.Allocated)
 	a.Active += got
 	a.Requested += request
-	return Block(b), true
+	return Block(b)
 }
 
 // Hits reports whether a request would be served by a free block.

@@ -3,6 +3,9 @@ package allocator
 // split keeps the front of a block for a request, and frees the rest.
 func (a *Allocator) split(b int32, size int64) {
 	rest := a.sets[b].size - size
+	if a.poolWith(b).whole {
+		return
+	}
 	if a.poolWith(b).small || a.expands() {
 		if rest < Granule {
 			return

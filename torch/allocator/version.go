@@ -22,15 +22,13 @@ func (v Version) orNewest() Version {
 	return v
 }
 
-// Recordings of PyTorch that the allocator was checked against: those of tested
-// under every setting, those from oldest to latest that people published, under
-// few others than the defaults, with expandable segments since 2.8. Snapshots of
-// 2.5 to 2.7 cannot be distinguished.
+// Recordings of PyTorch that the allocator was checked against: those from tested to
+// latest under every setting (bench/pytorch), older ones, which people published, under
+// few others than the defaults. Snapshots of 2.5 to 2.7 cannot be distinguished.
 const (
-	oldest     Version = 200
-	tested     Version = 206
-	latest     Version = 215
-	expandable Version = 208
+	oldest Version = 200
+	tested Version = 206
+	latest Version = 215
 )
 
 // Unverified returns what of a release's allocator, under settings, was read from
@@ -56,14 +54,14 @@ func (v Version) Unverified(set *Settings, privatePools bool) (out []string) {
 // Untested are the rules that settings use and that were checked against recordings
 // of another release alone.
 func (v Version) Untested(set *Settings, privatePools bool) (rules []string) {
-	if v >= tested-1 && v <= tested+1 {
+	if v >= tested-1 && v <= latest {
 		return nil
 	}
 	for _, rule := range []struct {
 		name string
 		used bool
 	}{
-		{"expandable_segments", set.Expandable && v > 0 && v < expandable},
+		{"expandable_segments", set.Expandable && v > 0},
 		{"garbage_collection_threshold", set.GCThreshold > 0},
 		{"max_non_split_rounding_mb", set.MaxNonSplitRounding != set.LargeSegment},
 		{"max_split_size_mb", set.MaxSplitSize != Unlimited},
@@ -79,7 +77,7 @@ func (v Version) Untested(set *Settings, privatePools bool) (rules []string) {
 
 // UntestedNote states that rules are untested.
 func UntestedNote(rules []string) string {
-	return fmt.Sprintf("unverified but for PyTorch %s: %s", tested, strings.Join(rules, ", "))
+	return fmt.Sprintf("unverified but for PyTorch %s to %s: %s", tested, latest, strings.Join(rules, ", "))
 }
 
 // poolsRetry reports whether a request to a MemPool has all other memory released

@@ -43,8 +43,8 @@ func TestUnverified(t *testing.T) {
 	}{
 		{206, &all, true, nil},
 		{202, &plain, false, nil},
-		{202, &all, true, []string{"unverified but for PyTorch 2.6: expandable_segments, garbage_collection_threshold, max_non_split_rounding_mb, max_split_size_mb, roundup_power2_divisions, private pools"}},
-		{208, &all, false, []string{"unverified but for PyTorch 2.6: garbage_collection_threshold, max_non_split_rounding_mb, max_split_size_mb, roundup_power2_divisions"}},
+		{202, &all, true, []string{"unverified but for PyTorch 2.6 to 2.15: expandable_segments, garbage_collection_threshold, max_non_split_rounding_mb, max_split_size_mb, roundup_power2_divisions, private pools"}},
+		{208, &all, false, nil},
 		{199, &plain, false, []string{"the rules of PyTorch 1.99 are unverified: they are read from its source alone"}},
 		{216, &plain, false, []string{"the rules of PyTorch 2.15, the last one known, for 2.16"}},
 		{0, &plain, false, []string{"the rules of PyTorch 2.15: the file does not name its release"}},

@@ -212,9 +212,21 @@ func (x *Result) Assumed() Assumed {
 	if n := x.assumed.rereadings(); n > 0 {
 		note("what released memory, or when a free was complete, is read at %s such that the history fits", units.Counted(int64(n), "place", "places"))
 	}
-	out.Notes = append(out.Notes, x.Version.Unverified(&x.Settings, len(x.assumed.pools) > 0)...)
+	out.Notes = append(out.Notes, x.Unverified()...)
 	if x.Snap.Settings == nil {
 		note("default settings: the file holds none")
 	}
 	return out
+}
+
+// Unverified names, a sentence each, what of the file and of its release is not known,
+// so that a replay which is exact may still be one by chance.
+func (x *Result) Unverified() []string {
+	out := slices.Clone(x.Snap.Unknown())
+	if x.Snap.Settings != nil {
+		if _, err := allocator.ParseSettings(x.Snap.Settings.Conf, 0); err != nil {
+			out = append(out, "unknown setting: "+err.Error())
+		}
+	}
+	return append(out, x.Version.Unverified(&x.Settings, len(x.assumed.pools) > 0)...)
 }

@@ -50,6 +50,7 @@ func (r *Recording) newPlayer(as assumptions) *player {
 	p.e = &r.Trace.Events
 	p.a = allocator.New(r.Settings, r.Version, p)
 	p.a.SetLimit(as.limit)
+	r.prepare(p.a)
 	p.streams = streams{r.Snap, p.a, nil}
 	p.load()
 	return p
@@ -323,7 +324,7 @@ func (p *player) call(end int) {
 	}
 	pool := p.a.Pool(id)
 	retries := p.a.Retries
-	b, ok := p.a.Malloc(p.e.Size[end], p.stream(end), pool)
+	b, ok := p.malloc(end, pool)
 	if p.out.Difference != nil {
 		return
 	}
@@ -354,8 +355,25 @@ func (p *player) call(end int) {
 	}
 }
 
+func (p *player) malloc(k int, pool allocator.Pool) (allocator.Block, bool) {
+	if p.placed[k] {
+		return p.a.MallocAt(p.e.Addr[k], p.e.Size[k], p.stream(k), pool)
+	}
+	return p.a.Malloc(p.e.Size[k], p.stream(k), pool)
+}
+
+// prepare tells an allocator what is known of pools.
+func (r *Recording) prepare(a *allocator.Allocator) {
+	for _, id := range r.whole {
+		a.KeepWhole(id)
+	}
+}
+
 // poolFor is the pool that the request at event end goes to.
 func (p *player) poolFor(end int) allocator.PoolID {
+	if p.e.Action[end] == snapshot.OOM && p.e.Pool == nil && p.k == end && p.Snap.Stream(p.e.Stream[end]) != 0 {
+		p.out.RetriesInDoubt = true
+	}
 	if len(p.out.assumed.pools) == 0 {
 		return allocator.PoolID{}
 	}
@@ -367,10 +385,13 @@ func (p *player) poolFor(end int) allocator.PoolID {
 	if p.e.Action[end] != snapshot.OOM {
 		return p.owner(p.e.Addr[end])
 	}
+	if p.e.Pool != nil {
+		return allocator.PoolID(p.Snap.PoolOf(p.e.Pool[end]))
+	}
 	// That of one that ran out is not recorded. It seems private if there was a
 	// block in the default pool, or something to release, and nothing was done.
 	size, stream := p.e.Size[end], p.stream(end)
-	seems := p.a.Hits(size, stream, allocator.Default) || p.k == end && p.a.Cached(allocator.PoolID{})
+	seems := p.a.Hits(size, stream, allocator.Default) || p.k == end && p.a.Cached(allocator.PoolID{}) || p.captures(end)
 	for _, id := range p.a.Pools() {
 		if id.Private() && !p.a.Hits(size, stream, p.a.Pool(id)) {
 			if p.read(fork{end, whoseFailed}, seems) {
@@ -380,6 +401,17 @@ func (p *player) poolFor(end int) allocator.PoolID {
 		}
 	}
 	return allocator.PoolID{}
+}
+
+// captures reports whether the last request before event k on its stream went to the
+// pool of a graph, as all do while the stream is captured.
+func (p *player) captures(k int) bool {
+	for j := k - 1; j >= 0; j-- {
+		if p.e.Action[j] == snapshot.Alloc && p.e.Stream[j] == p.e.Stream[k] {
+			return p.owner(p.e.Addr[j]).Graph != 0
+		}
+	}
+	return false
 }
 
 // misserved notes that a request got a block which the recording does not give

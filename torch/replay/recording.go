@@ -40,6 +40,8 @@ type Recording struct {
 	pools  map[int]allocator.PoolID // private ones, by the event that took the memory, or ^index of a segment of the start
 	calls  []int32                  // events that are calls of the driver
 	opened map[stack.ID]bool        // stacks that call empty_cache
+	placed map[int]bool             // events of requests at an address
+	whole  []allocator.PoolID       // private pools whose segments are not split
 }
 
 // NewRecording makes the history that a timeline follows ready for the allocator.
@@ -55,6 +57,8 @@ func NewRecording(t *timeline.Timeline) *Recording {
 	r.index()
 	r.begin()
 	r.label()
+	r.placed = r.Snap.Placed(r.Trace)
+	r.findWhole()
 	return r
 }
 
@@ -139,6 +143,29 @@ func (r *Recording) label() {
 			r.pools[int(k)] = p.Value
 		}
 		owner.Cut(e.Addr[k], end(e.Addr[k], e.Size[k]))
+	}
+}
+
+// findWhole finds the private pools whose segments are not split: each is one block in
+// the final state, and one in use is larger than its request explains.
+func (r *Recording) findWhole() {
+	split, large := map[allocator.PoolID]bool{}, map[allocator.PoolID]bool{}
+	for _, i := range r.SegmentIndices() {
+		g := &r.Snap.Segments[i]
+		p := allocator.PoolID(r.Snap.PoolOf(g.Pool))
+		if !p.Private() || len(g.Blocks) == 0 {
+			continue
+		}
+		b := &g.Blocks[0]
+		rest := b.Size - r.Settings.Round(b.Requested)
+		split[p] = split[p] || len(g.Blocks) > 1
+		large[p] = large[p] || b.State.Active() && rest >= allocator.Granule &&
+			(r.Snap.String(g.Type) == "small" || rest > allocator.SmallLimit && b.Size < r.Settings.MaxSplitSize)
+	}
+	for p := range large {
+		if large[p] && !split[p] {
+			r.whole = append(r.whole, p)
+		}
 	}
 }
 

@@ -18,10 +18,13 @@ type Result struct {
 	// inactiveSplit is, at the end, the free bytes in segments that are in use.
 	inactiveSplit int64
 
-	Calls, CallsMet       int  // of the driver: recorded, and reproduced
-	Segments, SegmentsMet int  // of the final state, block for block
-	events                int  // that were reproduced
-	Lost                  bool // the state before the first event cannot be used: nothing can be simulated
+	Calls, CallsMet       int // of the driver: recorded, and reproduced
+	Segments, SegmentsMet int // of the final state, block for block
+	events                int // that were reproduced
+	// RetriesInDoubt states that a request may have failed during graph capture, where
+	// there is no retry: before 2.12 a file does not record to which pool it went.
+	RetriesInDoubt bool
+	Lost           bool // the state before the first event cannot be used: nothing can be simulated
 
 	// Sizes are the bytes of the block of each allocation of the timeline, 0
 	// where it is not known, as it is behind the first difference.

@@ -186,6 +186,7 @@ func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	sc.Settings.Ascend = x.Settings.Ascend
 	s := &simulation{Result: x, sc: sc, e: &x.Trace.Events, device: newDevice(x.Recording, sc.Capacity)}
 	s.a = allocator.New(sc.Settings, x.Version, s.device)
+	x.prepare(s.a)
 	s.a.SetLimit(sc.Limit)
 	s.streams = streams{x.Snap, s.a, nil}
 	var err error

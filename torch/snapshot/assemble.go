@@ -23,7 +23,7 @@ func (b *builder) assemble(root pickle.Value) error {
 // assembleList takes a bare list of segments.
 func (b *builder) assembleList(list object) error {
 	b.snap.Format.BareList = true
-	b.snap.Segments = b.segmentsOf(list)
+	b.snap.Segments = b.segmentsOf(list, false)
 	if len(b.snap.Segments) == 0 && list.class() != cEmptyList {
 		return errNotSnapshot
 	}
@@ -43,14 +43,14 @@ func (b *builder) assembleDict(pairs []pickle.Value) error {
 		known := key.Kind == pickle.String && v.Kind == pickle.List
 		switch {
 		case known && key.N == kSegments:
-			s.Segments, found = b.segmentsOf(list), true
+			s.Segments, found = b.segmentsOf(list, false), true
 		case known && key.N == kDeviceTraces:
 			s.Traces, found = b.tracesOf(list), true
 			b.present.traces = true
 		case known && key.N == kHostSegments:
-			s.HostSegments, b.present.host = b.segmentsOf(list), true
+			s.HostSegments, b.present.host = b.segmentsOf(list, true), true
 		case known && key.N == kHostTraces:
-			s.HostTraces, b.present.host2 = b.tracesOf(list), true
+			s.HostTraces, b.present.host2 = b.hostTraces(list), true
 		case known && key.N == kExternalAnnotations:
 			b.present.annotations = true
 			n := b.budget.Afford(b.length(list), 80, "annotations")
@@ -90,7 +90,7 @@ func (b *builder) conclude() {
 }
 
 // segmentsOf are the segments of a list, each with its blocks.
-func (b *builder) segmentsOf(list object) (out []Segment) {
+func (b *builder) segmentsOf(list object, host bool) (out []Segment) {
 	n := b.budget.Afford(b.length(list), segmentBytes, "segments")
 	if n > 0 {
 		out = make([]Segment, 0, n)
@@ -101,7 +101,7 @@ func (b *builder) segmentsOf(list object) (out []Segment) {
 			return
 		}
 		s, lists := b.segments[o.index()], b.segLists[o.index()]
-		if s.Device < 0 || s.Device >= maxDevices {
+		if !host && (s.Device < 0 || s.Device >= maxDevices) {
 			b.devices++
 			return
 		}
@@ -163,26 +163,47 @@ func (b *builder) tracesOf(list object) (out []Trace) {
 			out = append(out, t)
 			continue
 		}
-		o := *b.objs.at(v.N)
-		if o.class() == cList {
-			if l := &b.lists[o.index()]; l.items == nil && l.of == cEvent {
-				n := l.n
-				if l.used { // the events count once more
-					n = b.budget.Afford(n, eventBytes+extraBytes, "events in several traces")
-				}
-				l.used = true
-				t.Events = b.events.slice(l.first, l.first+n)
-				t.extra = b.extraOf(l.first, n)
-				if l.first+n <= b.timeFrom {
-					t.Time = nil
-				}
-			} else {
-				t = b.gather(device, o)
-			}
-		}
-		out = append(out, t)
+		out = append(out, b.traceOf(device, *b.objs.at(v.N)))
 	}
 	return out
+}
+
+// hostTraces are the one trace of pinned host memory, which is a list of events; files
+// that were put together by hand have a list for each device.
+func (b *builder) hostTraces(list object) []Trace {
+	if list.class() == cList && b.isTrace(list) {
+		b.present.hostEvents = true
+		return []Trace{b.traceOf(0, list)}
+	}
+	return b.tracesOf(list)
+}
+
+// isTrace reports whether a list is of events, one after another.
+func (b *builder) isTrace(o object) bool {
+	l := &b.lists[o.index()]
+	return l.items == nil && l.of == cEvent
+}
+
+func (b *builder) traceOf(device int, o object) Trace {
+	t := Trace{Device: device}
+	switch {
+	case o.class() != cList:
+	case b.isTrace(o):
+		l := &b.lists[o.index()]
+		n := l.n
+		if l.used { // the events count once more
+			n = b.budget.Afford(n, eventBytes+extraBytes, "events in several traces")
+		}
+		l.used = true
+		t.Events = b.events.slice(l.first, l.first+n)
+		t.extra = b.extraOf(l.first, n)
+		if l.first+n <= b.timeFrom {
+			t.Time = nil
+		}
+	default:
+		t = b.gather(device, o)
+	}
+	return t
 }
 
 // gather copies a trace whose events are not in order, as in files that

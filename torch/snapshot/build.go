@@ -69,7 +69,7 @@ type builder struct {
 // what the writer writes.
 type presence struct {
 	history, blockFrames, requested, time, poolInEvents, segmentPools, compile, metadata, annotate bool
-	settings, annotations, host, host2                                                             bool
+	settings, annotations, host, host2, hostEvents                                                 bool
 	category, traces, expandable                                                                   bool
 	// signed is an address that the C++ writer stored as a negative number.
 	signed bool

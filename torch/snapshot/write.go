@@ -110,7 +110,7 @@ func (w *writer) whole() {
 		{kAllocatorSettings, s.Settings != nil, func() { w.value(s.Settings.Fields()) }},
 		{kExternalAnnotations, s.present.annotations || len(s.Annotations) > 0, w.annotations},
 		{kHostSegments, s.present.host || len(s.HostSegments) > 0, func() { w.segments(s.HostSegments) }},
-		{kHostTraces, s.present.host2 || len(s.HostTraces) > 0, func() { w.traces(s.HostTraces) }},
+		{kHostTraces, s.present.host2 || len(s.HostTraces) > 0, func() { w.hostTraces(s.HostTraces) }},
 	} {
 		if p.there && !skip.has(p.key) {
 			parts = append(parts, p)
@@ -195,6 +195,14 @@ func (w *writer) traces(list []Trace) {
 		}
 		w.trace(t)
 	}
+}
+
+func (w *writer) hostTraces(list []Trace) {
+	if w.s.present.hostEvents && len(list) == 1 {
+		w.trace(&list[0])
+		return
+	}
+	w.traces(list)
 }
 
 func (w *writer) trace(t *Trace) {

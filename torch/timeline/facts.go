@@ -30,7 +30,8 @@ type Facts struct {
 
 // DeviceFacts are the facts of one device.
 type DeviceFacts struct {
-	Device             int    `json:"device"`
+	Device             int    `json:"device"`         // -1 for the host
+	Kind               string `json:"kind,omitempty"` // "host" for pinned memory of the host
 	Segments           int    `json:"segments"`
 	Blocks             int    `json:"blocks"`
 	ReservedBytes      int64  `json:"reserved_bytes"`
@@ -69,9 +70,7 @@ func FactsOf(s *snapshot.Snapshot) *Facts {
 	if len(f.Extra) > 0 {
 		f.Notes = append(f.Notes, "keys that are not PyTorch's are kept: "+strings.Join(f.Extra, ", "))
 	}
-	if len(f.Unknown) > 0 {
-		f.Notes = append(f.Notes, "unknown keys are kept: "+strings.Join(f.Unknown, ", "))
-	}
+	f.Notes = append(f.Notes, s.Unknown()...)
 	if s.Format.BareList {
 		f.Notes = append(f.Notes, "a bare list of segments: the state alone, without history")
 	}
@@ -82,6 +81,25 @@ func FactsOf(s *snapshot.Snapshot) *Facts {
 		f.Notes = append(f.Notes, t.Faults...)
 		f.Notes = append(f.Notes, t.Gaps()...)
 	}
+	if len(s.HostSegments) > 0 || len(s.HostTraces) > 0 {
+		f.Devices = append(f.Devices, hostFacts(s))
+	}
+	return f
+}
+
+// hostFacts are the facts of pinned host memory.
+func hostFacts(s *snapshot.Snapshot) DeviceFacts {
+	host := *s
+	host.Segments, host.Traces = s.HostSegments, s.HostTraces
+	d := snapshot.Device{Index: -1, Trace: &snapshot.Trace{}}
+	if len(s.HostTraces) > 0 {
+		d.Trace = &s.HostTraces[0]
+	}
+	for i := range host.Segments {
+		d.Segments = append(d.Segments, i)
+	}
+	f := deviceFacts(&host, d, New(&host, d))
+	f.Kind = "host"
 	return f
 }
 
