@@ -11,6 +11,7 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"sync"
 
 	"strandline/finding"
 	"strandline/host/gpu/gpuaccount"
@@ -38,6 +39,8 @@ type Session struct {
 	Book    *digest.Book
 	files   *input.Files
 	options Options
+	// ofTables reports whether the files are tables, which looks at each of them once.
+	ofTables func() bool
 
 	snapshots, logs []*digest.File
 	tables          []*input.Table
@@ -78,7 +81,7 @@ type Answer struct {
 
 // New begins a session of some files.
 func New(files *input.Files, o Options) *Session {
-	return &Session{Book: digest.NewBook(), files: files, options: o}
+	return &Session{Book: digest.NewBook(), files: files, ofTables: sync.OnceValue(files.Tables), options: o}
 }
 
 // Add takes an input. The trace comes before the snapshots beside it. The error is that of

@@ -19,7 +19,7 @@ import (
 // Wants reports whether a file is to be read: beside tables nothing else is judged. Files are
 // asked for in the order of [input.Files.Ordered].
 func (s *Session) Wants(f *input.File) bool {
-	if !s.files.Tables() || f.Kind() == input.TableOrProfile || !slices.ContainsFunc(s.tables, judgedAsTable) {
+	if f.Kind() == input.TableOrProfile || !slices.ContainsFunc(s.tables, judgedAsTable) || !s.ofTables() {
 		return true
 	}
 	s.skipped = append(s.skipped, f.Path)
@@ -40,7 +40,7 @@ func (s *Session) kept() (out []*input.Table) {
 			s.logs = append(s.logs, digestOf(t.Failure))
 		}
 	}
-	if s.files.Tables() && len(out) > 0 {
+	if s.ofTables() && len(out) > 0 {
 		for _, f := range slices.Concat(s.snapshots, s.logs) {
 			s.skipped = append(s.skipped, f.Name)
 		}
