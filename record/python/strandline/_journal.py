@@ -79,7 +79,8 @@ def manifest(path: str) -> None:
     """Begin a recording that no `strandline record` began. Raises OSError."""
     os.makedirs(path, mode=0o700, exist_ok=True)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    doc = {"schema": "strandline.record/1", "command": _secret.args(sys.argv), "directory": os.getcwd(), "started": now, "processes": [], "notes": []}
+    given = [arg[:4096] for arg in sys.argv[:256]]  # a longer text is read in seconds, before the program begins
+    doc = {"schema": "strandline.record/1", "command": _secret.args(given), "directory": os.getcwd(), "started": now, "processes": [], "notes": []}
     with _folder.Folder(path) as folder:
         try:
             held = folder.create("strandline.json")
