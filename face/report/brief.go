@@ -195,7 +195,7 @@ func confidence(f *finding.Finding) string {
 	if f.Confidence >= certain || f.Confidence == 0 {
 		return ""
 	}
-	return "  " + wholePercent(f.Confidence)
+	return " (" + wholePercent(f.Confidence) + ")"
 }
 
 // wholePercent is a share in whole percent.
