@@ -1,6 +1,7 @@
 package promql
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,8 +18,18 @@ import (
 // A series is one of an answer.
 type series struct {
 	Metric map[string]string `json:"metric"`
-	Values [][]any           `json:"values"` // of a range: seconds, and a number as a string
+	Values points            `json:"values"` // of a range: seconds, and a number as a string
 	Value  []any             `json:"value"`  // of a moment
+}
+
+// points are those of a series: no more than a store gives.
+type points [][]any
+
+func (p *points) UnmarshalJSON(data []byte) error {
+	if n := bytes.Count(data, []byte("[")) - 1; n > 2*limitPoints {
+		return fmt.Errorf("a series of %d points, which is more than was asked for", n)
+	}
+	return json.Unmarshal(data, (*[][]any)(p))
 }
 
 var (

@@ -276,6 +276,15 @@ func TestBlanks(t *testing.T) {
 	}
 }
 
+// TestManyPoints refuses a series of more points than a store gives.
+func TestManyPoints(t *testing.T) {
+	text := `{"data":{"result":[{"values":[` + strings.Repeat("[],", 1_000_000) + `[]]}]}}`
+	a := answer{each: func(s *series) error { t.Errorf("%d points", len(s.Values)); return nil }}
+	if err := a.read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "a series of 1000001 points") {
+		t.Error(err)
+	}
+}
+
 func FuzzAnswer(f *testing.F) {
 	f.Add(matrix(podA, podB, none))
 	f.Add(counted(7))
