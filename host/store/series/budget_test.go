@@ -35,17 +35,21 @@ func TestReadIsBounded(t *testing.T) {
 		return out
 	}
 	for name, lines := range map[string][]string{
-		"processes by samples": append([]string{bombHeader, `{"processes":` + all + `}`}, still(100_000)...),
-		"groups by samples":    append([]string{bombHeader, `{"rest":{"devices":[],"groups":` + listing("{}", 3000) + `}}`}, still(100_000)...),
-		"processes":            {bombHeader, `{"processes":` + listing("{}", 5_000_000) + `}`},
-		"lines":                append([]string{bombHeader}, still(1_000_000)...),
-		"a long line":          {bombHeader, `{"note":"` + strings.Repeat("a", 100<<20) + `"}`},
+		"processes by samples":            append([]string{bombHeader, `{"processes":` + all + `}`}, still(100_000)...),
+		"devices of a process by samples": append([]string{bombHeader, `{"processes":[{"pid":1,"devices":` + listing("{}", 3000) + `}]}`}, still(100_000)...),
+		"groups by samples":               append([]string{bombHeader, `{"rest":{"devices":[],"groups":` + listing("{}", 3000) + `}}`}, still(100_000)...),
+		"processes":                       {bombHeader, `{"processes":` + listing("{}", 5_000_000) + `}`},
+		"lines":                           append([]string{bombHeader}, still(1_000_000)...),
+		"a long line":                     {bombHeader, `{"note":"` + strings.Repeat("a", 100<<20) + `"}`},
 	} {
 		text := framed(t, lines...)
 		samples, subjects := 0, 0
 		_, err := Read(strings.NewReader(text), func(s *sample.Sample) error {
 			samples++
 			subjects += len(s.Processes) + len(s.Groups)
+			for i := range s.Processes {
+				subjects += len(s.Processes[i].Devices)
+			}
 			return nil
 		})
 		if samples > 200_000 || subjects > 1_500_000 {

@@ -102,6 +102,7 @@ func otherHost(a, b *sample.Host) bool { return a != nil && b != nil && *a != *b
 // state is what the lines of a frame add up to.
 type state struct {
 	processes map[sample.ID]sample.Process
+	parts     int // of all processes
 	rest      *rest
 	load      *sample.Load
 }
@@ -114,9 +115,11 @@ func (st *state) apply(l *line) *sample.Sample {
 		return &sample.Sample{Schema: sample.Schema, Time: l.Time, Seconds: l.Seconds, Over: l.Over}
 	}
 	for _, id := range l.Ended {
+		st.parts -= partsOf(st.processes[id])
 		delete(st.processes, id)
 	}
 	for _, p := range l.Processes {
+		st.parts += partsOf(p) - partsOf(st.processes[p.ID()])
 		if before, ok := st.processes[p.ID()]; !ok || before.Command != p.Command {
 			p.Command = secret.Line(p.Command) // versions before this one kept secrets
 		}
@@ -131,9 +134,12 @@ func (st *state) apply(l *line) *sample.Sample {
 	return &sample.Sample{Schema: sample.Schema, Time: l.Time, Seconds: l.Seconds}
 }
 
-// subjects is how many processes, devices and control groups there are.
+// partsOf is how many parts a process has that are followed for themselves.
+func partsOf(p sample.Process) int { return len(p.Devices) + len(p.Pausable) }
+
+// subjects is how many processes, parts of them, devices and control groups there are.
 func (st *state) subjects() int {
-	n := 1 + len(st.processes)
+	n := 1 + len(st.processes) + st.parts
 	if st.rest != nil {
 		n += len(st.rest.Devices) + len(st.rest.Groups)
 	}
