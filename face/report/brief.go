@@ -229,7 +229,11 @@ func (b *brief) facts(f *finding.Finding) {
 	if len(f.Trend) > 1 && !leaks(f) && f.Severity != finding.Info {
 		b.line("", amounts(f.Trend)+" "+smallCurve(f.Trend))
 	}
-	if via := b.via(f); via != "" {
+	via := b.via(f)
+	if own := cmp.Or(f.Brief.Title, recordedTitle(f)) == "" && !leaks(f); own && f.Kind == finding.OutOfMemory && f.Site != nil { // a title without the place
+		via = strings.TrimSuffix(b.place(f.Site)+" ← "+via, " ← ")
+	}
+	if via != "" {
 		fmt.Fprintln(b.w, b.s.dim("   via "+via))
 	}
 }
