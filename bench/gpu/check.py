@@ -86,10 +86,9 @@ class Machine:
         return done.stdout
 
     def start(self, program, *args, env=None):
-        """A program that runs on, after its first line."""
-        p = subprocess.Popen([sys.executable, os.path.join(HERE, program), *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                             stderr=open(os.path.join(self.work, program + ".stderr"), "w"), env={**os.environ, **(env or {})})
-        return p
+        """A program that runs on."""
+        return subprocess.Popen([sys.executable, os.path.join(HERE, program), *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                stderr=open(os.path.join(self.work, program + ".stderr"), "w"), env={**os.environ, **(env or {})})
 
     def refused(self, what):
         """Why the kernel does not allow BPF, if it does not."""
@@ -408,6 +407,9 @@ def levels_of(pid):
     return {k: int(v.split()[0]) * 1024 for k, v in (line.split(":", 1) for line in open(f"/proc/{pid}/status")) if k in ("RssAnon", "RssFile", "RssShmem", "VmPin", "VmLck", "VmRSS")}
 
 
+BUFFERS = 19
+
+
 @step(70)
 def pinned(m):
     """Pinned host memory that grows: watched from outside, and traced."""
@@ -418,9 +420,9 @@ def pinned(m):
     t = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     w = subprocess.Popen([m.binary, "watch", "--json", "--pid", str(p.pid), "--duration", "13s", "--interval", "500ms"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     time.sleep(2)
-    for _ in range(18):
+    for _ in range(BUFFERS):
         ask(p, "pinned 1")
-        time.sleep(0.4)
+        time.sleep(0.55)  # until the trace is nearly over
     after = levels_of(p.pid)
     shutil.copy(f"/proc/{p.pid}/maps", os.path.join(m.kept, "pinned.maps"))
     watched = json.loads(w.communicate(timeout=60)[0].splitlines()[-1])
@@ -430,10 +432,10 @@ def pinned(m):
     m.keep("pinned_trace.json", out)
     m.keep("pinned_trace.stderr", err)
     m.keep("pinned_levels.json", {"before": before, "after": after})
-    yield told("resident memory grew by", "; ".join(f"{k} {(after[k] - before[k]) / MIB:.0f} MiB" for k in after) + f", {18 * 64} MiB pinned")
+    yield told("resident memory grew by", "; ".join(f"{k} {(after[k] - before[k]) / MIB:.0f} MiB" for k in after) + f", {BUFFERS * 64} MiB pinned")
     host = next((q["host"] for q in watched["processes"] if q["pid"] == p.pid), {})
     grown = sum(after[k] - before[k] for k in ("RssAnon", "RssFile", "RssShmem"))
-    yield passed("watch: host memory", sum(host.get(k) or 0 for k in ("anonymous_bytes", "file_bytes", "shared_bytes")) >= 18 * 64 * MIB, {k: v for k, v in host.items() if v})
+    yield passed("watch: host memory", sum(host.get(k) or 0 for k in ("anonymous_bytes", "file_bytes", "shared_bytes")) >= BUFFERS * 64 * MIB, {k: v for k, v in host.items() if v})
     yield told("watch: findings", "; ".join(f["severity"] + ": " + f["title"] for f in watched["findings"])[:300] or "none")
     if t.returncode not in (0, 1, 125):
         yield passed("trace", False, f"exit {t.returncode}: {last_line(err)}")
@@ -473,13 +475,11 @@ def plan(m):
             continue
         m.keep(f"plan_{trainer}_measured.json", seen)
         low, high = planned["peak"]["low_bytes"], planned["peak"]["high_bytes"]
-        middle = (low + high) / 2
-        off = 100 * (middle - seen["reserved"]) / seen["reserved"]
+        off = 100 * ((low + high) / 2 - seen["reserved"]) / seen["reserved"]
         inside = low <= seen["reserved"] and seen["allocated"] <= high
         yield passed(f"plan train --trainer {trainer}", inside, f"planned {low / MIB:,.0f}-{high / MIB:,.0f} MiB; measured {seen['allocated'] / MIB:,.0f} MiB allocated, "
                      f"{seen['reserved'] / MIB:,.0f} MiB reserved: middle {off:+.1f} % of it; {seen['parameters'] / 1e6:.0f}M parameters, transformers {transformers.__version__}")
-        outside_torch = seen["device_used"]
-        yield told(f"{trainer}: outside PyTorch", f"planned {planned['outside']['low_bytes'] / MIB:.0f}-{planned['outside']['high_bytes'] / MIB:.0f} MiB; device used {outside_torch / MIB:,.0f} MiB")
+        yield told(f"{trainer}: outside PyTorch", f"planned {planned['outside']['low_bytes'] / MIB:.0f}-{planned['outside']['high_bytes'] / MIB:.0f} MiB; device used {seen['device_used'] / MIB:,.0f} MiB")
         snapshot = os.path.join(folder, trainer)
         yield from replayed(m, "training_" + trainer, snapshot)
         checked = m.document("plan", "train", *setup, "--trainer", trainer, "--check", snapshot + ".pickle", name="check_" + trainer)

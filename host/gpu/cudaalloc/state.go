@@ -65,14 +65,18 @@ type stateReader struct {
 	pid    int
 	blocks map[uint64]*Block // by the address of their record
 	pools  map[uint64]pool
+	shift  *uint64 // by how much the fields from the size on are displaced; nil until a record has shown it
 	bytes  int
 }
 
 // A pool is a set of free blocks.
 type pool struct{ small, private bool }
 
-// The fields of a block's record, as in PyTorch 2.0 to 2.11.
+// The fields of a block's record, as in PyTorch 2.0 to 2.10. From 2.11 on a word with a
+// number stands before the size.
 const (
+	numberBytes = 8
+
 	blockDevice    = 0 // a byte; in 2.0 a word
 	blockStream    = 8
 	blockUses      = 16 // the streams that use it, a set
@@ -85,8 +89,8 @@ const (
 	blockPrev      = 88
 	blockNext      = 96
 	blockEvents    = 104
-	blockRecord    = 112 // bytes that are read
-	setElements    = 24  // of a set: how many there are
+	blockRecord    = 112 + numberBytes // bytes that are read
+	setElements    = 24                // of a set: how many there are
 )
 
 func (r *stateReader) read() error {
@@ -193,7 +197,10 @@ func (r *stateReader) follow(at []uint64) error {
 		}
 		at = at[:0:0]
 		for i, p := range fresh {
-			b := parseBlock(records[i])
+			b, err := r.parseBlock(records[i])
+			if err != nil {
+				return err
+			}
 			*r.blocks[p] = b
 			at = append(at, b.prev, b.next)
 		}
@@ -201,60 +208,94 @@ func (r *stateReader) follow(at []uint64) error {
 	return nil
 }
 
-func parseBlock(b []byte) Block {
-	word := func(at int) uint64 { return order.Uint64(b[at:]) }
-	out := Block{
-		Device: int(b[blockDevice]), Stream: word(blockStream), Size: word(blockSize), Requested: word(blockRequested), Addr: word(blockAddr),
-		Allocated: b[blockAllocated] != 0, mapped: b[blockMapped] != 0, pool: word(blockPool), prev: word(blockPrev), next: word(blockNext),
+// parseBlock reads a record, the first of which shows where its fields are: its pool
+// begins with a set.
+func (r *stateReader) parseBlock(b []byte) (out Block, err error) {
+	if r.shift == nil {
+		for _, shift := range []uint64{0, numberBytes} {
+			if _, trees := r.pool(order.Uint64(b[blockPool+shift:])); trees > 0 {
+				r.shift = &shift
+				break
+			}
+		}
+		if r.shift == nil {
+			return out, errState
+		}
 	}
-	out.Pending = !out.Allocated && (order.Uint32(b[blockEvents:]) != 0 || word(blockUses+setElements) != 0)
-	return out
+	tail := b[*r.shift:]
+	word := func(at int) uint64 { return order.Uint64(tail[at:]) }
+	out = Block{
+		Device: int(b[blockDevice]), Stream: order.Uint64(b[blockStream:]), Size: word(blockSize), Requested: word(blockRequested), Addr: word(blockAddr),
+		Allocated: tail[blockAllocated] != 0, mapped: tail[blockMapped] != 0, pool: word(blockPool), prev: word(blockPrev), next: word(blockNext),
+	}
+	out.Pending = !out.Allocated && (order.Uint32(tail[blockEvents:]) != 0 || order.Uint64(b[blockUses+setElements:]) != 0)
+	return out, nil
 }
 
-// A tree of the standard library: its comparison function, then a node whose parent is
-// the root, with the leftmost and the rightmost node, then the number of elements.
+// A tree of the standard library: its comparison function (nothing from 2.15 on), then
+// its header: a node whose color is 0, whose parent is the root, with the leftmost and
+// the rightmost node. Then the number of elements.
 const (
-	treeRoot  = 16
-	treeLeft  = 24
-	treeRight = 32
-	treeCount = 40
-	treeSize  = 48
+	treeHeader = 8
+	treeRoot   = 16
+	treeLeft   = 24
+	treeRight  = 32
+	treeCount  = 40
+	treeSize   = 48
 
-	nodeLeft  = 16
-	nodeRight = 24
-	nodeValue = 32
-	nodeSize  = 40
+	nodeParent = 8
+	nodeLeft   = 16
+	nodeRight  = 24
+	nodeValue  = 32
+	nodeSize   = 40
 )
 
-// isTree reports whether memory at an address can be a set of blocks, whose comparison
-// function is in the allocator's library.
+// isTree reports whether memory at an address is a set of blocks: an empty one points to
+// itself, and the root of another one points back to it.
 func (r *stateReader) isTree(b []byte, addr uint64) bool {
-	place, ok := r.a.im.Locate(order.Uint64(b))
-	if !ok || place.Object != r.a.code || !place.Mapping.Exec {
-		return false
-	}
 	root, left, right, n := order.Uint64(b[treeRoot:]), order.Uint64(b[treeLeft:]), order.Uint64(b[treeRight:]), order.Uint64(b[treeCount:])
-	if n == 0 {
-		return root == 0 && left == addr+8 && right == addr+8
+	if header := addr + treeHeader; n == 0 {
+		return root == 0 && left == header && right == header
+	} else if root == 0 || left == 0 || right == 0 || n > maxBlocks || order.Uint32(b[treeHeader:]) != 0 {
+		return false
+	} else {
+		node := r.take(root, nodeSize)
+		return node != nil && order.Uint64(node[nodeParent:]) == header
 	}
-	return root != 0 && left != 0 && right != 0 && n < maxBlocks
 }
 
-// poolsIn returns the pools in the state of a device: each has two sets of blocks, the
-// free ones and, from 2.1 on, those that are not mapped.
+// A pool begins with its sets of blocks: the free ones by size, from 2.13 on the same by
+// address, and from 2.1 on those that are not mapped. After them it states whether it is
+// for small blocks, and its owner.
+const (
+	maxTrees = 3
+	poolSize = maxTrees*treeSize + 16
+)
+
+// trees returns how many sets of blocks stand in memory at an address.
+func (r *stateReader) trees(b []byte, addr uint64) (n int) {
+	for n < maxTrees && len(b) >= treeSize && r.isTree(b, addr) {
+		b, addr, n = b[treeSize:], addr+treeSize, n+1
+	}
+	return n
+}
+
+// pool reads a pool, and returns the number of its sets, 0 if there is none.
+func (r *stateReader) pool(addr uint64) ([]byte, int) {
+	b := r.take(addr, poolSize)
+	return b, r.trees(b, addr)
+}
+
+// poolsIn returns the pools in the state of a device.
 func (r *stateReader) poolsIn(device uint64) (out []uint64) {
 	b := r.take(device, deviceObject)
 	for n := uint64(deviceObject); b == nil && n > 1<<10; n /= 2 {
 		b = r.take(device, n)
 	}
-	for at := 0; at+treeSize+16 <= len(b); at += 8 {
-		if !r.isTree(b[at:], device+uint64(at)) {
-			continue
-		}
-		out = append(out, device+uint64(at))
-		at += treeSize
-		if at+treeSize <= len(b) && r.isTree(b[at:], device+uint64(at)) {
-			at += treeSize
+	for at := 0; at+poolSize <= len(b); at += 8 {
+		if n := r.trees(b[at:], device+uint64(at)); n > 0 {
+			out = append(out, device+uint64(at))
+			at += n*treeSize - 8
 		}
 	}
 	return out
@@ -262,14 +303,11 @@ func (r *stateReader) poolsIn(device uint64) (out []uint64) {
 
 // free returns the free blocks of a pool.
 func (r *stateReader) free(at uint64) (out []uint64, err error) {
-	b := r.take(at, 2*treeSize+24)
-	if b == nil || !r.isTree(b, at) {
+	b, trees := r.pool(at)
+	if trees == 0 {
 		return nil, errState
 	}
-	behind := b[treeSize:]
-	if r.isTree(behind, at+treeSize) {
-		behind = behind[treeSize:]
-	}
+	behind := b[trees*treeSize:]
 	r.pools[at] = pool{small: behind[0] != 0, private: order.Uint64(behind[8:]) != 0}
 	n := order.Uint64(b[treeCount:])
 	nodes := []uint64{order.Uint64(b[treeRoot:])}

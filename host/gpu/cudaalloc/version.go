@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,13 +38,12 @@ func version(im *image.Image) string {
 	return ""
 }
 
-// Of the releases 2.0 to lastKnown, the layout of what the allocator holds is known
-// from PyTorch's sources. With tried, all of this package was held against what
-// PyTorch itself recorded.
-const (
-	lastKnown = 11
-	tried     = 6
-)
+// Of the releases 2.0 to 2.lastKnown, the layout of what the allocator holds is known.
+const lastKnown = 15
+
+// tried are those of them with which all of this package was held against what PyTorch
+// itself recorded.
+var tried = []int{6, 11, 13, 15}
 
 // Untried returns a sentence on how far a release of PyTorch is known, where it is not
 // one that was tried.
@@ -52,10 +52,10 @@ func Untried(version string) string {
 	text, _, _ := strings.Cut(rest, ".")
 	minor, err := strconv.Atoi(text)
 	switch {
-	case major == "2" && err == nil && minor == tried:
+	case major == "2" && err == nil && slices.Contains(tried, minor):
 		return ""
 	case major == "2" && err == nil && minor <= lastKnown:
-		return fmt.Sprintf("recording from outside was compared with PyTorch's own recording for PyTorch 2.%d; for %s it relies on PyTorch's sources", tried, version)
+		return fmt.Sprintf("recording from outside was compared with PyTorch's own recording for other releases (2.6, 2.11, 2.13, 2.15) than %s", version)
 	case version == "":
 		version = "this release of PyTorch (its version.py was not found)"
 	default:

@@ -9,9 +9,10 @@ func TestUntried(t *testing.T) {
 	for version, want := range map[string]string{
 		"2.6.0+cu124": "",
 		"2.6.0a0":     "",
-		"2.0.1":       "for 2.0.1 it relies on PyTorch's sources",
-		"2.11.0":      "for 2.11.0 it relies on PyTorch's sources",
-		"2.12.0":      "PyTorch 2.12.0 is none of the releases",
+		"2.0.1":       "than 2.0.1",
+		"2.11.0":      "",
+		"2.12.0":      "than 2.12.0",
+		"2.16.0":      "PyTorch 2.16.0 is none of the releases",
 		"3.6.0":       "PyTorch 3.6.0 is none of the releases",
 		"1.13.1":      "PyTorch 1.13.1 is none of the releases",
 		"":            "its version.py was not found",
