@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"strandline/internal/safefile"
 )
 
 // guarded returns how another user could replace the folder of a path without links, nil
@@ -19,6 +21,10 @@ func guarded(folder string) error {
 	closed := false
 	for _, name := range lineage(folder) {
 		info, err := os.Lstat(name)
+		others := false
+		if err == nil && !closed {
+			others, err = safefile.WritableByOthers(name)
+		}
 		switch {
 		case err != nil:
 			return err
@@ -26,7 +32,7 @@ func guarded(folder string) error {
 			return fmt.Errorf("%s is not a folder", name)
 		case foreign(info):
 			return fmt.Errorf("%s belongs to user %d", name, info.Sys().(*syscall.Stat_t).Uid)
-		case info.Mode()&0o022 != 0 && !closed:
+		case others:
 			return fmt.Errorf("other users can write to %s", name)
 		}
 		closed = closed || info.Mode()&0o011 == 0

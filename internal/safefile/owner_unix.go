@@ -89,6 +89,25 @@ func checkFolder(dir *os.Root) error {
 	return &sharedFolder{mode, ours(int(s.Uid)) && mode&fs.ModeSticky == 0}
 }
 
+// WritableByOthers reports whether other users than its owner can write to a folder. A
+// group that is the owner's alone does not count.
+func WritableByOthers(path string) (bool, error) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&0o022 == 0 {
+		return false, err
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || info.Mode()&0o002 != 0 {
+		return true, nil
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return true, nil // nothing is known of it
+	}
+	defer f.Close()
+	return !privateGroup(f, s), nil
+}
+
 // A sharedFolder is the error for a folder that others can write to, a kind of [ErrForeign].
 type sharedFolder struct {
 	mode    fs.FileMode

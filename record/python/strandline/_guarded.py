@@ -17,6 +17,22 @@ def _lineage(path: str) -> List[str]:
     return [path] if above == path else [*_lineage(above), path]
 
 
+def _by_owner_alone(name: str, status: os.stat_result) -> bool:
+    """Whether only the owner's own group can write beside the owner."""
+    from . import _folder
+
+    if status.st_mode & 0o002 or not stat.S_ISDIR(status.st_mode):
+        return False
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        return _folder._private_group(fd, status)
+    finally:
+        os.close(fd)
+
+
 def threat(path: str) -> Optional[str]:
     """Who could replace a file, None where that is this user and root alone, or whoever could replace Python.
 
@@ -32,7 +48,7 @@ def threat(path: str) -> Optional[str]:
         status = os.stat(name)
         if status.st_uid not in (0, os.geteuid()):
             return f"{name} belongs to user {status.st_uid}"
-        if status.st_mode & 0o022 and not closed:
+        if status.st_mode & 0o022 and not closed and not _by_owner_alone(name, status):
             return f"other users can write to {name}"
         closed = closed or stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o011
     return None
