@@ -165,7 +165,7 @@ func TestBurst(t *testing.T) {
 				text, _ := json.Marshal(st)
 				t.Errorf("%s", text)
 			}
-			text, _, _ := run("diagnose", out)
+			text, _, _ := run("diagnose", "-v", out)
 			if !strings.Contains(text, "soon freed") || !strings.Contains(text, "32 MiB") {
 				t.Errorf("it is not reported: %s", text)
 			}
@@ -304,11 +304,11 @@ func TestAccountOfTheDevice(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &again); err != nil || !reflect.DeepEqual(again.Devices, doc.GPU.Devices) {
 		t.Errorf("from the recording %+v, %v", again.Devices, err)
 	}
-	text, _, _ := run("diagnose", out)
+	text, _, _ := run("diagnose", "-v", out)
 	if want := "GPU memory of device 0: 2.94 GiB used of 79.6 GiB"; !strings.Contains(text, want) || !strings.Contains(text, " 9 MiB  PyTorch: reserved, 3 MiB of it allocated; 6 MiB taken since the trace began\n") {
 		t.Errorf("no %q in %s", want, text)
 	}
-	text, stderr, _ := run("diagnose", out, snapshotOf(t, first))
+	text, stderr, _ := run("diagnose", "-v", out, snapshotOf(t, first))
 	if !strings.Contains(text, " 3 MiB  PyTorch: reserved, 1 MiB of it allocated; 3 MiB taken since the trace began\n") {
 		t.Errorf("with another snapshot: %s %s", stderr, text)
 	}
@@ -327,7 +327,7 @@ func TestAccountByHand(t *testing.T) {
 	if d := doc.GPU.Devices; len(d) != 1 || len(d[0].Parts) != 2 || *d[0].Used != 400<<20 || d[0].Parts[1].Bytes != 385<<20 {
 		t.Errorf("%+v", d)
 	}
-	text, stderr, code := run("trace", "--gpu", "--pid", strconv.Itoa(pid), "--duration", "1s", "--snapshot", "none.pickle")
+	text, stderr, code := run("trace", "-v", "--gpu", "--pid", strconv.Itoa(pid), "--duration", "1s", "--snapshot", "none.pickle")
 	if code != exitPartial || !strings.Contains(stderr, "none.pickle: no such file or directory; the totals do not include it") || !strings.Contains(text, "nvidia-smi is not here: how much of the device is used is not known") {
 		t.Errorf("exit status %d: %s %s", code, stderr, text)
 	}
