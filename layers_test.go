@@ -51,9 +51,9 @@ var columns = [][]string{
 	{"plan"},
 	{"plan/serving", "plan/training"},
 	{"plan/rl", "plan/observed"},
-	{"input"},          // the door: what files hold, in the models of all wings
-	{"judge/shortage"}, // what snapshots and texts of a failure have in common
-	{"judge/texts"},    // of texts, which are judged with snapshots too
+	{"input"},                           // the door: what files hold, in the models of all wings
+	{"judge/shortage", "judge/verdict"}, // what snapshots and texts of a failure have in common
+	{"judge/texts"},                     // of texts, which are judged with snapshots too
 	{"judge/snapshots", "judge/processes", "judge/tables", "judge/gate", "judge/samples", "judge/pauses", "judge/handovers"},
 	{"judge/diagnosis"},           // all subjects: one verdict of what the door let in
 	{"face/api", "face/api/page"}, // the JSON of all faces
@@ -144,8 +144,9 @@ var only = map[string][]string{
 	"host/sampling/levels":  {"host/proc/procfs"},
 	"judge/samples":         {"finding", "units", "trend", "host/sampling/sample"},
 	"judge/pauses":          {"finding", "units", "trend", "pausable/state"},
-	"judge/texts":           {"finding", "units", "stack", "internal/shell", "logs", "logs/failure", "logs/engine", "judge/shortage", "plan/engine"},
+	"judge/texts":           {"finding", "units", "stack", "trend", "internal/shell", "logs", "logs/failure", "logs/engine", "logs/table", "judge/shortage", "judge/verdict", "plan/engine"},
 	"judge/shortage":        {"finding", "units"},
+	"judge/verdict":         {"finding"},
 }
 
 // testOnly lists packages for tests: they may import anything, and no other

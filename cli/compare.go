@@ -88,7 +88,7 @@ func (g *globals) compareFiles(ctx context.Context, group string, args []string)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	doc := report.NewComparison(s.Book, s.Processes())
+	doc := report.NewComparison(s.Book, s.SnapshotProcesses())
 	var grown []growth
 	for i := range doc.Groups {
 		r := doc.Groups[i].Requested

@@ -191,7 +191,7 @@ func diagnosed(files *input.Files, a *diagnosis.Answer) (doc *report.Diagnosis, 
 	case a.Series != nil:
 		doc = report.NewProfiles(tables.Answer{Verdict: a.Verdict, Findings: a.Findings}, a.Series)
 	default:
-		doc = report.NewDiagnosis(*a.Snapshots)
+		doc = report.NewDiagnosis(a)
 		doc.Notes = files.Notes()
 	}
 	return doc, doc.Text

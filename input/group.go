@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"sort"
 
+	"strandline/logs"
 	"strandline/record"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
@@ -110,7 +112,7 @@ func (fs *Files) Processes(snapshots []*digest.File, group *regexp.Regexp) (out 
 	if group == nil {
 		out, rest = fs.recordedProcesses(snapshots)
 	}
-	names, files := groupBy(rest, group)
+	names, files := groupBy(rest, func(f *digest.File) string { return f.Name }, group)
 	for _, name := range names {
 		list := files[name]
 		if name == "" && len(out) > 0 {
@@ -121,16 +123,16 @@ func (fs *Files) Processes(snapshots []*digest.File, group *regexp.Regexp) (out 
 	return out
 }
 
-// groupBy groups digests as [compare.Group] does their names.
-func groupBy(digests []*digest.File, group *regexp.Regexp) (names []string, files map[string][]*digest.File) {
-	byPath := map[string]*digest.File{}
+// groupBy groups files as [compare.Group] does their names.
+func groupBy[F any](list []F, nameOf func(F) string, group *regexp.Regexp) (names []string, files map[string][]F) {
+	byPath := map[string]F{}
 	var paths []string
-	for _, d := range digests {
-		byPath[d.Name] = d
-		paths = append(paths, d.Name)
+	for _, f := range list {
+		byPath[nameOf(f)] = f
+		paths = append(paths, nameOf(f))
 	}
 	names, grouped := compare.Group(paths, group)
-	files = map[string][]*digest.File{}
+	files = map[string][]F{}
 	for _, name := range names {
 		for _, path := range grouped[name] {
 			files[name] = append(files[name], byPath[path])
@@ -251,28 +253,29 @@ func rankOf(p *compare.Process) int {
 	return *p.About.Rank
 }
 
-// LogProcesses groups the digests of logs by process: those with tables of memory_summary()
-// as snapshots are, since a before and an after belong to one; each other log separately.
-// Where there are no snapshots beside them, a single process has no name.
-func LogProcesses(logs []*digest.File, group *regexp.Regexp, alone bool) (out []*compare.Process) {
-	var tables []*digest.File
-	for _, d := range logs {
-		if len(d.Text.Series) > 0 {
-			tables = append(tables, d)
+// LogProcesses groups logs by process: those with tables of memory_summary() as snapshots are,
+// since a before and an after belong to one; each other log separately. Where there are no
+// snapshots beside them, a single process has no name.
+func LogProcesses(all []*logs.File, group *regexp.Regexp, alone bool) (out []*logs.Process) {
+	var tables []*logs.File
+	for _, f := range all {
+		if len(f.Series) > 0 {
+			tables = append(tables, f)
 		} else {
-			out = append(out, compare.NewProcess(d.Name, []*digest.File{d}))
+			out = append(out, &logs.Process{Name: f.Name, Files: []*logs.File{f}})
 		}
 	}
-	names, files := groupBy(tables, group)
+	names, files := groupBy(tables, func(f *logs.File) string { return f.Name }, group)
 	for _, name := range names {
 		list := files[name]
+		sort.SliceStable(list, func(i, j int) bool { return compare.Natural(list[i].Name, list[j].Name) })
 		switch {
 		case len(list) == 1:
 			name = list[0].Name
 		case name == "":
 			name = compare.ProcessOf(list[0].Name, group)
 		}
-		out = append(out, compare.NewProcess(name, list))
+		out = append(out, &logs.Process{Name: name, Files: list})
 	}
 	if alone && len(out) == 1 {
 		out[0].Name = ""

@@ -203,3 +203,11 @@ func Counted(n int64, one, more string) string {
 	}
 	return Count(n) + " " + more
 }
+
+// Times is how often: "once", "1,200 times".
+func Times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return Count(n) + " times"
+}

@@ -10,7 +10,9 @@ import (
 	"strandline/face/api"
 	"strandline/finding"
 	"strandline/internal/shell"
+	"strandline/judge/diagnosis"
 	"strandline/judge/snapshots"
+	"strandline/judge/verdict"
 	"strandline/stack"
 	"strandline/units"
 )
@@ -23,41 +25,51 @@ type Diagnosis struct {
 	source string // what is counted as files; "file" if it is empty
 }
 
-// NewDiagnosis makes the document.
-func NewDiagnosis(a snapshots.Answer) *Diagnosis {
+// NewDiagnosis makes the document of snapshots and texts.
+func NewDiagnosis(a *diagnosis.Answer) *Diagnosis {
 	d := &Diagnosis{Diagnosis: api.Diagnosis{Schema: api.DiagnoseSchema, Verdict: a.Verdict, Findings: a.Findings}}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
 	}
-	for _, p := range a.Processes {
+	add := func(p api.Process, name string, judged []verdict.Judged) {
+		for _, j := range judged {
+			if j.Process == name {
+				p.Basis = append(p.Basis, basis(j, len(p.Files)))
+			}
+		}
+		d.Processes = append(d.Processes, p)
+	}
+	for i, p := range a.Snapshots.Processes {
+		if i == 0 {
+			d.record = snapshots.RecordingOf(p)
+		}
 		out := api.Process{Process: named(p.Name), Basis: []string{}}
 		if a := p.About; a != nil {
 			out.PID, out.Rank, out.Role, out.Command = &a.PID, a.Rank, a.Role, a.Command
 		}
 		for _, f := range p.Files {
 			out.Files = append(out.Files, f.Name)
-			if f.Text != nil {
-				out.Texts = append(out.Texts, f.Name)
-				if f.Text.Failed() {
-					out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
-				}
-				if n := f.Text.Mixed; n > 0 {
-					out.Basis = append(out.Basis, fmt.Sprintf("left out: %s, whose lines are mixed with those of other messages", count(n, "table")))
-				}
-			}
 			if f.Partial != nil {
 				out.Partial = append(out.Partial, f.Name)
 			}
 		}
-		for _, j := range a.Judged {
-			if j.Process == p.Name && j.Tables > 0 == (len(out.Texts) > 0) {
-				out.Basis = append(out.Basis, basis(j, len(p.Files)))
+		add(out, p.Name, a.Snapshots.Judged)
+	}
+	for _, p := range a.Texts.Processes {
+		out := api.Process{Process: named(p.Name), Basis: []string{}}
+		for _, f := range p.Files {
+			out.Files, out.Texts = append(out.Files, f.Name), append(out.Texts, f.Name)
+			if f.Failed() {
+				out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
+			}
+			if n := f.Mixed; n > 0 {
+				out.Basis = append(out.Basis, fmt.Sprintf("left out: %s, whose lines are mixed with those of other messages", count(n, "table")))
+			}
+			if f.Partial {
+				out.Partial = append(out.Partial, f.Name)
 			}
 		}
-		d.Processes = append(d.Processes, out)
-	}
-	if len(a.Processes) > 0 {
-		d.record = snapshots.RecordingOf(a.Processes[0])
+		add(out, p.Name, a.Texts.Judged)
 	}
 	return d
 }
@@ -70,7 +82,7 @@ func named(s string) *string {
 }
 
 // basis states what a judgment of a process of so many files rests on.
-func basis(j snapshots.Judged, files int) string {
+func basis(j verdict.Judged, files int) string {
 	switch {
 	case j.Tables > 0:
 		return tablesBasis(j)
@@ -91,7 +103,7 @@ func basis(j snapshots.Judged, files int) string {
 }
 
 // tablesBasis states what a judgment of tables rests on.
-func tablesBasis(j snapshots.Judged) string {
+func tablesBasis(j verdict.Judged) string {
 	text := "the totals of " + count(j.Checkpoints, "table") + " of memory_summary()"
 	if j.Tables > 1 {
 		text += fmt.Sprintf(", of %s devices or processes", units.Count(int64(j.Tables)))
@@ -448,7 +460,7 @@ func (d *Diagnosis) footer(w io.Writer, s Style) {
 	newest := d.newest()
 	if d.Verdict == finding.Unknown {
 		fmt.Fprintln(w, "To make a recording that can be judged:")
-		for _, l := range strings.Split(cmp.Or(d.record, snapshots.Recording), "\n") {
+		for _, l := range strings.Split(cmp.Or(d.record, verdict.Recording), "\n") {
 			fmt.Fprintln(w, "  "+l)
 		}
 		fmt.Fprintln(w)

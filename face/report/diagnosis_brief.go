@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"strandline/finding"
-	"strandline/judge/snapshots"
+	"strandline/judge/verdict"
 )
 
 // brief prints the verdict, a line for each finding that matters, what to do and why.
@@ -135,7 +135,7 @@ func (d *Diagnosis) next(b *brief, list []*finding.Finding) {
 		if h := d.history(); h != nil {
 			next = h.Brief.Next
 		}
-		next = cmp.Or(next, strings.TrimSuffix(d.record, snapshots.Recording), "strandline record -- python TRAIN.py")
+		next = cmp.Or(next, strings.TrimSuffix(d.record, verdict.Recording), "strandline record -- python TRAIN.py")
 	}
 	if peak := d.peak(); next == "" && peak != nil {
 		next = peak.Brief.Next

@@ -134,7 +134,7 @@ func (d *Profile) Text(w io.Writer, s Style) {
 	d.writeHost(w)
 	d.writePlaces(w, s)
 	for _, c := range d.Failed {
-		fmt.Fprintf(w, "\n%s %s returned %d %s\n", s.red("failed"), Line(c.Name), c.Status, times(c.Count))
+		fmt.Fprintf(w, "\n%s %s returned %d %s\n", s.red("failed"), Line(c.Name), c.Status, units.Times(c.Count))
 	}
 	if len(d.Steps) > 0 {
 		fmt.Fprintf(w, "\n%s\n", count(len(d.Steps), "step"))
@@ -145,13 +145,6 @@ func (d *Profile) Text(w io.Writer, s Style) {
 		}
 		fmt.Fprintln(w, s.yellow("note")+"  "+Line(n))
 	}
-}
-
-func times(n int64) string {
-	if n == 1 {
-		return "once"
-	}
-	return units.Count(n) + " times"
 }
 
 func (d *Profile) levels() *table {

@@ -7,7 +7,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
-	"strandline/judge/snapshots"
+	"strandline/judge/verdict"
 	"strandline/stack"
 )
 
@@ -108,15 +108,15 @@ func TestFrameName(t *testing.T) {
 
 func TestBasis(t *testing.T) {
 	for _, c := range []struct {
-		judged snapshots.Judged
+		judged verdict.Judged
 		files  int
 		want   string
 	}{
-		{snapshots.Judged{Checkpoints: 8, Enough: true}, 8, "device 0: judged over 8 files"},
-		{snapshots.Judged{Checkpoints: 7, Enough: true}, 8, "device 0: judged over 7 of 8 files; from the other to the next hardly anything happened"},
-		{snapshots.Judged{Checkpoints: 5, Enough: true}, 1200, "device 0: judged over 5 of 1,200 files; from the others to the next hardly anything happened"},
-		{snapshots.Judged{Checkpoints: 12, Inside: true, Enough: true, StepsFrom: "backward passes"}, 2, "device 0: judged over 12 steps of the newest file's history, by backward passes"},
-		{snapshots.Judged{}, 2, "device 0: too little to judge growth"},
+		{verdict.Judged{Checkpoints: 8, Enough: true}, 8, "device 0: judged over 8 files"},
+		{verdict.Judged{Checkpoints: 7, Enough: true}, 8, "device 0: judged over 7 of 8 files; from the other to the next hardly anything happened"},
+		{verdict.Judged{Checkpoints: 5, Enough: true}, 1200, "device 0: judged over 5 of 1,200 files; from the others to the next hardly anything happened"},
+		{verdict.Judged{Checkpoints: 12, Inside: true, Enough: true, StepsFrom: "backward passes"}, 2, "device 0: judged over 12 steps of the newest file's history, by backward passes"},
+		{verdict.Judged{}, 2, "device 0: too little to judge growth"},
 	} {
 		if got := basis(c.judged, c.files); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

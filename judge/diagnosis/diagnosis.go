@@ -2,8 +2,8 @@
 // asks: a command, the page, or the static site. In go inputs, one after another. Out comes
 // an [Answer]: a verdict, the findings, and the parts that a face renders.
 //
-// Which package judges depends on the kind of the inputs alone: judge/snapshots has snapshots
-// and logs, judge/tables has what other programs wrote, judge/samples has the recording of a
+// Which package judges depends on the kind of the inputs alone: judge/snapshots has snapshots,
+// judge/texts has logs, judge/tables has what other programs wrote, judge/samples has the recording of a
 // watch, and judge/processes has that of a trace, with the snapshots beside it.
 package diagnosis
 
@@ -22,6 +22,9 @@ import (
 	"strandline/judge/samples"
 	"strandline/judge/snapshots"
 	"strandline/judge/tables"
+	"strandline/judge/texts"
+	"strandline/judge/verdict"
+	"strandline/logs"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/snapshot"
@@ -42,13 +45,14 @@ type Session struct {
 	// ofTables reports whether the files are tables, which looks at each of them once.
 	ofTables func() bool
 
-	snapshots, logs []*digest.File
-	tables          []*input.Table
-	trace           *input.Trace
-	watch           *Watched
-	reserved        []gpuaccount.Reserved // by snapshot, where the devices were traced
-	untraced        []string
-	skipped         []string
+	snapshots []*digest.File
+	logs      []*logs.File
+	tables    []*input.Table
+	trace     *input.Trace
+	watch     *Watched
+	reserved  []gpuaccount.Reserved // by snapshot, where the devices were traced
+	untraced  []string
+	skipped   []string
 }
 
 // Watched is what the recording of a watch shows.
@@ -66,7 +70,8 @@ type Answer struct {
 	Verdict  finding.Verdict
 	Findings []finding.Finding
 
-	Snapshots *snapshots.Answer // logs too
+	Snapshots *snapshots.Answer
+	Texts     *texts.Answer // beside snapshots, or alone
 	Series    []tables.Series
 	Trace     *recording.Run
 	Watch     *Watched
@@ -91,7 +96,7 @@ func (s *Session) Add(ctx context.Context, in input.Input) error {
 	case *input.Snapshot:
 		s.AddSnapshot(in.Origin().Path, in.Snapshot)
 	case *input.Log:
-		s.logs = append(s.logs, digestOf(in))
+		s.logs = append(s.logs, asText(in))
 	case *input.Table:
 		s.tables = append(s.tables, in)
 	case *input.Trace:
@@ -105,8 +110,8 @@ func (s *Session) Add(ctx context.Context, in input.Input) error {
 // AddTrace takes the recording of a trace.
 func (s *Session) AddTrace(in *input.Trace) { s.trace = in }
 
-func digestOf(l *input.Log) *digest.File {
-	return &digest.File{Name: l.Origin().Path, Text: l.Text, Partial: l.Partial}
+func asText(l *input.Log) *logs.File {
+	return &logs.File{Text: l.Text, Name: l.Origin().Path, Partial: l.Partial != nil}
 }
 
 // AddSnapshot takes a snapshot that was read from a path, and returns its digest.
@@ -143,11 +148,6 @@ func (s *Session) SnapshotProcesses() []*compare.Process {
 	return s.files.Processes(s.snapshots, s.options.Group)
 }
 
-// Processes are the snapshots and logs by process.
-func (s *Session) Processes() []*compare.Process {
-	return append(s.SnapshotProcesses(), input.LogProcesses(s.logs, s.options.Group, len(s.snapshots) == 0)...)
-}
-
 // Judge judges all that was added.
 func (s *Session) Judge() *Answer {
 	switch {
@@ -160,11 +160,22 @@ func (s *Session) Judge() *Answer {
 	if files := s.kept(); len(files) > 0 {
 		return s.judgeTables(files)
 	}
-	answer := snapshots.Files(s.Book, s.Processes(), snapshots.Options{Capacity: s.options.Capacity, Limit: s.options.Limit})
-	return &Answer{Verdict: answer.Verdict, Findings: answer.Findings, Snapshots: &answer, Skipped: s.skipped, Partial: s.partial()}
+	return s.judgeFiles()
+}
+
+// judgeFiles judges snapshots, and texts beside them.
+func (s *Session) judgeFiles() *Answer {
+	printed := input.LogProcesses(s.logs, s.options.Group, len(s.snapshots) == 0)
+	stated := texts.Statements(printed)
+	ofFiles := snapshots.Files(s.Book, s.SnapshotProcesses(), snapshots.Options{Capacity: s.options.Capacity, Texts: stated})
+	ofTexts := texts.Judge(printed, stated, texts.Options{Capacity: s.options.Capacity, Limit: s.options.Limit})
+	out := &Answer{Findings: slices.Concat(ofFiles.Findings, ofTexts.Findings), Snapshots: &ofFiles, Texts: &ofTexts, Skipped: s.skipped, Partial: s.partial()}
+	out.Verdict = verdict.Of(slices.Concat(ofFiles.Judged, ofTexts.Judged), ofFiles.Doubtful, out.Findings)
+	return out
 }
 
 // partial reports whether a snapshot or a log was read in part.
 func (s *Session) partial() bool {
-	return slices.ContainsFunc(slices.Concat(s.snapshots, s.logs), func(f *digest.File) bool { return f.Partial != nil })
+	return slices.ContainsFunc(s.snapshots, func(f *digest.File) bool { return f.Partial != nil }) ||
+		slices.ContainsFunc(s.logs, func(f *logs.File) bool { return f.Partial })
 }

@@ -37,11 +37,14 @@ func (s *Session) kept() (out []*input.Table) {
 		if judgedAsTable(t) {
 			out = append(out, t)
 		} else {
-			s.logs = append(s.logs, digestOf(t.Failure))
+			s.logs = append(s.logs, asText(t.Failure))
 		}
 	}
 	if s.ofTables() && len(out) > 0 {
-		for _, f := range slices.Concat(s.snapshots, s.logs) {
+		for _, f := range s.snapshots {
+			s.skipped = append(s.skipped, f.Name)
+		}
+		for _, f := range s.logs {
 			s.skipped = append(s.skipped, f.Name)
 		}
 		return out

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"strandline/finding"
+	"strandline/judge/verdict"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/timeline"
@@ -124,7 +125,7 @@ func (s *subject) chain(x *compare.Holder, lengths []int64, steps bool) finding.
 		Remedies: []finding.Remedy{holderRemedy(&held)},
 	}
 	if !steps {
-		f.Severity, f.Confidence = finding.Warning, suspect
+		f.Severity, f.Confidence = finding.Warning, verdict.Suspect
 		f.Detail = append(f.Detail, "no end of a step is seen between these snapshots: if they are all of one forward pass, its graph grows until its end; record --steps names what is a step")
 	}
 	f.Site = s.madeAt(s.process.Newest(), x.Blocks)

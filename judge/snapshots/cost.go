@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"strandline/finding"
+	"strandline/judge/shortage"
 	"strandline/torch/timeline"
 )
 
@@ -16,7 +17,7 @@ const (
 	noteShare = 0.06
 	noteLeast = 1 << 20
 	warnShare = 0.20
-	warnLeast = overheadLeast
+	warnLeast = shortage.MinOverhead
 )
 
 // severityOf is how much some bytes out of all of them matter; "" is not at all.

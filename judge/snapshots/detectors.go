@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"strandline/finding"
-	"strandline/judge/texts"
 	"strandline/units"
 )
 
@@ -52,17 +51,6 @@ var detectors = []detector{
 	// A process.
 	{kinds: kinds(finding.AutogradGraph), needs: recordedGraphs, find: growingGraphs},
 	{kinds: kinds(finding.Pinned), needs: pinnedMemory, find: pinnedRounding},
-
-	// The tables of memory_summary() for one device, from texts.
-	{kinds: kinds(finding.Usage), needs: summaryTables, find: func(s *subject) []finding.Finding { return []finding.Finding{s.tables.usage()} }},
-	{kinds: kinds(finding.Leak, finding.Growth), needs: summaryTables, find: func(s *subject) []finding.Finding { return s.tables.growth() }},
-	{kinds: kinds(finding.Fragmentation), needs: summaryTables, find: func(s *subject) []finding.Finding { return s.tables.cached() }},
-	{kinds: kinds(finding.Retries), needs: summaryTables, find: func(s *subject) []finding.Finding { return s.tables.limit() }},
-
-	// What a text states about running out of memory.
-	{kinds: kinds(finding.OutOfMemory), needs: aStatement, find: func(s *subject) []finding.Finding {
-		return s.text.Judge(texts.Options{Capacity: s.options.Capacity})
-	}},
 }
 
 func kinds(list ...finding.Kind) []finding.Kind { return list }
@@ -78,8 +66,6 @@ func pinnedMemory(s *subject) bool     { return s.pinned != nil }
 func recordedGraphs(s *subject) bool {
 	return s.newest == nil && s.process != nil && s.process.About != nil && s.book != nil
 }
-func summaryTables(s *subject) bool { return s.tables != nil }
-func aStatement(s *subject) bool    { return s.text != nil }
 
 // findings are those of a subject.
 func (d *detector) findings(s *subject) []finding.Finding {

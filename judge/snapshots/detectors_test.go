@@ -25,7 +25,6 @@ func TestKindsOfDetectors(t *testing.T) {
 		}
 		processes = append(processes, compare.NewProcess(folder, files))
 	}
-	processes = append(processes, compare.NewProcess("text", []*digest.File{textFile(t, "job.log", messageOfW20)}))
 	var a Answer
 	found := 0
 	for _, s := range a.subjects(book, processes, Options{}) {

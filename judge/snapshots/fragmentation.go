@@ -6,23 +6,15 @@ import (
 
 	"strandline/finding"
 	"strandline/internal/shell"
+	"strandline/judge/shortage"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/timeline"
 	"strandline/units"
 )
 
-// The thresholds of fragmentation. PyTorch's own advice ("if reserved memory is >>
-// allocated memory") begins to be useful when a third is free. Recorded trainers of
-// realistic size waste less than a quarter of the peak with expandable segments and more
-// than half without; a third lies between. Below 512 MiB no setting repays a person's
-// time.
-const (
-	freeShare     = 1.0 / 3
-	certain       = 0.9 // the confidence from which fragmentation at the peak is a problem
-	overheadShare = 1.0 / 3
-	overheadLeast = 512 << 20
-)
+// certain is the confidence from which fragmentation at the peak is a problem.
+const certain = 0.9
 
 // fragmentation finds reserved memory that is far above what is active. It distinguishes
 // the cache left by a high peak, which empty_cache returns, from memory in pieces, which
@@ -32,8 +24,8 @@ func fragmentation(s *subject) []finding.Finding {
 	free := d.Space.Releasable + d.Space.Stranded
 	grows := reservedGrows(p, device)
 	// Free memory in private pools has its own finding.
-	overhead := d.Space.Overhead-privateFree(d) >= overheadLeast && float64(d.Space.Overhead) >= overheadShare*float64(d.PeakReserved)
-	much := free > 0 && float64(free) >= freeShare*float64(d.Reserved)
+	overhead := d.Space.Overhead-privateFree(d) >= shortage.MinOverhead && float64(d.Space.Overhead) >= shortage.MinOverheadShare*float64(d.PeakReserved)
+	much := free > 0 && float64(free) >= shortage.MinFreeShare*float64(d.Reserved)
 	if !much && !grows && !overhead {
 		return nil
 	}
@@ -67,9 +59,9 @@ func fragmentation(s *subject) []finding.Finding {
 			now = fmt.Sprintf("now %s is reserved, and none of it is free", units.Bytes(d.Reserved))
 		}
 		f.Detail = append([]string{now}, f.Detail...)
-		f.Confidence = min(1, float64(d.Space.Overhead)/float64(d.PeakReserved)/overheadShare/2)
+		f.Confidence = min(1, float64(d.Space.Overhead)/float64(d.PeakReserved)/shortage.MinOverheadShare/2)
 		f.Basis = fmt.Sprintf("%s of the peak of reserved memory; %s is where this warning begins",
-			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(overheadShare))
+			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(shortage.MinOverheadShare))
 		if f.Confidence >= certain {
 			f.Severity = finding.Problem
 		}
@@ -114,7 +106,7 @@ func addGap(f *finding.Finding, d *digest.Device) {
 		stated, what = d.Space.Overhead, "fragmentation at the peak"
 	}
 	t := d.Trial
-	if t == nil || t.RanOut && !t.RunsOut || stated < overheadLeast || 2*t.Saves() >= stated {
+	if t == nil || t.RanOut && !t.RunsOut || stated < shortage.MinOverhead || 2*t.Saves() >= stated {
 		return
 	}
 	text := fmt.Sprintf("of the %s that are %s, expandable segments, simulated on this history, would take %s off the peak: "+
@@ -190,7 +182,7 @@ func pinSites(sites []timeline.SiteSum) (out []finding.PinSite) {
 
 func fragmentationRemedies(d *digest.Device) (out []finding.Remedy) {
 	stranded := d.Space.Stranded > d.Space.Releasable
-	if !d.Expandable && (stranded && d.Space.Stranded >= overheadLeast || d.Space.Overhead >= overheadLeast) {
+	if !d.Expandable && (stranded && d.Space.Stranded >= shortage.MinOverhead || d.Space.Overhead >= shortage.MinOverhead) {
 		out = append(out, expandable(d.Conf, d.Trial)...)
 	}
 	switch {

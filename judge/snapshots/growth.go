@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/judge/verdict"
 	"strandline/stack"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
@@ -17,13 +18,6 @@ import (
 	"strandline/units"
 )
 
-// sure is the confidence from which a leak is a problem, and suspect the confidence from
-// which it is a warning.
-const (
-	sure    = 0.5
-	suspect = 0.35
-)
-
 // growth judges what one device of one process holds, place by place. Several files are
 // judged at the moments when they were taken; one or two files are judged at the ends of
 // the steps in the newest file's history.
@@ -31,7 +25,7 @@ type growth struct {
 	book    *digest.Book
 	process *compare.Process
 	device  int
-	judged  Judged
+	judged  verdict.Judged
 
 	places []*place // that leak
 	others []*place // sites that were judged otherwise
@@ -59,7 +53,7 @@ type series struct {
 }
 
 func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
-	g := &growth{book: b, process: p, device: device, judged: Judged{Process: p.Name, Device: device}}
+	g := &growth{book: b, process: p, device: device, judged: verdict.Judged{Process: p.Name, Device: device}}
 	newest := p.Newest().Device(device)
 	checkpoints := p.Checkpoints(device)
 	steps, known := p.StepsSeen(device)
@@ -251,13 +245,13 @@ func (g *growth) judgePlace(s series, site stack.Site, ids []stack.ID) *place {
 		return p
 	}
 	if g.judged.Inside && v.Rounds == v.Intervals { // each step keeps something
-		v.Confidence = max(v.Confidence, suspect)
+		v.Confidence = max(v.Confidence, verdict.Suspect)
 	}
 	// An optimizer's state is bounded by the parameters, though groups of them may be
 	// unfrozen one by one; memory that CUDA graphs captured is kept for them; and if
 	// the line is unknown, the stacks may belong to several places.
 	if g.optimizerState(ids) || g.mostlyInGraphs(p) || site == (stack.Site{}) {
-		v.Confidence = min(v.Confidence, sure-0.05)
+		v.Confidence = min(v.Confidence, verdict.Sure-0.05)
 	}
 	return p
 }
@@ -282,7 +276,7 @@ func (g *growth) inForwardPass(id stack.ID) bool {
 
 // appendLeak adds a place if it may leak.
 func appendLeak(list []*place, p *place) []*place {
-	if p.verdict.Class == trend.Leak && p.verdict.Confidence >= suspect {
+	if p.verdict.Class == trend.Leak && p.verdict.Confidence >= verdict.Suspect {
 		return append(list, p)
 	}
 	return list

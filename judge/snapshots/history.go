@@ -5,24 +5,18 @@ import (
 	"fmt"
 
 	"strandline/finding"
+	"strandline/judge/verdict"
 	"strandline/torch/compare"
 	"strandline/units"
 )
-
-// Recording shows how to record so that strandline can judge.
-const Recording = `import torch
-torch.cuda.memory._record_memory_history(max_entries=1_000_000)  # first of all, before the model is created
-for step in range(4):
-    ...                                                          # your step
-    torch.cuda.memory._dump_snapshot(f"step-{step}.pickle")`
 
 // RecordingOf shows how to record a process so that strandline can judge: as it was
 // recorded, where strandline did that.
 func RecordingOf(p *compare.Process) string {
 	if p.About != nil {
-		return cmp.Or(p.About.Again, Recording)
+		return cmp.Or(p.About.Again, verdict.Recording)
 	}
-	return Recording
+	return verdict.Recording
 }
 
 // history states what the recording leaves unknown.
@@ -77,7 +71,7 @@ func (s *subject) recordAgain() string {
 }
 
 // stepsFound states which steps were found in a history that has too few of them.
-func stepsFound(j Judged) string {
+func stepsFound(j verdict.Judged) string {
 	if j.StepsFrom == "" {
 		return ", in which no step was found"
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/judge/verdict"
 	"strandline/stack"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
@@ -41,7 +42,7 @@ func (g *growth) leak(places []*place) finding.Finding {
 		Device: &g.device, Process: g.process.Name, Site: siteOf(p.site), Stack: framesOf(g.book.Stacks.Short(p.most)),
 		Bytes: &bytes, Count: &count, Trend: trendBytes, Evidence: e,
 	}
-	if conf < sure {
+	if conf < verdict.Sure {
 		f.Severity = finding.Warning
 	}
 	rate := g.rate(places, bytes-first, &f, e)

@@ -9,6 +9,7 @@ import (
 	"strandline/finding"
 	"strandline/internal/shell"
 	"strandline/judge/shortage"
+	"strandline/judge/texts"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/purpose"
@@ -18,7 +19,7 @@ import (
 
 // outOfMemory explains the last failure that a process's files record on a device.
 func outOfMemory(on *subject) []finding.Finding {
-	b, p, device, leaks, known, texts := on.book, on.process, on.device, on.leaks, on.options, on.texts
+	b, p, device, leaks, known := on.book, on.process, on.device, on.leaks, on.options
 	o, file := on.failure, on.failedIn
 	shared := sharedDevice(p, device)
 	if known.Capacity == nil && shared.Capacity > 0 {
@@ -39,7 +40,7 @@ func outOfMemory(on *subject) []finding.Finding {
 	if o.Known.State && o.Known.Request {
 		e.LargestFreeBytes = finding.Int(o.Hole())
 	}
-	s.takeSize(&f, e, o, device, texts)
+	s.takeSize(&f, e, o, device, known.Texts)
 	s.checkCapacity(&f)
 	s.evidence(e)
 	f.Title = s.title()
@@ -102,9 +103,9 @@ func addOthers(f *finding.Finding, e *finding.OOMEvidence, others []compare.Hold
 }
 
 // takeSize takes the size of the device from a text that describes the same failure.
-func (s *failedRequest) takeSize(f *finding.Finding, e *finding.OOMEvidence, o *digest.OOM, device int, texts []*statement) {
-	for _, t := range texts {
-		m, count := t.messagesOf(o, f.Process, device)
+func (s *failedRequest) takeSize(f *finding.Finding, e *finding.OOMEvidence, o *digest.OOM, device int, stated []*texts.Statement) {
+	for _, t := range stated {
+		m, count := messagesOf(t, o, f.Process, device)
 		if m == nil {
 			continue
 		}
@@ -284,8 +285,7 @@ func putsOff(t *replay.Trial, request int64) bool {
 // expandable is the setting against fragmentation, added to the settings already made,
 // with its effect if it was simulated; nil if it did not help.
 func expandable(conf string, t *replay.Trial) []finding.Remedy {
-	r := finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF="+replay.WithExpandable(conf),
-		"enable expandable segments").Because("segments then grow and shrink page by page, so that free pieces can serve requests of any size (since PyTorch 2.1)")
+	r := shortage.Expandable(replay.WithExpandable(conf))
 	if t == nil {
 		return []finding.Remedy{r}
 	}

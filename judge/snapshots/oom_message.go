@@ -6,29 +6,13 @@ import (
 	"strandline/internal/lazyregexp"
 	"strandline/judge/texts"
 	"strandline/logs/failure"
-	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/timeline"
 )
 
-// A statement is what a text states about running out of memory.
-type statement struct{ texts.Statement }
-
-// statements are those of the files that are text.
-func statements(processes []*compare.Process) (out []*statement) {
-	for _, p := range processes {
-		for _, f := range p.Files {
-			if f.Text != nil && f.Text.Failed() {
-				out = append(out, &statement{texts.Statement{Text: f.Text, File: f.Name, Process: p.Name, Explained: map[*failure.OOM]bool{}}})
-			}
-		}
-	}
-	return out
-}
-
-// messagesOf finds the messages about a failure that a snapshot of a process records: the
-// last of them, and how many there are.
-func (t *statement) messagesOf(o *digest.OOM, process string, device int) (last *failure.OOM, count int) {
+// messagesOf finds the messages of a text about a failure that a snapshot of a process
+// records: the last of them, and how many there are.
+func messagesOf(t *texts.Statement, o *digest.OOM, process string, device int) (last *failure.OOM, count int) {
 	for _, f := range t.OOM.Failures {
 		if own, stated := rank.FindString(process), rank.FindString(f.Rank); own != "" && stated != "" && own != stated {
 			continue

@@ -6,18 +6,19 @@ import (
 
 	"strandline/finding"
 	"strandline/judge/shortage"
-	"strandline/logs/failure"
-	"strandline/torch/compare"
+	"strandline/judge/texts"
+	"strandline/judge/verdict"
+	"strandline/logs"
 	"strandline/torch/digest"
 )
 
 // textAlone judges a text without a snapshot.
-func textAlone(t *testing.T, text string, known Options) finding.Finding {
+func textAlone(t *testing.T, text string, capacity *int64) finding.Finding {
 	t.Helper()
-	p := compare.NewProcess("", []*digest.File{textFile(t, "job.log", text)})
-	a := Files(digest.NewBook(), []*compare.Process{p}, known)
-	if a.Verdict != finding.RanOut || len(a.Findings) != 1 {
-		t.Fatalf("%s: %s, %d findings", text, a.Verdict, len(a.Findings))
+	printed := []*logs.Process{textFile(t, "job.log", text)}
+	a := texts.Judge(printed, texts.Statements(printed), texts.Options{Capacity: capacity})
+	if len(a.Findings) != 1 || verdict.Of(a.Judged, false, a.Findings) != finding.RanOut {
+		t.Fatalf("%s: %d findings", text, len(a.Findings))
 	}
 	return a.Findings[0]
 }
@@ -36,7 +37,7 @@ func TestSizeThatWasGiven(t *testing.T) {
 		{strings.Replace(messageOfW20, "a total capacity of 2.00 GiB of which", "of which", 1), 3 << 30, size(1258291200 + 1<<30), ""},
 		{strings.Replace(messageOfW20, "a total capacity of 2.00 GiB of which", "of which", 1), 512 << 20, nil, "the device cannot have 512 MiB"},
 	} {
-		f := textAlone(t, c.text, Options{Capacity: &c.capacity})
+		f := textAlone(t, c.text, &c.capacity)
 		text := strings.Join(f.Detail, "\n")
 		e := f.Evidence.(*finding.OOMEvidence)
 		if (c.outside == nil) != (e.OutsideBytes == nil) || c.outside != nil && *e.OutsideBytes != *c.outside || !strings.Contains(text, c.detail) || c.detail == "" && (strings.Contains(text, unused) || strings.Contains(text, "cannot have")) {
@@ -64,8 +65,7 @@ func TestMessagesBesideASnapshot(t *testing.T) {
 		t.Errorf("%d problems: %v", a.Problems(), a.Findings[1])
 	}
 	// Of a text of several ranks it is those of the snapshot's own.
-	var text statement
-	text.Text, text.Explained = textFile(t, "job.log", "[rank0]: "+messageOfW20+"\n[rank1]: "+messageOfW20).Text, map[*failure.OOM]bool{}
+	text := texts.Statements([]*logs.Process{textFile(t, "job.log", "[rank0]: "+messageOfW20+"\n[rank1]: "+messageOfW20)})[0]
 	failure := &digest.OOM{Request: 1 << 30, DeviceFree: 782 << 20}
 	failure.Known.Request, failure.Known.DeviceFree = true, true
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestMessagesBesideASnapshot(t *testing.T) {
 		line    int64
 		count   int
 	}{{"rank1", 2, 1}, {"rank2", 0, 0}, {"rank0", 1, 1}, {"", 0, 0}} {
-		m, count := text.messagesOf(failure, c.process, 0)
+		m, count := messagesOf(text, failure, c.process, 0)
 		if count != c.count || count > 0 && m.Line != c.line {
 			t.Errorf("%s: %d messages, %+v", c.process, count, m)
 		}

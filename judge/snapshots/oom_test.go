@@ -8,6 +8,8 @@ import (
 
 	"strandline/finding"
 	"strandline/judge/shortage"
+	"strandline/judge/texts"
+	"strandline/judge/verdict"
 	"strandline/logs"
 	"strandline/stack"
 	"strandline/torch/compare"
@@ -83,18 +85,17 @@ func TestRemediesAgainstOthers(t *testing.T) {
 }
 
 // answer judges a snapshot that ran out of memory, with texts beside it.
-func answer(t *testing.T, name string, known Options, texts ...*digest.File) (Answer, finding.Finding) {
+func answer(t *testing.T, name string, known Options, printed ...*logs.Process) (Answer, finding.Finding) {
 	t.Helper()
 	s, err := snapshot.Open(filepath.Join("testdata", name), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	book := digest.NewBook()
-	processes := []*compare.Process{compare.NewProcess("", []*digest.File{book.Digest(s)})}
-	for _, d := range texts {
-		processes = append(processes, compare.NewProcess(d.Name, []*digest.File{d}))
-	}
-	a := Files(book, processes, known)
+	known.Texts = texts.Statements(printed)
+	a := Files(book, []*compare.Process{compare.NewProcess("", []*digest.File{book.Digest(s)})}, known)
+	a.Findings = append(a.Findings, texts.Judge(printed, known.Texts, texts.Options{Capacity: known.Capacity}).Findings...)
+	a.Verdict = verdict.Of(a.Judged, a.Doubtful, a.Findings)
 	if a.Verdict != finding.RanOut || len(a.Findings) == 0 || a.Findings[0].Kind != finding.OutOfMemory || a.Findings[0].Severity != finding.Problem {
 		t.Fatalf("verdict %s with %d findings", a.Verdict, len(a.Findings))
 	}
@@ -139,13 +140,13 @@ func TestPostMortem(t *testing.T) {
 }
 
 // textFile is a text with an error message.
-func textFile(t *testing.T, name, text string) *digest.File {
+func textFile(t *testing.T, name, text string) *logs.Process {
 	t.Helper()
 	found, err := logs.Scan(strings.NewReader(text))
 	if err != nil || found.OOM.Count == 0 {
 		t.Fatalf("no message in %q: %v", text, err)
 	}
-	return &digest.File{Name: name, Text: &found}
+	return &logs.Process{Name: name, Files: []*logs.File{{Name: name, Text: &found}}}
 }
 
 const messageOfW20 = "CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total capacity of 2.00 GiB of which 782.00 MiB is free. Of the allocated memory 64.00 MiB is allocated by PyTorch, and 2.00 MiB is reserved by PyTorch but unallocated."

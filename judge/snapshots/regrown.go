@@ -277,7 +277,7 @@ func (p *regrownAt) detail(s *subject, f *finding.Finding) {
 	if len(p.live) > 1 {
 		which = "the largest"
 	}
-	f.Detail = append(f.Detail, fmt.Sprintf("%s was copied %s; while it is, both the old and the new are held (%s at the last)", which, times(int64(n)), units.Bytes(r.Sizes[n]+r.Sizes[n-1])))
+	f.Detail = append(f.Detail, fmt.Sprintf("%s was copied %s; while it is, both the old and the new are held (%s at the last)", which, units.Times(int64(n)), units.Bytes(r.Sizes[n]+r.Sizes[n-1])))
 	if free := p.free(); free > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("%s of %s reserved is free in the segments in which former copies were, and the next one, which is larger than each of them, may not fit there",
 			units.Bytes(free), units.Bytes(d.Reserved)))

@@ -1,19 +1,16 @@
 package snapshots
 
 import (
-	"cmp"
-
 	"strandline/finding"
+	"strandline/judge/verdict"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/timeline"
-	"strandline/trend"
 )
 
 // A subject is what a detector judges at once: the runs that files given as one process
-// come from, one device of a process, its pinned host memory, the tables of one device in
-// a text, or what a text states about running out of memory. The fields that do not apply
-// are nil.
+// come from, one device of a process, or its pinned host memory. The fields that do not
+// apply are nil.
 type subject struct {
 	book    *digest.Book
 	options Options
@@ -23,16 +20,13 @@ type subject struct {
 	// One device of a process.
 	device   int
 	newest   *digest.Device    // its part in the newest file
-	judged   Judged            // what the judgment of growth rests on
+	judged   verdict.Judged    // what the judgment of growth rests on
 	leaks    []finding.Finding // what grows there, leaks among it
 	anew     []finding.Finding // what is allocated again and again, larger each time
 	failure  *digest.OOM       // the last one
 	failedIn *digest.File      // the file that holds it
-	texts    []*statement      // of all processes: some may be about the same failure
 
 	pinned *timeline.Pinned // of the newest file
-	tables *tableSeries
-	text   *statement
 }
 
 // subjects is everything that is judged. It also sets which processes were judged, and
@@ -45,25 +39,14 @@ func (a *Answer) subjects(b *digest.Book, processes []*compare.Process, o Option
 			out = append(out, &subject{process: p, runs: runs})
 		}
 	}
-	texts := statements(a.Processes)
 	for _, p := range a.Processes {
 		for _, device := range p.DeviceIndices() {
 			s := deviceSubject(b, p, device)
-			s.options, s.texts = o, texts
+			s.options = o
 			a.Judged = append(a.Judged, s.judged)
 			out = append(out, s)
 		}
 		out = append(out, &subject{book: b, process: p, pinned: p.Newest().Pinned, leaks: leaksOf(out, p)})
-	}
-	for _, p := range a.Processes {
-		tables, judged := tableSubjects(p, o)
-		if judged.Tables > 0 {
-			a.Judged = append(a.Judged, judged)
-		}
-		out = append(out, tables...)
-	}
-	for _, text := range texts {
-		out = append(out, &subject{text: text, options: o})
 	}
 	return out
 }
@@ -76,21 +59,7 @@ func deviceSubject(b *digest.Book, p *compare.Process, device int) *subject {
 	s.anew = regrown(s)
 	between := g.regrownBetween(s.anew)
 	s.anew = append(s.anew, between...)
-	s.judged.open = len(g.open) > 0 || len(g.places) > 0 || len(between) > 0
+	s.judged.Open = len(g.open) > 0 || len(g.places) > 0 || len(between) > 0
 	s.failure, s.failedIn = p.LastOOM(device)
 	return s
-}
-
-// tableSubjects are the tables that the texts of a process hold, device by device.
-func tableSubjects(p *compare.Process, o Options) (out []*subject, judged Judged) {
-	judged = Judged{Process: p.Name}
-	for _, t := range p.Tables() {
-		s := newSeries(p, t, cmp.Or(o.Limit, o.Capacity))
-		out = append(out, &subject{process: p, tables: s})
-		judged.Tables++
-		judged.Checkpoints += t.Count
-		judged.Enough = judged.Enough || s.verdict.Class != trend.TooShort
-		judged.open = judged.open || s.leaks()
-	}
-	return out, judged
 }

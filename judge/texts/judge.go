@@ -1,6 +1,6 @@
-// Package texts judges texts in which memory ran out: the last failure that they state,
-// its cause as far as the text supports one, and what helps first. [Statement.Judge] is
-// the entry point; account.go adds up the figures of PyTorch's own message, and
+// Package texts judges texts: the last failure that they state, its cause as far as the text
+// supports one, and what helps first; and the tables of memory_summary() in them. [Judge] is
+// the entry point; tables.go judges the tables, account.go adds up the figures of PyTorch's own message, and
 // engines.go, local.go and host.go hold the kinds of failure of inference engines, of
 // programs that run models locally, and of the host.
 package texts
@@ -30,6 +30,7 @@ const (
 // Options are what the user knows beyond the text.
 type Options struct {
 	Capacity *int64 // bytes of memory of each device, nil if unknown
+	Limit    *int64 // bytes that tables must not reach, nil if there is none
 }
 
 // A Statement is a text and its origin.

@@ -133,8 +133,7 @@ func (t *Statement) fragmentationRemedies(a *account) []finding.Remedy {
 	case t.onWindows(a):
 		return append([]finding.Remedy{split}, less...)
 	}
-	return forBackend(a.Backend, append([]finding.Remedy{finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-		"enable expandable segments").Because("segments then grow and shrink page by page, so that free pieces can serve requests of any size (since PyTorch 2.1)")}, less...))
+	return forBackend(a.Backend, append([]finding.Remedy{shortage.Expandable(expandable)}, less...))
 }
 
 // sinceTen is max_split_size_mb where the release does not have it yet.

@@ -59,7 +59,7 @@ func Group(paths []string, group *regexp.Regexp) (names []string, files map[stri
 		}
 		files[name] = append(files[name], p)
 	}
-	sort.Slice(names, func(i, j int) bool { return natural(names[i], names[j]) })
+	sort.Slice(names, func(i, j int) bool { return Natural(names[i], names[j]) })
 	if len(names) == 1 {
 		files = map[string][]string{"": files[names[0]]}
 		names = []string{""}
@@ -67,8 +67,8 @@ func Group(paths []string, group *regexp.Regexp) (names []string, files map[stri
 	return names, files
 }
 
-// natural compares text with its numbers as numbers: step2 is before step10.
-func natural(a, b string) bool {
+// Natural compares text with its numbers as numbers: step2 is before step10.
+func Natural(a, b string) bool {
 	for a != "" && b != "" {
 		da, db := digits(a), digits(b)
 		if da > 0 && db > 0 {

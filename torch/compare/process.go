@@ -51,7 +51,7 @@ type Holding struct {
 // the numbers in their names.
 func NewProcess(name string, files []*digest.File) *Process {
 	p := &Process{Name: name, Files: append([]*digest.File(nil), files...)}
-	sort.SliceStable(p.Files, func(i, j int) bool { return natural(p.Files[i].Name, p.Files[j].Name) })
+	sort.SliceStable(p.Files, func(i, j int) bool { return Natural(p.Files[i].Name, p.Files[j].Name) })
 	// Those with a history take the places that they have, in its order.
 	var places []int
 	for i, f := range p.Files {

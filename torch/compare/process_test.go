@@ -50,8 +50,8 @@ func TestNatural(t *testing.T) {
 	order := []string{"a", "step1", "step2", "step02.1", "step10", "step10.a", "t"}
 	for i, a := range order {
 		for j, b := range order {
-			if got := natural(a, b); got != (i < j) && a != b {
-				t.Errorf("natural(%q, %q) = %v", a, b, got)
+			if got := Natural(a, b); got != (i < j) && a != b {
+				t.Errorf("Natural(%q, %q) = %v", a, b, got)
 			}
 		}
 	}

@@ -90,17 +90,14 @@ func inBoth(old, cur []digest.Live) (n int) {
 
 // Split sorts the files of a process that are of several runs, as unrelated files
 // in one folder are, by run; each is named by its files. A process whose files
-// belong together is returned unchanged, and so is one of texts. Files that were read in part
-// stay with those before them; those that hold nothing can be of any run.
+// belong together is returned unchanged. Files that were read in part stay with those before
+// them; those that hold nothing can be of any run.
 func (p *Process) Split() []*Process {
 	if p.About != nil { // known to be one
 		return []*Process{p}
 	}
 	var runs, empty []*Process
 	for _, f := range p.Files {
-		if f.Text != nil {
-			return []*Process{p}
-		}
 		r := p.runOf(runs, f)
 		switch {
 		case f.Empty():

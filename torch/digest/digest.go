@@ -11,7 +11,6 @@ package digest
 import (
 	"math/bits"
 
-	"strandline/logs"
 	"strandline/stack"
 	"strandline/torch/purpose"
 	"strandline/torch/replay"
@@ -36,9 +35,6 @@ type File struct {
 	Version string            // of PyTorch, "" if unknown
 	Devices []Device
 	Pinned  *timeline.Pinned // host memory, nil if it was not recorded
-	// Text is what a file that is not a snapshot states about PyTorch's memory, as a log
-	// does; nil for a snapshot.
-	Text *logs.Text
 }
 
 // Device is a device's part of the file, empty if it has none.

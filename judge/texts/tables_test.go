@@ -1,4 +1,4 @@
-package snapshots
+package texts
 
 import (
 	"fmt"
@@ -11,24 +11,31 @@ import (
 	"testing"
 
 	"strandline/finding"
+	"strandline/judge/verdict"
 	"strandline/logs"
-	"strandline/torch/compare"
-	"strandline/torch/digest"
 )
 
+// A judgment is the answer for texts, with the verdict.
+type judgment struct {
+	Answer
+	Verdict finding.Verdict
+}
+
 // judgeText answers for texts of one process.
-func judgeText(t testing.TB, texts ...string) Answer {
+func judgeText(t testing.TB, texts ...string) (a judgment) {
 	t.Helper()
-	var files []*digest.File
+	p := &logs.Process{}
 	for i, text := range texts {
 		found, err := logs.Scan(strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, &digest.File{Name: fmt.Sprintf("%d.log", i), Text: &found})
+		p.Files = append(p.Files, &logs.File{Text: &found, Name: fmt.Sprintf("%d.log", i)})
 	}
-	capacity := int64(10 << 30)
-	return Files(digest.NewBook(), []*compare.Process{compare.NewProcess("", files)}, Options{Capacity: &capacity})
+	capacity, processes := int64(10<<30), []*logs.Process{p}
+	a.Answer = Judge(processes, Statements(processes), Options{Capacity: &capacity})
+	a.Verdict = verdict.Of(a.Judged, false, a.Findings)
+	return a
 }
 
 // printed makes tables of what was allocated in MiB, one a number, with as many
@@ -52,7 +59,7 @@ func printed(count bool, allocated ...int64) string {
 
 // summaryOf is the answer in short: the verdict, and of each finding its kind and the
 // first letter of its severity; usage is left out.
-func summaryOf(a Answer) string {
+func summaryOf(a judgment) string {
 	out := string(a.Verdict)
 	for _, f := range a.Findings {
 		if f.Kind != finding.Usage {
@@ -155,6 +162,9 @@ func TestNoiseIsNoLeak(t *testing.T) {
 		t.Errorf("%d of %d are called leaks", wrong, tries)
 	}
 }
+
+// is reports whether a figure is known and is n.
+func is(figure *int64, n int64) bool { return figure != nil && *figure == n }
 
 // ofTable is a check of the evidence of tables.
 func ofTable(check func(e *finding.TableEvidence) bool) func(e finding.Evidence) bool {

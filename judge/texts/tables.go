@@ -1,4 +1,4 @@
-package snapshots
+package texts
 
 import (
 	"fmt"
@@ -9,8 +9,9 @@ import (
 
 	"strandline/finding"
 	"strandline/judge/shortage"
+	"strandline/judge/verdict"
+	"strandline/logs"
 	"strandline/logs/table"
-	"strandline/torch/compare"
 	"strandline/trend"
 	"strandline/units"
 )
@@ -27,13 +28,15 @@ const (
 	clearBytes  = 64 << 20
 	// notable is the share of a total from which a part of it is reported.
 	notable = 0.05
+	// expandable is the setting that joins free pieces.
+	expandable = "expandable_segments:True"
 	// A rate per hour is stated if the tables span at least this long.
 	shortestSpan = time.Minute
 )
 
 // tableSeries is the tables of one device while they are judged.
 type tableSeries struct {
-	compare.Tables
+	logs.Tables
 	process string
 	verdict trend.Verdict // of allocated memory
 	allocs  []int64       // bytes, of the tables that state it
@@ -42,11 +45,11 @@ type tableSeries struct {
 	most    *int64        // bytes that the device has, or may hold; nil if not known
 }
 
-func newSeries(p *compare.Process, t compare.Tables, most *int64) *tableSeries {
+func newSeries(p *logs.Process, t logs.Tables, most *int64) *tableSeries {
 	s := &tableSeries{Tables: t, process: strings.TrimSpace(p.Name + " " + t.Tag), most: most}
 	// A table that is cut off at either end, as by a crash, is not compared if other
 	// tables are whole.
-	whole := func(m compare.Table) bool { return m.Allocated.Current != nil && m.Reserved.Current != nil }
+	whole := func(m logs.Table) bool { return m.Allocated.Current != nil && m.Reserved.Current != nil }
 	if first := slices.IndexFunc(s.Kept, whole); first >= 0 {
 		end := len(s.Kept)
 		for !whole(s.Kept[end-1]) {
@@ -100,7 +103,7 @@ func (s *tableSeries) judge() {
 	}
 	s.verdict = trend.Judge(p, trend.Past{})
 	if n < tablesForProblem || !s.calm || !s.moreAllocations() {
-		s.verdict.Confidence = min(s.verdict.Confidence, sure-0.05)
+		s.verdict.Confidence = min(s.verdict.Confidence, verdict.Sure-0.05)
 	}
 }
 
@@ -126,7 +129,7 @@ func (s *tableSeries) leaks() bool {
 	if s.whole != nil && s.whole.Shape == trend.Plateau {
 		return false
 	}
-	return s.verdict.Class == trend.Leak && s.calm && s.verdict.Confidence >= suspect
+	return s.verdict.Class == trend.Leak && s.calm && s.verdict.Confidence >= verdict.Suspect
 }
 
 // growthOf is the growth of a row from the first table to the last.
@@ -229,7 +232,7 @@ func (s *tableSeries) addUsage(f *finding.Finding, m *table.Summary) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	switch out := releasable(m); {
 	case expandableOnly(m) && m.Active.Current != nil:
-		say("%s of the reserved memory is not active; segments are expandable, and the table does not show how much of it empty_cache() would return",
+		say("%s of the reserved memory is not active; the table does not show how much of its expandable segments empty_cache() would return",
 			units.Bytes(*subtract(m.Reserved.Current, m.Active.Current)))
 	case out != nil && float64(*out+*m.NonReleasable.Current) > notable*float64(*m.Reserved.Current):
 		say("of the memory reserved but not active, empty_cache() would return %s; %s lies in pieces next to active blocks", units.Bytes(*out), units.Bytes(*m.NonReleasable.Current))
@@ -241,10 +244,10 @@ func (s *tableSeries) addUsage(f *finding.Finding, m *table.Summary) {
 		say("%s of the active memory is rounding: %s was requested", units.Bytes(*n), units.Bytes(*m.Requested.Current))
 	}
 	if m.OOMs != nil && *m.OOMs > 0 {
-		say("memory ran out %s since the process began", times(*m.OOMs))
+		say("memory ran out %s since the process began", units.Times(*m.OOMs))
 	}
 	if m.Retries != nil && *m.Retries > 0 {
-		say("the driver refused a segment %s since the process began, and the cache was returned to it", times(*m.Retries))
+		say("the driver refused a segment %s since the process began, and the cache was returned to it", units.Times(*m.Retries))
 	}
 	if s.Earlier > 0 {
 		say("%s before it are left out: a counter that only rises had fallen, so they are from another process, or the counters were reset", units.Plural(int64(s.Earlier), "table"))
@@ -268,9 +271,9 @@ func (s *tableSeries) growth() []finding.Finding {
 			f.Basis = "two tables do not make a trend"
 			return []finding.Finding{f}
 		}
-		f.Confidence, f.Basis = suspect, "two tables do not make a trend: growth from one moment to another can be warm-up, or a larger input"
+		f.Confidence, f.Basis = verdict.Suspect, "two tables do not make a trend: growth from one moment to another can be warm-up, or a larger input"
 		f.Severity = finding.Warning
-	case s.leaks() && s.verdict.Confidence >= sure:
+	case s.leaks() && s.verdict.Confidence >= verdict.Sure:
 		f.Confidence, f.Severity = s.verdict.Confidence, finding.Problem
 		f.Title += ", and none of it is freed"
 	case s.leaks() && s.goesOn():
@@ -300,7 +303,7 @@ func (s *tableSeries) growth() []finding.Finding {
 	}
 	f.Remedies = []finding.Remedy{finding.CodeChange("record snapshots, which show what holds the memory, and diagnose them").Because("tables do not show it")}
 	if f.Severity == finding.Problem { // otherwise the report ends with it
-		f.Remedies[0].Setting = Recording
+		f.Remedies[0].Setting = verdict.Recording
 	}
 	return []finding.Finding{f}
 }
@@ -326,7 +329,7 @@ func (s *tableSeries) cached() []finding.Finding {
 		return nil
 	}
 	free, total := *cached(m), *reserved(m)
-	if *kept < overheadLeast || float64(free) < freeShare*float64(total) || 2**kept < *all {
+	if *kept < shortage.MinOverhead || float64(free) < shortage.MinFreeShare*float64(total) || 2**kept < *all {
 		return nil
 	}
 	f, e := s.finding(finding.Fragmentation, fmt.Sprintf("reserved memory grew by %s %s, allocated memory by %s: %s of %s reserved is a cache",
@@ -337,20 +340,20 @@ func (s *tableSeries) cached() []finding.Finding {
 	over := subtract(m.Reserved.Current, m.Active.Peak)
 	f.Remedies = []finding.Remedy{finding.CodeChange("call torch.cuda.empty_cache() if other processes need the memory").
 		Because("it returns whole free segments, which this process would reuse")}
-	if over == nil || float64(*over) < overheadShare*float64(total) {
+	if over == nil || float64(*over) < shortage.MinOverheadShare*float64(total) {
 		f.Detail = append(f.Detail, "the peak of active memory explains it: it was needed at that moment, and is not waste")
 		return []finding.Finding{f}
 	}
 	e.OverheadBytes = over
 	f.Detail = append(f.Detail, fmt.Sprintf("%s more is reserved than the %s active at the peak: varying sizes leave pieces that serve no later request", units.Bytes(*over), units.Bytes(*m.Active.Peak)))
-	f.Severity, f.Confidence = finding.Warning, suspect
+	f.Severity, f.Confidence = finding.Warning, verdict.Suspect
 	f.Basis = "two tables do not make a trend"
 	if n := s.rises(reserved); n >= tablesForTrend-1 {
 		f.Confidence = 1 - math.Pow(0.5, float64(n))
 		f.Basis = fmt.Sprintf("reserved memory rose from table to table in %d tables, and is far above the peak of active memory", n+1)
 	}
 	if !expandableOnly(m) {
-		f.Remedies = append(expandable("", nil), f.Remedies...)
+		f.Remedies = append([]finding.Remedy{shortage.Expandable(expandable)}, f.Remedies...)
 	}
 	return []finding.Finding{f}
 }
@@ -378,10 +381,10 @@ func (s *tableSeries) limit() []finding.Finding {
 	}
 	var parts []string
 	if n := *orZero(ooms); n > 0 {
-		parts = append(parts, "memory ran out "+times(n))
+		parts = append(parts, "memory ran out "+units.Times(n))
 	}
 	if n := *orZero(retries); n > 0 {
-		parts = append(parts, fmt.Sprintf("the driver refused a segment %s", times(n)))
+		parts = append(parts, fmt.Sprintf("the driver refused a segment %s", units.Times(n)))
 	}
 	f, e := s.finding(finding.Retries, fmt.Sprintf("%s %s: this process runs at the limit of the device", strings.Join(parts, ", and "), s.between()))
 	f.Severity, f.Basis = finding.Warning, "PyTorch's own counters"
@@ -391,7 +394,7 @@ func (s *tableSeries) limit() []finding.Finding {
 	}
 	f.Remedies = shortage.NeedLess()
 	if !expandableOnly(s.Last().Summary) && s.unused() {
-		f.Remedies = append(f.Remedies, expandable("", nil)...)
+		f.Remedies = append(f.Remedies, shortage.Expandable(expandable))
 	}
 	return []finding.Finding{f}
 }
@@ -403,7 +406,7 @@ func (s *tableSeries) unused() bool {
 		n := subtract(reserved, active)
 		return n != nil && float64(*n) > notable*float64(*reserved)
 	}
-	return slices.ContainsFunc(s.Kept, func(m compare.Table) bool {
+	return slices.ContainsFunc(s.Kept, func(m logs.Table) bool {
 		return much(m.Reserved.Current, m.Active.Current) || much(m.Reserved.Peak, m.Active.Peak)
 	})
 }
@@ -440,11 +443,4 @@ func orZero(n *int64) *int64 {
 		return new(int64)
 	}
 	return n
-}
-
-func times(n int64) string {
-	if n == 1 {
-		return "once"
-	}
-	return units.Count(n) + " times"
 }

@@ -1,4 +1,4 @@
-package snapshots
+package verdict
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 // TestGrowthVerdict judges processes of which one may leak, in either order.
 func TestGrowthVerdict(t *testing.T) {
-	calm, open, short := Judged{Enough: true, Tables: 1}, Judged{Enough: true, Tables: 1, open: true}, Judged{}
+	calm, open, short := Judged{Enough: true, Tables: 1}, Judged{Enough: true, Tables: 1, Open: true}, Judged{}
 	for _, c := range []struct {
 		name     string
 		judged   []Judged
@@ -22,7 +22,7 @@ func TestGrowthVerdict(t *testing.T) {
 		{"the last may leak", []Judged{calm, open}, false, finding.Unknown},
 		{"doubtful", []Judged{calm}, true, finding.Unknown},
 	} {
-		if got := growthVerdict(c.judged, c.doubtful); got != c.want {
+		if got := growth(c.judged, c.doubtful); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}

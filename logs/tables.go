@@ -1,4 +1,4 @@
-package compare
+package logs
 
 import (
 	"cmp"
@@ -7,6 +7,19 @@ import (
 
 	"strandline/logs/table"
 )
+
+// A File is a text that was read, and its origin.
+type File struct {
+	*Text
+	Name    string
+	Partial bool // it was read in part
+}
+
+// A Process is the texts of one process, oldest first.
+type Process struct {
+	Name  string // "" if there is one process only
+	Files []*File
+}
 
 // Tables are the tables of memory_summary() of one device that the texts of a
 // process hold, oldest first.
@@ -35,10 +48,7 @@ func (p *Process) Tables() (out []Tables) {
 	parts := map[key][]Tables{}
 	var order []key
 	for _, f := range p.Files {
-		if f.Text == nil {
-			continue
-		}
-		for _, s := range f.Text.Series {
+		for _, s := range f.Series {
 			t := Tables{Tag: s.Process, Device: s.Device, Count: s.Count, Earlier: s.Earlier}
 			for _, m := range s.Tables {
 				t.Kept = append(t.Kept, Table{f.Name, m})
