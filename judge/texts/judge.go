@@ -1,8 +1,9 @@
 // Package texts judges texts: the last failure that they state, its cause as far as the text
 // supports one, and what helps first; and the tables of memory_summary() in them. [Judge] is
-// the entry point; tables.go judges the tables, account.go adds up the figures of PyTorch's own message, and
-// engines.go, local.go and host.go hold the kinds of failure of inference engines, of
-// programs that run models locally, and of the host.
+// the entry point. tables.go judges the tables. account.go adds up the figures of PyTorch's
+// own message. The kinds of failure of inference engines are in engines.go, and those of
+// programs that run models locally in local.go. host.go has those of the host: the kernel's
+// OOM killer, containers, pods, and Slurm.
 package texts
 
 import (

@@ -1,7 +1,8 @@
 // Package engine is the one table of inference engines: their names, the flags that set
 // their memory, the defaults of each release, the names that they print, their metrics, and
 // the first thing to change when memory runs out. Plans, readers of logs and judgments read
-// it, so no other file states these facts. It reads no files and keeps no state.
+// it, so no other file states these facts: table.go has the defaults, such as vLLM's share of a
+// device. It reads no files and keeps no state.
 package engine
 
 import (
