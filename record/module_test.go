@@ -40,13 +40,7 @@ func TestModuleFolder(t *testing.T) {
 		{"a new folder", func(t *testing.T, cache string) {}, ""},
 		{"a folder that others read", func(t *testing.T, cache string) { chmod(t, cache, 0o755) }, ""},
 		{"a folder of all users", func(t *testing.T, cache string) { chmod(t, cache, 0o777) }, "other users can write to CACHE"},
-		{"a folder of a group", func(t *testing.T, cache string) {
-			asRoot(t)
-			if err := os.Chown(cache, -1, 4242); err != nil {
-				t.Fatal(err)
-			}
-			chmod(t, cache, 0o770)
-		}, "other users can write to CACHE"},
+		{"a folder of a group", func(t *testing.T, cache string) { ofGroup(t, cache); chmod(t, cache, 0o770) }, "other users can write to CACHE"},
 		{"a sticky folder", func(t *testing.T, cache string) { chmod(t, cache, 0o777|fs.ModeSticky) }, "other users can write to CACHE"},
 		{"a folder of a group in a closed one", func(t *testing.T, cache string) {
 			makeFolder(t, filepath.Join(cache, "strandline"))
@@ -104,6 +98,15 @@ func TestModuleFolder(t *testing.T) {
 				t.Errorf("mode %v, %v", info.Mode(), err)
 			}
 		})
+	}
+}
+
+// ofGroup gives a folder to a group that is not the user's own.
+func ofGroup(t *testing.T, name string) {
+	t.Helper()
+	asRoot(t)
+	if err := os.Chown(name, -1, 4242); err != nil {
+		t.Fatal(err)
 	}
 }
 
