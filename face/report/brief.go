@@ -20,7 +20,6 @@ type brief struct {
 	s       Style
 	names   map[string]string               // of files, as short as they are unique
 	subject func(f *finding.Finding) string // what it is about, "" if that is obvious
-	shown   int                             // findings
 	left    int                             // what only the long form prints
 }
 

@@ -59,7 +59,6 @@ func Read(r io.Reader) (*profiles.File, error) {
 	if f.Columns = t.columns(); len(f.Columns) == 0 {
 		return nil, profiles.ErrOther
 	}
-	f.Notes = t.notes
 	return f, nil
 }
 
@@ -75,24 +74,20 @@ type key struct{ process, name string }
 
 // A reader takes the lines of a text.
 type reader struct {
-	clock   times.Clock
-	now     float64 // of the last line with a time; NaN before
-	step    float64 // that the last lines named; NaN before
-	about   string  // the heading that the last lines stand below
-	count   int     // of lines
-	kept    int
-	byKey   map[key]*series
-	order   []*series
-	table   *table // that is being read
-	notes   []string
-	undated bool
+	clock times.Clock
+	now   float64 // of the last line with a time; NaN before
+	step  float64 // that the last lines named; NaN before
+	count int     // of lines
+	kept  int
+	byKey map[key]*series
+	order []*series
+	table *table // that is being read
 }
 
 type series struct {
 	key
 	readings []reading
 	steps    []float64
-	limit    float64
 	peak     bool
 }
 

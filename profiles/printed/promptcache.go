@@ -29,7 +29,7 @@ func (c *promptCache) line(line []byte) {
 	if m := cacheLimit.FindStringSubmatch(text); m != nil {
 		c.limit = size(m[1]) * mib
 	}
-	level := math.NaN()
+	var level float64
 	switch m := cacheState.FindStringSubmatch(text); {
 	case m != nil:
 		if level = size(m[1]) * mib; m[2] != "" {

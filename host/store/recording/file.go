@@ -31,6 +31,7 @@ type line struct {
 
 // A Writer appends to a recording.
 type Writer struct {
+	path   string // of the file, which its descriptor need not name
 	f      *os.File
 	out    *journal.Writer
 	disk   *flusher
@@ -74,7 +75,7 @@ func Create(path string, most int64) (*Writer, error) {
 		f.Close()
 		return nil, err
 	}
-	return &Writer{f: f, out: out, disk: newFlusher(f.Sync), rarer: rarer{most: most, full: most / 2, stride: 1}, known: map[int]bool{}, held: map[int]StackBytes{}, owners: map[[2]string]GPUOwner{}}, nil
+	return &Writer{path: path, f: f, out: out, disk: newFlusher(f.Sync), rarer: rarer{most: most, full: most / 2, stride: 1}, known: map[int]bool{}, held: map[int]StackBytes{}, owners: map[[2]string]GPUOwner{}}, nil
 }
 
 // Begin writes what is recorded.
@@ -161,7 +162,7 @@ func (w *Writer) HandOver(h *HandOver) error {
 func (w *Writer) Close() error {
 	err := errors.Join(w.out.End(), w.disk.flush(), w.disk.close(), w.f.Close())
 	if !w.begun {
-		err = errors.Join(err, os.Remove(w.f.Name()))
+		err = errors.Join(err, os.Remove(w.path))
 	}
 	return err
 }
