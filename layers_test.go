@@ -114,7 +114,7 @@ var only = map[string][]string{
 	"plan/model":            {"internal/budget", "finding", "units"},
 	"profiles":              {"stack"},
 	"profiles/jax":          {"internal/budget", "profiles", "stack", "units"},
-	"profiles/figures":      {"profiles", "times"},
+	"profiles/figures":      {"logs/text", "profiles", "times"},
 	"profiles/levels":       {"internal/budget", "profiles", "units"},
 	"profiles/promql":       {"internal/httpbounds", "profiles", "units"},
 	"times":                 {},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"strandline/internal/lazyregexp"
+	"strandline/logs/text"
 	"strandline/profiles"
 	"strandline/times"
 )
@@ -28,7 +29,7 @@ var fails = lazyregexp.New(`(?i)out ?of ?memory|oom[-_]kill|killed process|resou
 
 // Is reports whether a text that begins with head states levels.
 func Is(head []byte) bool {
-	if fails.Match(head) {
+	if fails.Match(head) || page(head) {
 		return false
 	}
 	t := newReader()
@@ -36,6 +37,18 @@ func Is(head []byte) bool {
 		t.line(line)
 	}
 	return len(t.columns()) > 0
+}
+
+// page reports whether a text is documentation, whose figures are examples.
+func page(head []byte) bool {
+	const minMarkup = 2
+	var shape text.Shape
+	number := int64(0)
+	for line := range bytes.Lines(head) {
+		number++
+		shape.Line(number, bytes.TrimRight(line, "\r\n"), nil)
+	}
+	return shape.Markup >= minMarkup
 }
 
 // Read reads a text. One that states no level repeatedly is [profiles.ErrOther].

@@ -62,6 +62,7 @@ func TestIsNot(t *testing.T) {
 		"losses":       strings.Repeat("step 4 loss 2.25 lr 0.001\n", 9),
 		"versions":     strings.Repeat("torch 2.11.0 cuda 13.0\n", 9),
 		"a failure":    strings.Repeat("memory: 6814\n", 5) + "RuntimeError: CUDA out of memory.\n",
+		"a page":       "# Memory\n\n```\n" + strings.Repeat("memory: 6814\n", 5) + "```\n",
 		"limits":       strings.Repeat("memory limit: 8 GiB\n", 5),
 		"free memory":  strings.Repeat("free memory: 8 GiB\n", 5),
 		"numbers only": strings.Repeat("1 2 3\n", 5),
@@ -70,7 +71,7 @@ func TestIsNot(t *testing.T) {
 			f, _ := Read(strings.NewReader(text))
 			t.Errorf("%s: %+v", name, f)
 		}
-		if _, err := Read(strings.NewReader(text)); name != "a failure" && !errors.Is(err, profiles.ErrOther) {
+		if _, err := Read(strings.NewReader(text)); name != "a failure" && name != "a page" && !errors.Is(err, profiles.ErrOther) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
