@@ -232,7 +232,7 @@ scenario("what if warns where the file's own run is not reproduced", [torn], asy
 scenario("the strip names the worst finding, and leads to it", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
   const [worst, ...others] = json("diagnose", example("out-of-memory/oom.pickle")).findings;
   await tab.until("!document.getElementById('verdict').hidden");
-  assert.match(await tab.eval("document.getElementById('verdict').textContent"), new RegExp(worst.title.slice(0, 40)));
+  assert.match(await tab.eval("document.getElementById('verdict').textContent"), new RegExp((worst.brief?.title || worst.title).slice(0, 40)));
   for (const key of ["request_bytes", "largest_free_bytes", "device_free_bytes"]) assert.equal(await figure(tab, `#verdict [data-key=${key}]`), worst.evidence[key], key);
   assert.equal(await tab.eval("document.querySelector(\"[data-key='view findings']\").textContent"), `Findings ${others.length + 1}`);
   const tried = worst.remedies.find((r: any) => r.effect && !r.effect.runs_out);

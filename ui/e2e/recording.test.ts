@@ -82,7 +82,7 @@ scenario("growth, with the figures of diagnose", () => server, async (tab) => {
   assert.equal(state.picture.figures["grew by"], document.rss_growth_bytes);
   assert.equal(state.picture.figures["in findings"], want.findings[0].bytes);
   assert.equal(await figure(tab, "#judged dd"), document.rss_bytes);
-  const printed = spawnSync(binary, ["diagnose", server]).stdout.toString();
+  const printed = spawnSync(binary, ["diagnose", "-v", server]).stdout.toString();
   const named = await tab.eval<[string, string, string][]>("[...document.querySelectorAll('#cursor dt')].map(e => [e.textContent.replace(/^of it /, ''), e.nextSibling.textContent, e.title])");
   const classes = named.filter(([name]) => ["anonymous", "file", "shared"].includes(name));
   assert.ok(printed.includes(classes.map(([name, grew]) => `${name} ${grew}`).join(", ")), "the page and the command have one name for each class of growth");
