@@ -66,11 +66,7 @@ func (w *worker) receive(m js.Value) {
 			go w.loadRecording(from)
 			return
 		}
-		e := engine.New(from, engine.Sources(from))
-		e.Pause = w.pause
-		w.asker = e
-		close(w.ready)
-		go load(e)
+		go w.load(from)
 		return
 	}
 	id := m.Get("id").Int()
@@ -97,7 +93,13 @@ func planned(own js.Value) *planner.Page {
 	})
 }
 
-func load(e *engine.Engine) {
+// load orders and reads the files. Their beginnings are looked at for their order, which must
+// wait for the browser.
+func (w *worker) load(files *input.Files) {
+	e := engine.New(files, engine.Sources(files))
+	e.Pause = w.pause
+	w.asker = e
+	close(w.ready)
 	err := e.Load(context.Background())
 	if errors.Is(err, engine.ErrNothing) { // problems with single files are in the session
 		post(map[string]any{"problem": err.Error()})
