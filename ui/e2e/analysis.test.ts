@@ -237,7 +237,7 @@ scenario("the strip names the worst finding, and leads to it", [example("out-of-
   assert.equal(await tab.eval("document.querySelector(\"[data-key='view findings']\").textContent"), `Findings ${others.length + 1}`);
   const tried = worst.remedies.find((r: any) => r.effect && !r.effect.runs_out);
   assert.equal(await tab.eval("document.querySelector(\"[data-key=remedy]\").textContent"), `to do: ${tried.setting}: ${tried.text}`, "what was tried and helps stands first");
-  assert.match(await tab.eval("document.querySelector('#verdict .worst').textContent"), /^memory ran out: /, "what happened stands there once");
+  assert.match(await tab.eval("document.querySelector('#verdict .worst').textContent"), /^fragmentation: /, "what happened stands there once");
   await tab.click("#verdict .worst");
   await tab.until("strandline.state().view === 'findings'");
   assert.equal(await tab.eval("document.querySelector('.findings article h2').textContent"), worst.title);
