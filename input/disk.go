@@ -60,11 +60,7 @@ const (
 // nameOf is what the name of a file says. Of source code and pages nothing is read unless they
 // are named: they quote messages of failures that did not happen.
 func nameOf(name string) named {
-	name = strings.ToLower(name)
-	for _, packed := range []string{".gz", ".zst"} {
-		name = strings.TrimSuffix(name, packed)
-	}
-	switch ext := filepath.Ext(name); ext {
+	switch ext := extOf(name); ext {
 	case ".log", ".out", ".err", ".txt":
 		return output
 	case "", ".pickle", ".pkl", ".json", ".jsonl", ".strandline", ".trace", ".csv", ".tsv", ".prof", ".pb", ".sqlite", ".sqlite3", ".db", ".dat", ".smaps":
@@ -75,6 +71,15 @@ func nameOf(name string) named {
 		}
 	}
 	return foreign
+}
+
+// extOf is the extension of a file's name in lower case, without that of its compression.
+func extOf(name string) string {
+	name = strings.ToLower(name)
+	for _, packed := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, packed)
+	}
+	return filepath.Ext(name)
 }
 
 // find adds the files that a path leads to.

@@ -244,11 +244,7 @@ func (f *File) NamedAsPickle() bool {
 
 // NamedAsSnapshot reports whether the name has the extension of a snapshot.
 func (f *File) NamedAsSnapshot() bool {
-	name := strings.ToLower(f.Path)
-	for _, packed := range []string{".gz", ".zst"} {
-		name = strings.TrimSuffix(name, packed)
-	}
-	return slices.Contains([]string{".pickle", ".pkl", ".json"}, filepath.Ext(name))
+	return slices.Contains([]string{".pickle", ".pkl", ".json"}, extOf(f.Path))
 }
 
 // IsRecording reports whether the file is the recording of a trace or of a watch.

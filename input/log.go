@@ -40,11 +40,11 @@ func (f *File) logIn(r io.Reader, compression string, cause error) Input {
 	if (head[0] == '[' || records) && errors.Is(cause, snapshot.ErrNotSnapshot) {
 		cause = snapshot.ErrUnknown // "[0] loading" is not a list
 	}
-	if !f.Named && f.all.disk != nil && nameOf(filepath.Base(f.Path)) != output {
+	if f.inFolder() && nameOf(filepath.Base(f.Path)) != output {
 		return f.unknown(cause)
 	}
 	found, err := logs.Scan(in)
-	if !f.Named && f.all.disk != nil && !f.printed(&found.Shape) {
+	if f.inFolder() && !f.printed(&found.Shape) {
 		return f.unknown(cause)
 	}
 	if found.Empty() {
@@ -56,6 +56,9 @@ func (f *File) logIn(r io.Reader, compression string, cause error) Input {
 	}
 	return log
 }
+
+// inFolder reports whether the file lay in a folder that was named.
+func (f *File) inFolder() bool { return !f.Named && f.all.disk != nil }
 
 // printed reports whether a text in a folder has the shape of a program's output. A name like
 // job.log suffices, unless the text is a page or source code.

@@ -29,7 +29,7 @@ var fails = lazyregexp.New(`(?i)out ?of ?memory|oom[-_]kill|killed process|resou
 
 // Is reports whether a text that begins with head states levels.
 func Is(head []byte) bool {
-	if fails.Match(head) || page(head) {
+	if !text.IsText(head[:min(len(head), 1024)]) || fails.Match(head) || page(head) {
 		return false
 	}
 	t := newReader()
@@ -77,9 +77,8 @@ func Read(r io.Reader) (*profiles.File, error) {
 
 // A reading is a level in a line.
 type reading struct {
-	at    float64 // seconds, or a step
-	bytes float64
-	text  string // the line
+	at, step float64 // seconds, and the step that was named last; NaN if there was none
+	bytes    float64
 }
 
 // key identifies what a figure is about.
@@ -100,7 +99,7 @@ type reader struct {
 type series struct {
 	key
 	readings []reading
-	steps    []float64
+	lines    [2]string // of the first and the last reading
 	peak     bool
 }
 
@@ -109,7 +108,7 @@ func newReader() *reader {
 }
 
 var (
-	// number is a size with its unit, or a number that a label with a unit precedes.
+	// number is a size in a cell of a table, with its unit.
 	number = lazyregexp.New(`(\d[\d,]*(?:\.\d+)?) ?((?:[KMGTkmgt]i?[Bb]|[KMGT]i?)\b)?`)
 	// memory are words by which a label is of memory.
 	memory = lazyregexp.New(`(?i)\bmem(?:ory)?\b|memory|_mem\b|\bmem_|\brss\b|vmrss|vmhwm|max_?rss|\bvram\b|\bram\b|\balloc|reserved|\bcached?\b|\bheap\b|\bswap\b|\bgtt\b|\bMA\b|\bCA\b|\bMax_[MC]A\b|in use|footprint|hbm`)
@@ -128,36 +127,36 @@ var factors = map[byte]float64{'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 
 // line takes a line.
 func (t *reader) line(raw []byte) {
 	t.count++
-	text := strings.TrimRight(string(raw[:min(len(raw), longest)]), "\r\n")
-	if t.markdown(text) {
+	said := strings.TrimRight(string(raw[:min(len(raw), longest)]), "\r\n")
+	if t.markdown(said) {
 		return
 	}
-	if times.Likely([]byte(text)) {
-		if at, rest, ok := t.timed(text); ok {
-			t.now, text = at, rest
+	if times.Likely([]byte(said)) {
+		if at, rest, ok := t.timed(said); ok {
+			t.now, said = at, rest
 		}
 	}
-	if stepped(text) {
-		if m := stepIn.FindStringSubmatch(text); m != nil {
+	if stepped(said) {
+		if m := stepIn.FindStringSubmatch(said); m != nil {
 			t.step = numberOf(m[1])
 		}
 	}
 	last, process, known := 0, "", false
-	for at := 0; at < len(text); {
-		if !digit(text[at]) {
+	for at := 0; at < len(said); {
+		if !text.Digit(said[at]) {
 			at++
 			continue
 		}
 		from := at
-		for at < len(text) && (digit(text[at]) || (text[at] == '.' || text[at] == ',') && at+1 < len(text) && digit(text[at+1])) {
+		for at < len(said) && (text.Digit(said[at]) || (said[at] == '.' || said[at] == ',') && at+1 < len(said) && text.Digit(said[at+1])) {
 			at++
 		}
 		to := at
-		unit := unitAt(text[to:])
-		if at += unit.length; from > 0 && (wordly(text[from-1]) || text[from-1] == '.' || text[from-1] == '-') {
+		unit := unitAt(said[to:])
+		if at += unit.length; from > 0 && (text.Wordly(said[from-1]) || said[from-1] == '.' || said[from-1] == '-') {
 			continue
 		}
-		before, after := text[last:from], text[at:]
+		before, after := said[last:from], said[at:]
 		if strings.HasPrefix(after, "/s") {
 			continue
 		}
@@ -165,14 +164,14 @@ func (t *reader) line(raw []byte) {
 			last = at
 			continue
 		}
-		if unit.text != "" || hinted(before) {
+		if unit.name != "" || hinted(before) {
 			if !known {
 				known = true
-				process = processIn(text)
+				process = processIn(said)
 			}
-			t.figure(process, before, after, text[from:to], unit.text, text)
+			t.figure(process, before, after, said[from:to], unit.name, said)
 		}
-		if unit.text != "" || strings.ContainsAny(before, ",;:=") {
+		if unit.name != "" || strings.ContainsAny(before, ",;:=") {
 			last = at
 		}
 	}
@@ -180,18 +179,18 @@ func (t *reader) line(raw []byte) {
 
 // A unit is what follows a number, and how many bytes it takes with the blank before.
 type unit struct {
-	text   string
+	name   string
 	length int
 }
 
-func unitAt(text string) unit {
+func unitAt(said string) unit {
 	blank := 0
-	if strings.HasPrefix(text, " ") {
+	if strings.HasPrefix(said, " ") {
 		blank = 1
 	}
-	word := text[blank:]
+	word := said[blank:]
 	n := 0
-	for n < len(word) && wordly(word[n]) {
+	for n < len(word) && text.Wordly(word[n]) {
 		n++
 	}
 	switch word = word[:n]; {
@@ -329,9 +328,10 @@ func (t *reader) add(k key, n float64, line string) {
 		return
 	}
 	t.kept++
-	at := t.now
-	s.readings = append(s.readings, reading{at: at, bytes: n, text: line})
-	s.steps = append(s.steps, t.step)
+	if s.lines[1] = line; len(s.readings) == 0 {
+		s.lines[0] = line
+	}
+	s.readings = append(s.readings, reading{t.now, t.step, n})
 }
 
 // columns are the series that are long enough.
@@ -345,13 +345,10 @@ func (t *reader) columns() (out []profiles.Column) {
 		if len(s.readings) < least {
 			continue
 		}
-		c := profiles.Column{Process: s.process, Name: s.name, Peak: s.peak}
+		c := profiles.Column{Process: s.process, Name: s.name, Peak: s.peak, Lines: s.lines}
 		c.Times, c.Unit = s.axis()
 		for _, r := range s.readings {
 			c.Bytes = append(c.Bytes, r.bytes)
-		}
-		if first, last := s.readings[0], s.readings[len(s.readings)-1]; first.text != "" {
-			c.Lines = [2]string{first.text, last.text}
 		}
 		out = append(out, c)
 	}
@@ -372,7 +369,7 @@ func (s *series) axis() (at []float64, unit string) {
 		return true
 	}
 	time := func(i int) float64 { return s.readings[i].at - s.readings[0].at }
-	step := func(i int) float64 { return s.steps[i] }
+	step := func(i int) float64 { return s.readings[i].step }
 	number := func(i int) float64 { return float64(i) }
 	of, unit := number, "reading"
 	switch {
@@ -441,10 +438,4 @@ func numberOf(digits string) float64 {
 	return x
 }
 
-func digit(c byte) bool { return c >= '0' && c <= '9' }
-
 func lower(c byte) byte { return c | 0x20 }
-
-func wordly(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || lower(c) >= 'a' && lower(c) <= 'z'
-}
