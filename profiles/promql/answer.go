@@ -211,8 +211,8 @@ func first(all []series) map[string]string {
 // nameOf is a series as Prometheus writes it, without the labels that all have in common.
 func nameOf(expr string, labels map[string]string, constant map[string]bool) string {
 	name := expr + " "
-	if s, ok := parseSelector(expr); ok {
-		name = s.name
+	if metric := selected(expr); metric != "" {
+		name = metric
 	}
 	var parts []string
 	for _, l := range slices.Sorted(maps.Keys(labels)) {

@@ -109,21 +109,14 @@ func (q *Query) step() (time.Duration, error) {
 }
 
 func (c *client) read(ctx context.Context) (*profiles.File, error) {
-	expr, factor := c.query.Expr, 1.0
-	if s, ok := parseSelector(expr); ok {
-		if err := c.isGauge(ctx, s); err != nil {
-			return nil, err
-		}
-		var err error
-		if factor, err = factorOf(s.name); err != nil {
-			return nil, err
-		}
-		const coarse = time.Minute // from which a step is longer than scrapes are apart
-		if c.query.Step > coarse {
-			expr = fmt.Sprintf("max_over_time(%s[%dms])", expr, c.query.Step.Milliseconds())
-		}
-	} else if err := c.isLevel(ctx, expr); err != nil {
+	expr := c.query.Expr
+	factor, err := c.bytesOf(ctx, expr)
+	if err != nil {
 		return nil, err
+	}
+	const coarse = time.Minute // from which a step is longer than scrapes are apart
+	if c.query.Step > coarse && selected(expr) != "" {
+		expr = fmt.Sprintf("max_over_time(%s[%dms])", expr, c.query.Step.Milliseconds())
 	}
 	if err := c.count(ctx); err != nil {
 		return nil, err

@@ -247,10 +247,49 @@ func TestSlow(t *testing.T) {
 func TestSelector(t *testing.T) {
 	for text, want := range map[string]string{
 		"m": "m", ` a:b_1 {x="{}", y=~'"'} `: "a:b_1", `m{x="\""}`: "m", "m{}": "m",
-		"": "", "7": "", "sum(m)": "", "m[5m]": "", "m + n": "", `m{x="y"`: "", "m offset 5m": "", "m\n": "m",
+		"": "", "7": "", "sum(m)": "", "m[5m]": "", "m + n": "", `m{x="y"`: "", "m offset 5m": "", "m\n": "m", `{__name__="m", x="y"}`: "m",
 	} {
-		if s, _ := parseSelector(text); s.name != want {
-			t.Errorf("%q: %q", text, s.name)
+		if got := selected(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+// TestUnits checks how many bytes one of an expression's values is, and which
+// expressions are refused.
+func TestUnits(t *testing.T) {
+	const used = "DCGM_FI_DEV_FB_USED"
+	s := httptest.NewServer(&fake{metadata: typed("made_bytes", "counter")})
+	defer s.Close()
+	base, err := address(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{base: base}
+	const mib = 1 << 20
+	for expr, want := range map[string]float64{
+		used: mib, `sum(` + used + `{pod="a"}) by (ns, pod)`: mib, "avg by (gpu) (" + used + ")": mib, "max without (gpu) (" + used + ")": mib,
+		"topk(3, " + used + ")": mib, "quantile(0.9, " + used + ")": mib, "max_over_time(" + used + "[5m])": mib, "quantile_over_time(0.9, " + used + "[5m])": mib,
+		"sum(max_over_time(" + used + "[10m:1m]))": mib, `label_replace(` + used + `, "a", "$1", "b", "(.*)")`: mib, used + " offset 1h": mib,
+		used + " + DCGM_FI_DEV_FB_RESERVED": mib, "sum(DCGM_FI_DEV_FB_TOTAL) - sum(DCGM_FI_DEV_FB_FREE)": mib, used + " - 512": mib, "8 * " + used: mib, used + " / 8": mib,
+		used + " * 1024 * 1024": 1, used + " * 2^20": 1, "1048576 * " + used: 1, used + " * 1024": 1 << 10, used + " / 1024": 1 << 30,
+		"m_bytes / 1e9": 1e9, "sum(m_bytes) / 1024^3": 1 << 30, "m_bytes": 1, "m": 1, "m * 1024": 1, `sum(a_mb) or sum(b_mb)`: mib,
+		used + " > 100": mib, "clamp_min(" + used + ", 0)": mib, "made_bytes - freed_bytes_total": 1, "m_ratio * on (pod) m_bytes": 1, "m_ratio * " + used: mib,
+		"m_ratio / 100 * 64 * 2^30": 1, "m_bytes / m_ratio": 1, "(" + used + " / DCGM_FI_DEV_FB_TOTAL) * m_bytes": 1, "!": 1, "sum(m_bytes, " + used + ")": 1,
+		"m_bytes unless " + used: 1, "scalar(" + used + ")": mib, `{"m.used"}`: 1, `{__name__=~"DCGM.*"}`: 1,
+	} {
+		if got, err := c.bytesOf(t.Context(), expr); err != nil || math.Abs(got/want-1) > 1e-12 {
+			t.Errorf("%s: %v bytes and %v, want %v", expr, got, err, want)
+		}
+	}
+	for expr, want := range map[string]string{
+		"sum(rate(" + used + "[5m]))": "rate() gives how fast", "max_over_time(deriv(" + used + "[5m])[1h:])": "deriv() gives how fast",
+		"sum by (a) (rate(x[1m])) * 2^20": "rate() gives how fast", "count(" + used + ")": "count() gives a number of series", "sum(made_bytes)": "made_bytes is a counter",
+		used + " / DCGM_FI_DEV_FB_TOTAL": "is a share", "100 * m_ratio": "m_ratio is a share", "avg(DCGM_FI_DEV_GPU_UTIL)": "is a share",
+		"m_bytes + " + used: "different units", used + " > bool 5": "0 or 1", "sum(up_seconds)": "not a size of memory", "timestamp(" + used + ")": "no size of memory",
+	} {
+		if _, err := c.bytesOf(t.Context(), expr); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", expr, err, want)
 		}
 	}
 }
