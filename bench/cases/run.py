@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Runs small programs, each with one known cause, under every command, and prints a table.
+
+    bench/cases/run.py [OPTIONS] [NAME...]   # the cases of that name, or all
+
+    --strandline PATH  the program to try (default: built from this checkout)
+    --torch DIR        real PyTorch, as bench/pytorch/setup.sh leaves it
+    --ucx DIR          where `pip install --target DIR libucx-cu12==1.18.1` put UCX
+    --commands LIST    check,record,trace,gpu,diagnose,watch,attach,soak (default: all)
+    --seconds N        how long each program runs (default 20)
+    --keep DIR         write each document there
+
+A cell is right if every problem has the program's cause, and there is one if it leaks. It
+is `unknown` if the command says so, and `-` where the command does not apply.
+Needs root for trace, gpu and attach. The exit status is 1 if a cell is wrong.
+"""
+import argparse
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+import cases
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+COMMANDS = ["check", "record", "trace", "gpu", "diagnose", "watch", "attach", "soak"]
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.folder = tempfile.mkdtemp(prefix="cases-")
+        self.number = 0
+
+    def start(self, case):
+        """The command line of a case's program, its environment, and its port."""
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        words = case.program.format(seconds=self.options.seconds, port=port).split()
+        line = [sys.executable, os.path.join(HERE, "programs", words[0])] + words[1:]
+        env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
+        if case.needs in ("torch", "device"):
+            line[:1] = [os.path.join(HERE, "..", "pytorch", "run.sh"), self.options.torch]
+        if case.needs == "torch":
+            env["CUDA_VISIBLE_DEVICES"] = ""
+        if case.needs == "ucx":
+            env["LD_LIBRARY_PATH"] = os.path.join(self.options.ucx, "libucx", "lib")
+        return line, env, port
+
+    def run(self, arguments, env, timeout=300):
+        """What strandline prints as JSON, and its exit status."""
+        done = subprocess.run([self.options.strandline] + arguments, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=timeout, cwd=self.folder)
+        text = done.stdout + "\n" + done.stderr
+        for at in [m.start() for m in re.finditer(r"^\{", text, re.M)][::-1]:
+            try:
+                return json.loads(text[at:]), done
+            except ValueError:
+                continue
+        return None, done
+
+    def try_one(self, case, command):
+        """The cell of a case and a command: its word, and the document."""
+        line, env, port = self.start(case)
+        self.number += 1
+        out = os.path.join(self.folder, f"out{self.number}")
+        server = case.soak
+        if command == "soak" and not server or server and command not in ("soak", "trace", "watch", "attach"):
+            return None, None
+        if command in ("gpu", "attach") and (case.needs != "device"):
+            return None, None
+        if command == "check":
+            return self.run(["check", "--json", "--", *line], env)
+        if command == "record":
+            return self.run(["record", "--json", "-o", out, "--", *line], env)
+        if command == "trace" and not server:
+            return self.run(["trace", "--json", "--", *line], env)
+        if command == "diagnose":
+            _, done = self.run(["trace", "--json", "--out", out, "--", *line], env)
+            return self.run(["diagnose", "--json", out], env)
+        target = subprocess.Popen(line, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            time.sleep(4 if case.needs in ("torch", "device") else 1)
+            pid = str(target.pid)
+            seconds = f"{self.options.seconds - 7}s"
+            if command == "soak":
+                return self.run(["soak", "--json", "--url", f"http://127.0.0.1:{port}/v1", "--requests", "60", "--settle", "300ms"], env)
+            load = None
+            if server:
+                load = subprocess.Popen([sys.executable, __file__, "--load", str(port)])
+            try:
+                words = {"gpu": ["trace", "--gpu"], "trace": ["trace"], "watch": ["watch"], "attach": ["record", "-o", out]}[command]
+                doc, done = self.run([*words, "--json", "--pid", pid, "--duration", seconds], env)
+            finally:
+                if load:
+                    load.kill()
+                    load.wait()
+            if command == "attach" and doc is None:
+                return self.run(["diagnose", "--json", out], env)
+            return doc, done
+        finally:
+            target.send_signal(signal.SIGKILL)
+            target.wait()
+
+
+def text_of(finding):
+    parts = [finding.get("kind", ""), finding.get("title", "")] + (finding.get("detail") or [])
+    for remedy in finding.get("remedies") or []:
+        parts += [remedy.get("text", ""), remedy.get("setting") or ""]
+    return " ".join(parts)
+
+
+def places(finding):
+    out = [finding.get("site") or {}] + (finding.get("stack") or [])
+    for s in finding.get("sites") or []:
+        out.append(s.get("site") or s)
+    return out
+
+
+def findings_of(doc):
+    if not doc:
+        return []
+    out = list(doc.get("findings") or [])
+    for run in doc.get("runs") or []:
+        out += run.get("findings") or []
+    for device in doc.get("judged") or []:
+        out += device.get("findings") or []
+    return out
+
+
+def marked(case):
+    path = os.path.join(HERE, "programs", case.program.split()[0])
+    return os.path.basename(path), [i + 1 for i, t in enumerate(open(path)) if "# LINE" in t]
+
+
+def judge(case, doc, done):
+    """Whether the answer is right: right, unknown or WRONG, and why."""
+    if doc is None:
+        return "WRONG", "no document: " + (done.stderr.strip().splitlines() or ["nothing said"])[-1][:160]
+    found = findings_of(doc)
+    problems = [f for f in found if f["severity"] == "problem"]
+    if not case.cause:
+        if problems:
+            return "WRONG", problems[0]["kind"] + ": " + problems[0]["title"][:160]
+        return "right", doc.get("verdict", "")
+    for f in problems:
+        if re.search(case.cause, text_of(f), re.S):
+            file, lines = marked(case)
+            if case.line and not any(os.path.basename(p.get("file") or "") == file and p.get("line") in lines for p in places(f)):
+                return "right*", f["kind"] + " without the line"
+            others = [g for g in problems if not re.search(case.cause, text_of(g), re.S)]
+            if others:
+                return "WRONG", "also " + others[0]["kind"] + ": " + others[0]["title"][:140]
+            return "right", f["kind"]
+    if problems:
+        return "WRONG", problems[0]["kind"] + ": " + problems[0]["title"][:160]
+    some = [f for f in found if f["severity"] == "warning"] or found
+    if doc.get("verdict") == "unknown" or done.returncode == 125:
+        return "unknown", some[0]["title"][:160] if some else ""
+    return "WRONG", "no problem; " + (some[0]["kind"] + ": " + some[0]["title"][:140] if some else "nothing found")
+
+
+def load(port):
+    """Asks a server again and again."""
+    body = json.dumps({"model": "tiny", "messages": [{"role": "user", "content": "a question of some words"}]}).encode()
+    while True:
+        urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v1/chat/completions", body, {"Content-Type": "application/json"})).read()
+        time.sleep(0.02)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--strandline")
+    parser.add_argument("--torch")
+    parser.add_argument("--ucx")
+    parser.add_argument("--commands", default=",".join(COMMANDS))
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--keep")
+    parser.add_argument("--load", type=int)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    if options.load:
+        return load(options.load)
+    if not options.strandline:
+        options.strandline = os.path.join(tempfile.mkdtemp(), "strandline")
+        subprocess.run(["go", "build", "-o", options.strandline, "./cmd/strandline"], cwd=os.path.join(HERE, "..", ".."), check=True)
+    bench = Bench(options)
+    wrong = 0
+    for case in cases.CASES:
+        if options.names and case.name not in options.names:
+            continue
+        if case.needs in ("torch", "device") and not options.torch or case.needs == "ucx" and not options.ucx:
+            print(f"{case.name:15} not run: needs {case.needs}", flush=True)
+            continue
+        for command in options.commands.split(","):
+            began = time.time()
+            try:
+                doc, done = bench.try_one(case, command)
+            except subprocess.TimeoutExpired as e:
+                print(f"{case.name:15} {command:9} WRONG    {time.time() - began:5.0f} s  {e}", flush=True)
+                wrong += 1
+                continue
+            if done is None:
+                continue
+            word, why = judge(case, doc, done)
+            wrong += word == "WRONG"
+            print(f"{case.name:15} {command:9} {word:8} {time.time() - began:5.0f} s  {why}", flush=True)
+            if options.keep and doc is not None:
+                os.makedirs(options.keep, exist_ok=True)
+                with open(os.path.join(options.keep, f"{case.name}-{command}.json"), "w") as f:
+                    json.dump(doc, f, indent=1)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
