@@ -50,6 +50,7 @@ const (
 	History       Kind = "history"        // what the recording does not show
 	Usage         Kind = "usage"          // what a table of memory_summary() states, or a state without history
 	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again
+	Ended         Kind = "ended"          // a log that ends during start-up without an error
 	AboveLimit    Kind = "above-limit"    // more than a gate allows
 	Residue       Kind = "residue"        // what a process holds while its pausable memory is paused
 	ResumeShort   Kind = "resume-short"   // paused memory for which the device has no room now

@@ -58,7 +58,7 @@ func (f *File) reading(ctx context.Context, read func(io.Reader) error) error {
 		return err
 	}
 	defer r.Close()
-	w := &watched{ctx: ctx, r: r}
+	w := &watched{ctx: ctx, r: embedded(r)}
 	switch {
 	case f.Progress != nil:
 		w.show = f.Progress

@@ -71,7 +71,7 @@ func (f *File) recognize() {
 		return
 	}
 	defer r.Close()
-	head, err := beginning(r, lookSize)
+	head, err := beginning(embedded(r), lookSize)
 	if err != nil {
 		f.head = err
 		return

@@ -25,7 +25,7 @@ func stated(t *testing.T, text string) (out []string) {
 				s += fmt.Sprintf(" %s=%.6g", strings.TrimSuffix(string(name), "_bytes"), float64(n)/(1<<20))
 			}
 		}
-		for _, name := range []failure.Figure{failure.MaxLength, failure.Length, failure.Fraction, failure.Least} {
+		for _, name := range []failure.Figure{failure.MaxLength, failure.Length, failure.Fraction, failure.Least, failure.Lost, failure.Slots} {
 			if x, ok := f.Figures[name]; ok {
 				s += fmt.Sprintf(" %s=%g", name, x)
 			}
@@ -245,6 +245,11 @@ func TestFamilies(t *testing.T) {
 		{`{"log":"max seq len (8192) is larger than the maximum number of tokens that can be stored in KV cache (\n","stream":"stderr"}` + "\n" + `{"log":"5120).\n","stream":"stderr"}`,
 			"vllm-length max_length_tokens=5120 length_tokens=8192"},
 		{"[myengine] FATAL: not enough device memory for the plan", "unknown"},
+		{"ValueError: req_to_token_pool memory leak detected!available_size=60, total_size=64", "sglang-lost lost_slots=4 slots=64"},
+		{"pool memory leak detected! swa_available_size=8, swa_evictable_size=1, swa_protected_size=0, swa_token_to_kv_pool.size=10", "sglang-lost lost_slots=1 slots=10"},
+		{"INFO Starting to load model small\nModel loading took 9.0 GiB memory and 3.1 seconds", "start-up needed=9216"},
+		{"INFO Starting to load model small\nGPU KV cache size: 4,096 tokens", ""},
+		{"INFO Starting to load model small\nTraceback (most recent call last):", ""},
 	} {
 		if got := strings.Join(stated(t, c.text+"\n"), "|"); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.text, got, c.want)

@@ -65,10 +65,20 @@ var vocabulary = sync.OnceValue(func() *text.Vocabulary {
 	return text.NewVocabulary(failure.Words(), failure.OOMWords(), table.Words(), nil, text.TracebackWords())
 })
 
+// endsWith reports whether a text ends with a statement: nothing follows that is an error, or
+// shows that the program went on.
+func (t *Text) endsWith(f *failure.Failure) bool {
+	const maxFollowing = 3 // lines
+	return t.Lines-f.Line <= maxFollowing && t.Hints[failure.HintReady] < f.Line && t.Hints[failure.HintCrash] < f.Line && t.OOM.Count == 0
+}
+
 // keep sorts statements into those of which the words are known and others: these
 // count where there is nothing else.
 func (t *Text) keep(failures []failure.Failure) {
 	for i, f := range failures {
+		if f.Kind == failure.StartUp && (len(failures) > 1 || !t.endsWith(&f)) {
+			continue
+		}
 		if f.Kind != failure.Unknown {
 			t.Failures = append(t.Failures, f)
 			continue

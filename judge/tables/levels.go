@@ -139,6 +139,10 @@ func evicts(f *finding.Finding, c *profiles.Column) {
 			f.Detail = append(f.Detail, "it is full, and evicts its oldest entries")
 		}
 	}
+	f.Brief.Title = f.Title
+	if len(f.Detail) > 0 {
+		f.Brief.Why = f.Detail[len(f.Detail)-1]
+	}
 	f.Remedies = []finding.Remedy{finding.SettingChange("--cache-ram 2048", "a smaller limit, MiB of the host's memory; 0 turns the cache off")}
 }
 

@@ -189,13 +189,37 @@ func recompiled(s Series) (f finding.Finding, ok bool) {
 		return f, false
 	}
 	n := len(counts) - 1
-	return finding.Finding{
+	f = finding.Finding{
 		Kind: finding.Growth, Severity: finding.Warning, Confidence: v.Confidence, Basis: v.Basis(),
 		Title:    fmt.Sprintf("programs are recompiled repeatedly: %s, up from %s", units.Plural(counts[n], "executable"), units.Count(counts[0])),
 		Count:    &counts[n],
 		Evidence: &finding.CompilationsEvidence{CountAtCheckpoints: counts},
 		Remedies: []finding.Remedy{finding.CodeChange("find what changes between calls of jitted functions (shapes, static arguments, new lambdas): JAX_LOG_COMPILES=1 names each compilation")},
-	}, true
+	}
+	if site, more := recompiling(s); more > 0 {
+		f.Site = &site
+		f.Title += fmt.Sprintf("; %s of them by %s", units.Count(more), at(site))
+	}
+	return f, true
+}
+
+// recompiling is the line that added the most compiled programs between the first file and the
+// last, and how many.
+func recompiling(s Series) (site finding.Site, most int64) {
+	added := map[stack.Frame]int64{}
+	for sign, file := range map[int64]*profiles.File{-1: s.Files[0], 1: s.Files[len(s.Files)-1]} {
+		for _, u := range file.Uses {
+			if u.Kind == jax.Executable && len(u.Stack) > 0 {
+				added[jax.Site(u.Stack)] += sign * u.Count
+			}
+		}
+	}
+	for place, n := range added {
+		if place.File != "" && (n > most || n == most && place.Compare(stack.Frame(site)) < 0) {
+			site, most = finding.Site(place), n
+		}
+	}
+	return site, most
 }
 
 // heaviest is the line whose memory takes the most; for operators without lines of

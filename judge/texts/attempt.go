@@ -12,6 +12,7 @@ var attemptKinds = map[failure.Kind]func(*view){
 	failure.AttemptMap:      (*view).attempt,
 	failure.AttemptRetries:  (*view).attempt,
 	failure.TorchBroken:     (*view).broken,
+	failure.StartUp:         (*view).unfinished,
 }
 
 // attempt judges a warning by what the text shows after it. PyTorch frees cached memory and tries
@@ -62,6 +63,20 @@ func (v *view) broken() {
 	v.do("look for the first failure before this line: a mapping that failed, or a device that was not ready")
 	v.set("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False", "without expandable segments, a refused request is an ordinary OutOfMemoryError")
 	v.do("if memory ran out: a smaller or quantized model, or offloading")
+}
+
+// unfinished is a text that ends while a model is loaded or compiled, without an error: a process
+// that the kernel kills writes nothing.
+func (v *view) unfinished() {
+	v.Kind, v.Evidence, v.Severity, v.Confidence, v.Basis = finding.Ended, nil, finding.Warning, 0.5, "the end of the text"
+	v.title("the text ends during start-up, without an error")
+	v.say("a killed program writes nothing: host memory may have run out, even for a compiler (nvcc, ptxas)")
+	if v.has(failure.Available) {
+		v.say("%s of host memory was available", v.size(failure.Available))
+	}
+	v.set("dmesg -T | grep -i -E 'oom|killed process'", "if the process is gone, look for the kernel's OOM killer (journalctl -k, if dmesg is empty)")
+	v.do("if compilers were killed, let fewer of them run at once: MAX_JOBS=4")
+	v.do("if it still runs: wait, and give strandline the whole log")
 }
 
 // outcome is what became of a program after the last request that the driver refused.

@@ -9,18 +9,36 @@ import (
 	"strandline/judge/shortage"
 	"strandline/logs/failure"
 	"strandline/plan/engine"
+	"strandline/units"
 )
 
 // engineKinds are the failures of inference engines.
 var engineKinds = map[failure.Kind]func(*view){
 	failure.VLLMFree: (*view).vllmFree, failure.VLLMLength: (*view).vllmLength, failure.VLLMCache: (*view).vllmCache, failure.VLLMWarmUp: (*view).vllmWarmUp,
 	failure.VLLMMapping: (*view).vllmMapping, failure.VLLMSwap: (*view).vllmSwap, failure.VLLMHostCache: (*view).vllmHostCache,
-	failure.SGLangWeights: (*view).sglangStart, failure.SGLangNothing: (*view).sglangStart, failure.SGLangPool: (*view).sglangPool, failure.SGLangSlots: (*view).sglangSlots, failure.SGLangUnbalanced: (*view).sglangUnbalanced,
+	failure.SGLangWeights: (*view).sglangStart, failure.SGLangNothing: (*view).sglangStart, failure.SGLangPool: (*view).sglangPool, failure.SGLangSlots: (*view).sglangSlots, failure.SGLangUnbalanced: (*view).sglangUnbalanced, failure.SGLangLost: (*view).sglangLost,
 	failure.FlashInferWorkspace: (*view).flashInfer,
 	failure.TGIPrefill:          (*view).tgi,
 	failure.TGITotal:            (*view).tgiTotal,
 	failure.TensorRTMemory:      (*view).tensorRT, failure.TensorRTTactics: (*view).tensorRT, failure.TensorRTLLM: (*view).tensorRTLLM, failure.TensorRTStart: (*view).tensorRTLLM,
 	failure.ONNXArena: (*view).onnx, failure.ONNXLimit: (*view).onnx,
+}
+
+// sglangLost is SGLang's check while it is idle: memory did not run out, but slots of a pool were
+// not given back.
+func (v *view) sglangLost() {
+	v.Kind, v.Evidence, v.Severity = finding.Leak, nil, finding.Warning
+	pool := "pool"
+	if of := v.f.Words["of"]; of != "" {
+		pool = of + " pool"
+	}
+	v.title("SGLang's idle check found slots of its %s that are neither free nor in use", pool)
+	if v.has(failure.Lost) {
+		v.title("SGLang's idle check found %s lost, of the %s in its %s: requests did not give them back", units.Plural(int64(v.f.Figures[failure.Lost]), "slot"), v.count(failure.Slots), pool)
+	}
+	v.say("this is a bug in SGLang's scheduling, not memory that ran out: the process ends by its own check")
+	v.do("update SGLang: a failed or aborted request kept its slots; report the lines around this one")
+	v.set("SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_IDLE=0", "turn the check off: the pool shrinks by the lost slots")
 }
 
 // What vLLM and SGLang take of a device.

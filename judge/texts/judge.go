@@ -101,9 +101,9 @@ func (t *Statement) candidates(message *failure.OOM) (out []candidate) {
 		f := &t.Failures[i]
 		c := candidate{line: f.Line, strength: strong, failure: f}
 		switch {
-		case f.Attempt():
+		case f.Attempt(), f.Kind == failure.StartUp:
 			c.strength = attempt
-		case f.Weak:
+		case f.Weak, f.Kind == failure.SGLangLost:
 			c.strength = indirect
 		case f.Source == failure.SourceDriver || f.Kind == failure.DriverNVML:
 			c.strength = bare

@@ -69,7 +69,9 @@ const (
 	Least     Figure = "least_fraction"    // that would suffice
 	Largest   Figure = "largest_free_bytes"
 	Tokens    Figure = "tokens"
-	Retries   Figure = "retries" // a number, of requests that were refused at first
+	Lost      Figure = "lost_slots" // of a pool, neither free nor in use
+	Slots     Figure = "slots"      // of that pool
+	Retries   Figure = "retries"    // a number, of requests that were refused at first
 )
 
 // Figure is a figure of a failure, rounded; false if the text does not state it.

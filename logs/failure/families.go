@@ -9,7 +9,7 @@ var families = []*family{
 	familyTensorFlow, familyXLA,
 	familyLlama, familyOllama, familyMLX,
 	familyKernel, familyKubernetes, familySlurm, familyRay, familyShared, familyHeap, familyAllocators, familyWindows,
-	familyDriver, familyXPU, familyTorch, familyBroken, familyAttempt,
+	familyDriver, familyXPU, familyTorch, familyBroken, familyAttempt, familyStartUp,
 	familyProcess,
 	familyUnknown,
 }

@@ -42,3 +42,23 @@ var familyBroken = &family{
 func (f *Failure) Attempt() bool {
 	return f.Kind == AttemptAllocate || f.Kind == AttemptMap || f.Kind == AttemptRetries
 }
+
+// StartUp is a line in which an engine or a trainer loads a model. It is a statement only where
+// the text ends with it: see [Finder.Unfinished].
+const StartUp Kind = "start-up"
+
+// familyStartUp is of vLLM, SGLang, TGI and transformers.
+var familyStartUp = &family{
+	source: SourceProcess,
+	weak:   true,
+	keys: []string{
+		"modelloadingtook", "loadingmodelweightstook", "loadingweightstook", "loadweightbegin", "loadweightend", "checkpointshards:", "startingtoloadmodel", "availableram:", "initmemorypoolbegin",
+		"torch.compiletook", "compilingagraphforcompilerange", "dynamobytecodetransformtime", "compiledfunctionto", "capturecudagraphbegin", "capturingcudagraph",
+	},
+	lines:    1,
+	wordings: []wording{{kind: StartUp, line: `.`}},
+	facts: []string{
+		"Model loading took {needed_bytes:gib}",
+		"Available RAM: {available_bytes:gib}",
+	},
+}

@@ -63,6 +63,7 @@ const (
 	SGLangPool       Kind = "sglang-pool"       // the KV cache ran out of tokens while serving
 	SGLangSlots      Kind = "sglang-slots"      // there is no slot for another request
 	SGLangUnbalanced Kind = "sglang-unbalanced" // others hold memory of some devices
+	SGLangLost       Kind = "sglang-lost"       // slots of a pool are neither free nor in use
 )
 
 // familySGLang is SGLang's: python/sglang/srt/model_executor/model_runner.py and
@@ -71,10 +72,12 @@ var familySGLang = &family{
 	source: SourceSGLang,
 	keys: []string{
 		"leavenogpumemoryforthekvcache", "notenoughmemory.pleasetrytoincrease", "islargerthantheprofiledvalue-", "trytoloweryourbatchsize", "smallernumberfor`--max-running-requests",
-		"memorycapacityisunbalanced",
+		"memorycapacityisunbalanced", "allocatormemoryleakdetected", "poolmemoryleakdetected", "poolleakdetected",
 	},
 	around: []string{"loadweightend."},
 	wordings: []wording{
+		{kind: SGLangLost, text: "memory leak detected!"},
+		{kind: SGLangLost, text: "pool leak detected!"},
 		{kind: SGLangWeights, text: "leave no GPU memory for the KV cache under --mem-fraction-static={fraction:num}"},
 		{kind: SGLangWeights, text: "leave no GPU memory for the KV cache"},
 		{kind: SGLangNothing, text: "Not enough memory. Please try to increase --mem-fraction-static"},
@@ -90,6 +93,39 @@ var familySGLang = &family{
 		"Load weight end.{:any}avail mem={available_bytes:gib}",
 		"Load weight end.{:any}mem usage={process_bytes:gib}",
 	},
+	read: func(e *excerpt, f *Failure) bool {
+		if f.Kind == SGLangLost {
+			f.slots(e)
+		}
+		return true
+	},
+}
+
+// A pool of SGLang and its slots: "mamba_available_size=315, …, self.mamba_pool.size=454".
+var (
+	slotsOf   = lazyregexp.New(`(?i)(?:(full|swa|mamba)_)?(available|evictable|protected)_size(?:\(\))?=(\d{1,15})`)
+	slotsSize = lazyregexp.New(`(?i)(?:(full|swa|mamba)\w*_)?(?:pool\.size|allocator\.size|max_total_num_tokens|total_size|pool_size)=(\d{1,15})`)
+)
+
+// slots reads which pool of an excerpt lost slots, and how many.
+func (f *Failure) slots(e *excerpt) {
+	held, size := map[string]float64{}, map[string]float64{}
+	for _, m := range slotsOf.FindAllSubmatch(e.raw, 32) {
+		n, _ := amountOf("int", string(m[3]))
+		held[string(m[1])] += n
+	}
+	for _, m := range slotsSize.FindAllSubmatch(e.raw, 8) {
+		name := string(m[1])
+		if _, ok := held[name]; !ok && name == "" {
+			name = "full"
+		}
+		size[name], _ = amountOf("int", string(m[2]))
+	}
+	for _, name := range []string{"", "full", "swa", "mamba"} {
+		if lost := size[name] - held[name]; size[name] > 0 && lost > 0 {
+			f.Figures[Lost], f.Figures[Slots], f.Words["of"] = lost, size[name], name
+		}
+	}
 }
 
 // FlashInferWorkspace is a buffer of fixed size that FlashInfer shares out.

@@ -38,6 +38,7 @@ const (
 	HintAttempt  // the driver refused a request, see [Failure.Attempt]
 	HintProgress // a step, a request or a stage is done
 	HintCrash    // a process ends with an error
+	HintReady    // an engine knows the size of its cache, or serves
 
 	maxHints // how many there are
 )
@@ -76,5 +77,6 @@ var hints = []struct {
 	{HintAttempt, familyAttempt.keys},
 	{HintProgress, []string{"it/s", "s/it", "loss:", "loss=", "'loss'", `"loss"`, `http/1.1"200`, "tokens/s", "tok/s", "samples/s", "tps:", "applicationstartupcomplete", "finishedin", "elapsedtime"}},
 	{HintCrash, []string{"traceback(mostrecentcalllast)", "coredumped", "terminatecalled", "segmentationfault", "childfailederror", "exitcode", "exitedwith", "internalassertfailed", "outofmemoryerror", "enginedeaderror"}},
+	{HintReady, []string{"applicationstartupcomplete", "uvicornrunning", "gpukvcachesize", "availablekvcachememory", "gpublocks:", "max_total_num_tokens=", "firedup", "http/1.1\"", "serverislistening", "capturingfinished", "shuttingdown", "shutdown", "loss"}},
 	{HintPinned, []string{"mibofpinnedmemory", "mbofpinnedmemory", "ggml_vulkan:failedtoallocatepinnedmemory"}},
 }

@@ -249,7 +249,7 @@ func (t *reader) timed(text string) (at float64, rest string, ok bool) {
 }
 
 // clockText are dates and times, whose digits are no figures.
-var clockText = lazyregexp.New(`\d{2,4}[-/]\d\d[-/]\d{2,4}[T ,]*|\b\d\d[-/]\d\d\b|\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|UTC|E[SD]T|P[SD]T))?`)
+var clockText = lazyregexp.New(`\d{2,4}[-/]\d\d[-/]\d{2,4}[T ,]*|(?:^|[\s\[(])\d\d[-/]\d\d(?:[ T,\])]|$)|\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|UTC|E[SD]T|P[SD]T))?`)
 
 // figure takes a number of a line, if it is a level.
 func (t *reader) figure(process, before, after, digits, unit, line string) {

@@ -37,7 +37,7 @@ var (
 	timeName  = lazyregexp.New(`(?i)^(t|ts|time|date|timestamp|elapsed|uptime|clock|sec|secs|seconds|epoch_?(s|sec|secs|seconds|ms)|unix.*|datetime|.*[ _.-]?time(stamp)?|(t|time|elapsed|timestamp|uptime)[ _.(\[-].*)$`)
 	groupName = lazyregexp.New(`(?i)^(pid|process|process[ _]?name|command|comm|name|index|gpu|gpu[ _]?(id|index|uuid|name)|uuid|device|host|hostname|node|pod|container|rank|instance|job|namespace|role|worker|service|id|pci\.bus_id|user)$`)
 	// otherName are columns of numbers that are not sizes.
-	otherName = lazyregexp.New(`(?i)(%|percent|pct|cpu|util|temp|power|watt|clock|\bfan|thread|\bfds?\b|count|\bnum|iteration|\biter|step|epoch|loss|\blr\b|latency|requests?|qps|rps|tokens?|faults|voluntary|switch|duration|speed|pstate|version|status|state|port)`)
+	otherName = lazyregexp.New(`(?i)(%|percent|pct|cpu|util|temp|power|watt|clock|\bfan|thread|\bfds?\b|count|\bnum|iteration|\biter|step|epoch|loss|\blr\b|latency|requests?|qps|rps|tokens?|faults|voluntary|switch|duration|speed|pstate|version|status|state|port|throughput|bandwidth|/s\b)`)
 	// memoryName are columns that are sizes of memory.
 	memoryName   = lazyregexp.New(`(?i)(mem|rss|pss|uss|vms|vsz|virt|\bres\b|swap|heap|anon|cache|shared|alloc|reserved|used|usage|working|resident|private|hbm|vram|footprint|bytes|\b[kmgt]i?b\b|_[kmgt]i?b\b)`)
 	freeName     = lazyregexp.New(`(?i)(free|avail)`)
@@ -245,6 +245,21 @@ func (h *header) findTime(row []string) {
 			h.unit = unitOfCount(m[1])
 		}
 	}
+}
+
+// listedEvents is why a table that `nsys stats` or Nsight Compute wrote has no levels; nil if
+// it is another one.
+func listedEvents(names string) error {
+	for _, report := range []struct{ words, what string }{
+		{"Start (ns),Duration (ns)", "a list of kernels and copies"},
+		{"Total Time (ns)", "sums of times"},
+		{"Total (MB),Count,Avg (MB)", "sums of copies by direction"},
+	} {
+		if strings.Contains(names, report.words) {
+			return fmt.Errorf("this table of `nsys stats` is %s, not levels of memory: run `nsys export --type sqlite REPORT.nsys-rep` on a report of `nsys profile --cuda-memory-usage=true`, and give strandline the .sqlite file", report.what)
+		}
+	}
+	return nil
 }
 
 // repeats reports whether a row is the header once more.

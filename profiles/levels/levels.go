@@ -114,6 +114,10 @@ func newTable(in *bufio.Reader) (*table, error) {
 		return nil, profiles.ErrOther
 	}
 	names := t.split(first)
+	if reason := listedEvents(first); reason != nil {
+		t.header.reason = reason
+		return t, reason
+	}
 	if smiTime.MatchString(names[0]) && t.delimiter == ',' && len(names) > 1 {
 		t.pending = names
 		t.header = smiHeader(names)
