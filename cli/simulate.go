@@ -373,10 +373,11 @@ func (w *whatIf) least(ctx context.Context, some []int, done func()) ([][]*int64
 	}
 	for i, x := range w.on {
 		var of []replay.Scenario
+		var ran []*replay.Outcome
 		for _, j := range some {
-			of = append(of, w.scenarios[i][j])
+			of, ran = append(of, w.scenarios[i][j]), append(ran, &w.outcomes[i][j])
 		}
-		sizes, err := x.AllSmallest(ctx, of, done)
+		sizes, err := x.AllSmallest(ctx, of, ran, done)
 		if err != nil {
 			return nil, err
 		}

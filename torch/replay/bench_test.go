@@ -185,5 +185,17 @@ func BenchmarkReplay(b *testing.B) {
 				rate(b)
 			})
 		}
+		b.Run(name+"/smallest", func(b *testing.B) {
+			x := recording(b).Replay()
+			sc := Scenario{Settings: allocator.DefaultSettings()}
+			began = processorTime(b)
+			for b.Loop() {
+				o := x.WhatIf(sc)
+				if n, err := x.Smallest(b.Context(), sc, &o); n == 0 || err != nil {
+					b.Fatal(n, err)
+				}
+			}
+			rate(b)
+		})
 	}
 }

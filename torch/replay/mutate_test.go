@@ -87,7 +87,7 @@ func TestNoHistoryStopsTheReplay(t *testing.T) {
 						t.Fatal(err)
 					}
 					x.WhatIf(Scenario{Settings: set, Capacity: 1 << 31, Limit: 1 << 30, Samples: 10, Empty: []int{3, 40}})
-					x.Smallest(t.Context(), Scenario{Settings: set})
+					x.Smallest(t.Context(), Scenario{Settings: set}, nil)
 				}
 			}
 		}

@@ -71,10 +71,10 @@ func (x *Result) All(ctx context.Context, scenarios []Scenario, done func()) ([]
 	return out, err
 }
 
-// AllSmallest are the least capacities of scenarios.
-func (x *Result) AllSmallest(ctx context.Context, scenarios []Scenario, done func()) ([]int64, error) {
+// AllSmallest are the least capacities of scenarios that have these outcomes.
+func (x *Result) AllSmallest(ctx context.Context, scenarios []Scenario, ran []*Outcome, done func()) ([]int64, error) {
 	out := make([]int64, len(scenarios))
-	err := each(ctx, len(scenarios), func(i int) { out[i], _ = x.Smallest(ctx, scenarios[i]) }, done)
+	err := each(ctx, len(scenarios), func(i int) { out[i], _ = x.Smallest(ctx, scenarios[i], ran[i]) }, done)
 	return out, err
 }
 

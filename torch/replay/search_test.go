@@ -99,7 +99,7 @@ func TestSmallest(t *testing.T) {
 				t.Fatal(err)
 			}
 			sc := Scenario{Settings: set}
-			n, _ := x.Smallest(t.Context(), sc)
+			n, _ := x.Smallest(t.Context(), sc, nil)
 			sc.Capacity = n
 			if o := x.WhatIf(sc); o.OOM != nil {
 				t.Errorf("%s %q: %d bytes are not enough", path, conf, n)
@@ -109,7 +109,7 @@ func TestSmallest(t *testing.T) {
 				t.Errorf("%s %q: less than %d bytes is enough", path, conf, n)
 			}
 			sc.Limit = n / 2
-			if m, _ := x.Smallest(t.Context(), sc); m != 0 {
+			if m, _ := x.Smallest(t.Context(), sc, nil); m != 0 {
 				t.Errorf("%s %q: %d bytes are enough though half of that is the limit", path, conf, m)
 			}
 		}

@@ -42,11 +42,14 @@ type Outcome struct {
 	// seen at some 2,000 events evenly over the history, where samples are asked
 	// for.
 	Stranded int64
-	Worst    Sample // the first of those events at which it was that
-	Samples  []Sample
-	Looks    []Sample
-	Steps    []Step
-	Emptied  []Emptied // calls of the scenario's own, in order
+	// Needed is the most bytes that were reserved and not releasable, of those after each
+	// call that took memory: about the least capacity that is enough.
+	Needed  int64
+	Worst   Sample // the first of those events at which it was that
+	Samples []Sample
+	Looks   []Sample
+	Steps   []Step
+	Emptied []Emptied // calls of the scenario's own, in order
 }
 
 // An Emptied is a call of empty_cache: the bytes reserved before and after.
@@ -308,7 +311,11 @@ func (s *simulation) malloc(k int) (allocator.Block, bool) {
 	if pool == allocator.Default {
 		s.completeDue()
 	}
+	before := s.a.Reserved
 	b, ok := s.a.Malloc(s.e.Size[k], s.streams.of(s.e.Stream[k]), pool)
+	if now := s.a.Reserved; now != before && now > s.out.Needed {
+		s.out.Needed = max(s.out.Needed, now-s.a.Releasable())
+	}
 	if !ok && s.out.OOM == nil {
 		s.out.OOM = &Refusal{
 			Event: k, Size: s.sc.Settings.Round(s.e.Size[k]), Reserved: s.a.Reserved, Active: s.a.Active,
@@ -429,26 +436,44 @@ func (r *Recording) atOnce(k int) bool {
 // recording ran out of memory for. It is the peak of reserved memory where
 // nothing less is enough, and 0 if the limit alone is too low. Where a retry
 // happens to release memory, a smaller capacity may be enough again.
-func (x *Result) Smallest(ctx context.Context, sc Scenario) (int64, error) {
+//
+// Ran is the outcome of the scenario, nil if it has not been run: where memory did not
+// run out, it saves the first run.
+func (x *Result) Smallest(ctx context.Context, sc Scenario, ran *Outcome) (int64, error) {
 	fails := func(o *Outcome) bool { return o.OOM != nil }
 	sc.Capacity, sc.Samples, sc.Looks, sc.Steps = 0, 0, nil, false
-	free := x.whatIf(&sc, fails)
-	if fails(&free) {
-		return 0, ctx.Err()
+	if ran == nil || fails(ran) {
+		free := x.whatIf(&sc, fails)
+		if ran = &free; fails(ran) {
+			return 0, ctx.Err()
+		}
 	}
 	// Too little, and enough. What is there at the beginning has to fit, too.
 	const unit, long = allocator.SmallBuffer, 1e5
-	low, high := (max(free.AllocatedPeak, x.StartReserved)-1)/unit*unit, free.ReservedPeak
-	for high-low > unit && (x.Trace.Len() < long || high-low > high/256) {
+	low, high := (max(ran.AllocatedPeak, x.StartReserved)-1)/unit*unit, ran.ReservedPeak
+	enough := func() int64 { // how near is near enough
+		if x.Trace.Len() < long {
+			return unit
+		}
+		return max(unit, high/256/unit*unit)
+	}
+	// From what was needed the steps double until the least is between two of them.
+	step, try := enough(), (ran.Needed+unit-1)/unit*unit
+	for high-low > enough() {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		sc.Capacity = max((low+(high-low)/2)/unit, low/unit+1) * unit
-		if o := x.whatIf(&sc, fails); fails(&o) {
+		sc.Capacity = max(min(try, high-1)/unit, low/unit+1) * unit
+		o := x.whatIf(&sc, fails)
+		if fails(&o) {
 			low = sc.Capacity
+			short := o.OOM.Reserved + sc.Settings.SegmentSize(o.OOM.Size) // at least
+			try = min(max(low+step, short), low+(high-low)/2)
 		} else {
-			high = sc.Capacity
+			high = min(sc.Capacity, (o.ReservedPeak+unit-1)/unit*unit)
+			try = max(high-step, low+(high-low)/2)
 		}
+		step *= 2
 	}
 	return high, nil
 }

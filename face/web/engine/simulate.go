@@ -272,7 +272,7 @@ func (q *question) fits() (any, error) {
 		return nil, err
 	}
 	defer q.e.rest()
-	n, err := x.Smallest(q.ctx, sc)
+	n, err := x.Smallest(q.ctx, sc, nil)
 	return page.Fits{Smallest: bound(n)}, err
 }
 

@@ -167,7 +167,7 @@ func TestReplay(t *testing.T) {
 	}
 	x := e.files[0].devices[0].replayed.Load().exact
 	set, _ := replay.ParseSettings("expandable_segments:True", x.Version)
-	want, err := x.Smallest(t.Context(), replay.Scenario{Settings: set})
+	want, err := x.Smallest(t.Context(), replay.Scenario{Settings: set}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
