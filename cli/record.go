@@ -292,7 +292,7 @@ func readDriver(ctx context.Context, session *record.Session) {
 func manifestOf(command []string) record.Manifest {
 	dir, _ := os.Getwd()
 	host, _ := os.Hostname()
-	return record.Manifest{Strandline: version, Command: secret.Args(command), Directory: dir, Host: host, Started: time.Now()}
+	return record.Manifest{Strandline: version(), Command: secret.Args(command), Directory: dir, Host: host, Started: time.Now()}
 }
 
 // statusOf is the exit status of a command that could not be started.

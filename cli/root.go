@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"runtime/pprof"
 	"strings"
@@ -37,6 +38,12 @@ const exitStatus = `Exit status: 0 nothing wrong found; 1 problem found; 2 wrong
 input; 3 input partly readable (results are printed; 1 wins); 130 interrupted.`
 
 func init() { cobra.EnableCommandSorting = false } // the most useful first
+
+// Commands is the tree of all commands, for what is generated from it: manual pages and
+// completion. Commands of it are not run.
+func Commands() *cobra.Command {
+	return newRoot(&globals{env: &Env{context: context.Background(), getenv: func(string) string { return "" }}})
+}
 
 func newRoot(g *globals) *cobra.Command {
 	showVersion := false

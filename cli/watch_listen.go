@@ -50,7 +50,7 @@ func (e *exporter) sample(s *sample.Sample, w *samples.Watch) {
 		}
 	}
 	e.samples++
-	e.server.Set(&metrics.State{Sample: s, Verdicts: e.verdicts, Samples: e.samples, Hostname: e.hostname, Version: version})
+	e.server.Set(&metrics.State{Sample: s, Verdicts: e.verdicts, Samples: e.samples, Hostname: e.hostname, Version: version()})
 }
 
 func (e *exporter) close() {

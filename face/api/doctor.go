@@ -19,6 +19,7 @@ type Version struct {
 	Schema   string `json:"schema"`
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
+	Time     string `json:"time,omitempty"` // of the commit, RFC 3339
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }

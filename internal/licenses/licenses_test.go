@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,57 +15,63 @@ import (
 
 var update = flag.Bool("update", false, "rewrite THIRD_PARTY from the module cache")
 
-const rule = "================================================================================"
-
-// headings are the lines of the text that name a module.
-var headings = regexp.MustCompile(`(?m)^` + rule + `\n(\S+ \S+)\n` + rule + `$`)
-
-// TestThirdParty checks for a notice of each module in go.mod, and of each package of the
-// page that is not for development alone.
+// TestThirdParty checks for a notice of each module in the programs, and of each package of
+// the page that is not for development alone.
 func TestThirdParty(t *testing.T) {
 	want := append(goModules(t), pagePackages(t)...)
 	if *update {
 		write(t, want)
 	}
-	text, err := os.ReadFile("THIRD_PARTY")
-	if err != nil {
-		t.Fatal(err)
-	}
-	have := map[string]bool{"Go standard-library": true}
-	for _, m := range headings.FindAllStringSubmatchIndex(string(text), -1) {
-		have[string(text[m[2]:m[3]])] = true
-		rest := string(text[m[1]:])
-		if next := headings.FindStringIndex(rest); next != nil {
-			rest = rest[:next[0]]
+	have := map[string]bool{}
+	for i, n := range Notices() {
+		name := n.Name + " " + n.Version
+		if len(n.Text) < 200 {
+			t.Errorf("%s has no license", name)
 		}
-		if len(strings.TrimSpace(rest)) < 200 {
-			t.Errorf("%s has no license", text[m[2]:m[3]])
+		if i == 0 && name != "Go standard-library" || have[name] {
+			t.Errorf("notice %d is of %s", i, name)
 		}
+		have[name] = i > 0
 	}
 	for _, module := range want {
 		if !have[module] {
 			t.Errorf("%s has no notice; go test ./internal/licenses -update writes it", module)
 		}
-		delete(have, module)
+		have[module] = false
 	}
-	delete(have, "Go standard-library")
-	for module := range have {
-		t.Errorf("%s has a notice, but is not used", module)
+	for module, unused := range have {
+		if unused {
+			t.Errorf("%s has a notice, but is not used", module)
+		}
 	}
 }
 
-// goModules are the modules that go.mod requires, with their versions.
+// goModules are the modules, with their versions, whose packages are in the programs for any
+// system.
 func goModules(t *testing.T) (out []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range []struct{ system, arch, program string }{
+		{"linux", "amd64", "./cmd/strandline"},
+		{"linux", "arm64", "./cmd/strandline"},
+		{"darwin", "arm64", "./cmd/strandline"},
+		{"windows", "amd64", "./cmd/strandline"},
+		{"js", "wasm", "./face/web/worker"},
+	} {
+		list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", c.program)
+		list.Dir = "../.."
+		list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+c.system, "GOARCH="+c.arch)
+		modules, err := list.Output()
+		if err != nil {
+			t.Fatalf("%s: %v", list, err)
+		}
+		for line := range strings.Lines(string(modules)) {
+			if module := strings.TrimSpace(line); module != "" && !slices.Contains(out, module) {
+				out = append(out, module)
+			}
+		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^\t(\S+ v\S+)`).FindAllStringSubmatch(string(text), -1) {
-		out = append(out, m[1])
-	}
-	if len(out) == 0 {
-		t.Fatal("go.mod requires nothing")
+	if len(out) < 20 {
+		t.Fatalf("the programs have the modules %v", out)
 	}
 	return out
 }
@@ -101,7 +106,7 @@ func write(t *testing.T, modules []string) {
 	var out strings.Builder
 	out.WriteString("Strandline is built from the work of others, under the licenses below.\n\n")
 	notice := func(name, dir string) {
-		fmt.Fprintf(&out, "%s\n%s\n%s\n\n", rule, name, rule)
+		fmt.Fprintf(&out, "%s%s\n%s\n", rule, name, rule)
 		for _, file := range notices(t, dir) {
 			text, err := os.ReadFile(filepath.Join(dir, file))
 			if err != nil {
@@ -129,7 +134,8 @@ func write(t *testing.T, modules []string) {
 		}
 		notice(module, dir)
 	}
-	if err := os.WriteFile("THIRD_PARTY", []byte(strings.TrimSpace(out.String())+"\n"), 0o666); err != nil {
+	Text = strings.TrimSpace(out.String()) + "\n"
+	if err := os.WriteFile("THIRD_PARTY", []byte(Text), 0o666); err != nil {
 		t.Fatal(err)
 	}
 }
