@@ -141,7 +141,7 @@ func runWith(environ map[string]string, args ...string) (stdout, stderr string, 
 	return out.String(), err.String(), code
 }
 
-// TestGolden compares whole outputs, exit statuses and messages with files.
+// TestGolden compares whole outputs, short and long, exit statuses and messages with files.
 // Paths are relative to the root of the repository.
 func TestGolden(t *testing.T) {
 	live.Sequential(t)
@@ -170,7 +170,8 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stdout, stderr, code := run(c.args...)
-			got := fmt.Sprintf("%s\n-- stderr\n%s-- exit status %d\n", stdout, stderr, code)
+			long, _, _ := run(append(c.args, "-v")...)
+			got := fmt.Sprintf("%s\n-- with -v\n%s\n-- stderr\n%s-- exit status %d\n", stdout, long, stderr, code)
 			sameAsFile(t, filepath.Join(golden, c.name+".txt"), got)
 		})
 	}

@@ -20,12 +20,13 @@ type brief struct {
 	s       Style
 	names   map[string]string               // of files, as short as they are unique
 	subject func(f *finding.Finding) string // what it is about, "" if that is obvious
-	left    int                             // what only the long form prints
+	left    int                             // how many only the long form prints
+	kind    string                          // of these, "note" if empty
 }
 
 // newBrief prepares a screen for some findings.
 func newBrief(w io.Writer, s Style, findings []finding.Finding, subject func(*finding.Finding) string) *brief {
-	return &brief{w: w, s: s, names: shortNames(findings), subject: subject}
+	return &brief{w: w, s: s, names: shortest(filesOf(findings)), subject: subject}
 }
 
 // indent is the width of the labels.
@@ -85,7 +86,7 @@ func (b *brief) findings(word string, list []*finding.Finding, why string) {
 	for i, f := range rows {
 		if i == maxRows {
 			b.left += len(rows) - maxRows
-			fmt.Fprintf(b.w, "   and %s\n", count(len(rows)-maxRows, "more"))
+			fmt.Fprintf(b.w, "   and %d more\n", len(rows)-maxRows)
 			break
 		}
 		mark := fmt.Sprintf("%2d ", i+1)
@@ -125,7 +126,7 @@ func (b *brief) under(findings []finding.Finding) {
 // more states what the long form prints.
 func (b *brief) more(what string) {
 	if b.left > 0 {
-		what = cmp.Or(strings.TrimPrefix(what+", "+count(b.left, "more note"), ", "))
+		what = cmp.Or(strings.TrimPrefix(what+", "+count(b.left, "more "+cmp.Or(b.kind, "note")), ", "))
 	}
 	if what != "" {
 		b.line("MORE", "-v: "+what)
@@ -512,22 +513,27 @@ func (b *brief) name(file string) string {
 	return file
 }
 
-// shortNames are the files of findings, each cut at its front as long as it stays
-// different from the others.
-func shortNames(findings []finding.Finding) map[string]string {
-	names := map[string]string{}
-	add := func(file string) {
-		if file != "" {
-			names[file] = file
-		}
-	}
+// filesOf are the files of the frames of findings.
+func filesOf(findings []finding.Finding) (files []string) {
 	for i := range findings {
 		f := &findings[i]
 		if f.Site != nil {
-			add(f.Site.File)
+			files = append(files, f.Site.File)
 		}
 		for _, x := range f.Stack {
-			add(x.File)
+			files = append(files, x.File)
+		}
+	}
+	return files
+}
+
+// shortest are names of files, each cut at its front as long as it stays different from
+// the others.
+func shortest(files []string) map[string]string {
+	names := map[string]string{}
+	for _, file := range files {
+		if file != "" {
+			names[file] = file
 		}
 	}
 	ends := map[string]int{} // how many files end so

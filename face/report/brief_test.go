@@ -32,7 +32,7 @@ func TestSum(t *testing.T) {
 func TestShortNames(t *testing.T) {
 	frame := func(file string) finding.Frame { return finding.Frame{File: file, Line: 1} }
 	site := finding.Site(frame("/a/model/train.py"))
-	names := shortNames([]finding.Finding{{Site: &site, Stack: []finding.Frame{frame("/a/data/train.py"), frame(`C:\b\run.py`), frame("train.py")}}})
+	names := shortest(filesOf([]finding.Finding{{Site: &site, Stack: []finding.Frame{frame("/a/data/train.py"), frame(`C:\b\run.py`), frame("train.py")}}}))
 	for file, want := range map[string]string{"/a/model/train.py": "model/train.py", "/a/data/train.py": "data/train.py", `C:\b\run.py`: "run.py", "train.py": "train.py"} {
 		if names[file] != want {
 			t.Errorf("%s is %q, want %q", file, names[file], want)

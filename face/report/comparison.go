@@ -103,6 +103,10 @@ const (
 
 // Text prints the tables.
 func (c *Comparison) Text(w io.Writer, s Style) {
+	if !s.Verbose {
+		c.brief(w, s)
+		return
+	}
 	if len(c.Groups) > 1 {
 		c.overview(w, s)
 	}

@@ -72,6 +72,10 @@ func (d *Inspection) AddPools(s *snapshot.Snapshot, dev snapshot.Device) {
 
 // Text prints the facts.
 func (d *Inspection) Text(w io.Writer, s Style) {
+	if !s.Verbose {
+		d.brief(w, s)
+		return
+	}
 	fmt.Fprintf(w, "%s  PyTorch %s, %s\n", s.bold(inputName(d.File)), Line(d.Version), Line(d.Encoding))
 	if d.Partial {
 		fmt.Fprintln(w, s.yellow("only partly readable"))

@@ -235,6 +235,10 @@ func settingsName(settings string) string { return cmp.Or(settings, "the default
 // Text prints the simulation: what would happen, then the figures, then how
 // certain that is.
 func (d *Simulation) Text(w io.Writer, s Style) {
+	if !s.Verbose {
+		d.brief(w, s)
+		return
+	}
 	fmt.Fprintf(w, "%s  PyTorch %s\n", s.bold(inputName(d.File)), Line(d.Version))
 	if d.Partial {
 		fmt.Fprintln(w, s.yellow("only partly readable"))
@@ -264,24 +268,8 @@ func (d *Simulation) Text(w io.Writer, s Style) {
 		}
 		writeReplayed(w, s, on)
 	}
-	noted := map[string]bool{}
-	var untested []string // of all runs, in one sentence
-	for _, run := range d.Runs {
-		if len(run.Untested) > 0 {
-			noted[allocator.UntestedNote(run.Untested)] = true
-			untested = union(untested, run.Untested)
-		}
-	}
-	for _, run := range d.Runs {
-		for _, note := range run.Notes {
-			if !noted[note] {
-				noted[note] = true
-				printWrapped(w, s, "", "note: "+note)
-			}
-		}
-	}
-	if len(untested) > 0 {
-		printWrapped(w, s, "", "note: "+allocator.UntestedNote(untested))
+	for _, note := range d.notes() {
+		printWrapped(w, s, "", "note: "+note)
 	}
 	if hint := d.hint(); hint != "" {
 		fmt.Fprintln(w, "\n"+s.dim("look further: "+hint))

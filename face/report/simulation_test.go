@@ -41,7 +41,7 @@ func TestUntestedRules(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	d.Text(&b, Style{})
+	d.Text(&b, Style{Verbose: true})
 	if text := b.String(); strings.Count(text, "unverified") != 1 || !strings.Contains(text, "note: unverified but for PyTorch 2.6 to 2.15: expandable_segments, max_split_size_mb") {
 		t.Errorf("%s", text)
 	}
