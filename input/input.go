@@ -100,8 +100,9 @@ type File struct {
 	all    *Files
 	looked bool
 	kind   Kind
-	reader *tableReader // of a table
-	head   error        // why the beginning cannot be read
+	reader *tableReader  // of a table
+	others []tableReader // that are tried if it is none of reader's
+	head   error         // why the beginning cannot be read
 }
 
 // Samples gives the samples of the recording to take, in order. What cannot be read is left

@@ -36,8 +36,11 @@ func (f *File) read(ctx context.Context) Input {
 	case f.kind == TraceRecording:
 		return f.trace(ctx)
 	case f.kind == TableOrProfile:
-		if in := f.table(ctx); in != nil {
-			return in
+		for f.reader != nil {
+			if in := f.table(ctx); in != nil {
+				return in
+			}
+			f.chooseNext()
 		}
 	}
 	return f.snapshotOrLog(ctx)

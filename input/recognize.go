@@ -84,6 +84,12 @@ func (f *File) recognize() {
 		f.kind = TraceRecording
 		return
 	}
+	f.choose(r, head, tableReaders)
+}
+
+// choose finds the first of some readers for a file that begins with head, of which r is the rest.
+func (f *File) choose(r io.Reader, head []byte, from []tableReader) {
+	f.reader, f.others = nil, nil
 	if packed.IsZstd(head) {
 		more, _ := beginning(r, packedLookSize-len(head))
 		head = append(head, more...)
@@ -97,12 +103,24 @@ func (f *File) recognize() {
 	if !jax.Is(head) {
 		head, _ = beginning(text.Plain(bufio.NewReader(bytes.NewReader(head)), head), lookSize)
 	}
-	for i := range tableReaders {
-		if t := &tableReaders[i]; t.is(head) {
-			f.kind, f.reader = TableOrProfile, t
+	for i := range from {
+		if t := &from[i]; t.is(head) {
+			f.kind, f.reader, f.others = TableOrProfile, t, from[i+1:]
 			return
 		}
 	}
+}
+
+// chooseNext finds the next reader, where the file only began like one for the last.
+func (f *File) chooseNext() {
+	r, err := f.Open()
+	if err != nil {
+		f.reader = nil
+		return
+	}
+	defer r.Close()
+	head, _ := beginning(r, lookSize)
+	f.choose(r, head, f.others)
 }
 
 // beginning reads up to size bytes. The end of a file that ends before is no error.

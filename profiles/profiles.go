@@ -56,6 +56,9 @@ type Column struct {
 	// the first and the last level stand, "" where a table has them.
 	Peak  bool
 	Lines [2]string
+	// Logged states that a program printed these lines, alike but for their figures; Died that
+	// the last of them says that it died.
+	Logged, Died bool
 	// Evicts states that it is a cache that stays below Limit by evicting its oldest entries.
 	Evicts bool
 	// Percent states that Bytes and Limit are percent of a size that is not known.

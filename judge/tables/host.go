@@ -300,7 +300,7 @@ func hostParts(h *profiles.Host) (out []string) {
 		n    *int64
 		what string
 	}{
-		{h.RSS, "resident"}, {h.Anonymous, "anonymous"}, {h.File, "file"}, {h.Shared, "shared"},
+		{h.RSS, "resident"}, {h.Anonymous, "anonymous"}, {h.File, "file"}, {h.Cache, "page cache"}, {h.Shared, "shared"},
 		{h.Total, "in total"}, {h.Available, "available"},
 	} {
 		if x.n != nil {

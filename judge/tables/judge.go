@@ -80,7 +80,12 @@ func Judge(all []Series) Answer {
 func judge(s Series) (out []finding.Finding, judged bool) {
 	newest := s.Files[len(s.Files)-1]
 	if len(newest.Columns) > 0 {
-		return courses(newest, s.Limit)
+		out, judged = courses(newest, s.Limit)
+		if f, ok := usage(newest); ok && newest.Host != nil {
+			f.Brief.Title = shares(newest.Host)
+			out = append([]finding.Finding{f}, out...)
+		}
+		return out, judged
 	}
 	out = append(places(s), steps(newest)...)
 	hosts := hostsOf(s.Files)
@@ -112,6 +117,9 @@ func usage(f *profiles.File) (out finding.Finding, ok bool) {
 	if f.Host != nil {
 		sum = resident(f.Host)
 		parts = hostParts(f.Host)
+		if text := shares(f.Host); text != "" {
+			parts = append(parts, text)
+		}
 	}
 	if len(parts) == 0 {
 		return out, false

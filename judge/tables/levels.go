@@ -16,9 +16,15 @@ import (
 
 // courses judges the columns of a table, each on its own.
 func courses(f *profiles.File, limit *int64) (out []finding.Finding, judged bool) {
+	if oneReading(f.Columns) {
+		return heldNow(f.Columns), false
+	}
 	for i := range f.Columns {
 		c := &f.Columns[i]
 		v := trend.JudgeLevels(c.Times, c.Bytes)
+		if short, ok := trend.JudgeShort(c.Times, c.Bytes, c.Died); ok && (c.Died || c.Logged) {
+			v = short
+		}
 		v.Unit, v.Percent = c.Unit, c.Percent
 		judged = judged || v.Shape != trend.Unknown
 		out = append(out, course(c, &v, limit))
@@ -73,6 +79,9 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 	case v.Leaks():
 		f.Kind, f.Severity = finding.Leak, finding.Problem
 		f.Remedies = remedies(c)
+		if ofGPU := OfDevice(c) || ofDevice.MatchString(c.Lines[1]) || engineName.MatchString(c.Lines[1]); ofGPU && c.Lines[1] != "" && !pooled.MatchString(c.Name) {
+			f.Detail = append(f.Detail, "the lines do not say whether tensors grow or PyTorch's cache (reserved): print memory_allocated() and memory_reserved()")
+		}
 		if space {
 			f.Detail = append(f.Detail, "this is address space, of which only a part is in memory")
 		}
@@ -173,6 +182,13 @@ func mean(x []float64) float64 {
 
 // ofDevice are names of the memory of devices, and of what PyTorch has of it.
 var ofDevice = lazyregexp.New(`(?i)(gpu|cuda|hbm|vram|memory\.used|fb_used|device|allocated|reserved)`)
+
+var (
+	// engineName are programs whose memory is that of a device.
+	engineName = lazyregexp.New(`(?i)vllm|sglang|fsdp|deepspeed`)
+	// pooled are names that tell PyTorch's cache from its tensors, and memory of the host.
+	pooled = lazyregexp.New(`(?i)allocated|reserved|cached|current|active|rss|ram\b|host|swap`)
+)
 
 // OfDevice reports whether a column is memory of a device, as far as its name tells.
 func OfDevice(c *profiles.Column) bool { return ofDevice.MatchString(c.Name + " " + c.Process) }

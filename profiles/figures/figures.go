@@ -101,6 +101,7 @@ type series struct {
 	readings []reading
 	lines    [2]string // of the first and the last reading
 	peak     bool
+	cells    bool // of a table
 }
 
 func newReader() *reader {
@@ -320,7 +321,7 @@ func (t *reader) add(k key, n float64, line string) {
 		if len(t.order) >= maxColumns {
 			return
 		}
-		s = &series{key: k, peak: peaks.MatchString(k.name)}
+		s = &series{key: k, peak: peaks.MatchString(k.name), cells: t.table != nil}
 		t.byKey[k] = s
 		t.order = append(t.order, s)
 	}
@@ -347,6 +348,8 @@ func (t *reader) columns() (out []profiles.Column) {
 		}
 		c := profiles.Column{Process: s.process, Name: s.name, Peak: s.peak, Lines: s.lines}
 		c.Times, c.Unit = s.axis()
+		c.Died = deaths.MatchString(s.lines[1])
+		c.Logged = !s.cells && digitsOf.ReplaceAllString(s.lines[0], "") == digitsOf.ReplaceAllString(s.lines[1], "") && !sweeps.MatchString(s.lines[0])
 		for _, r := range s.readings {
 			c.Bytes = append(c.Bytes, r.bytes)
 		}
@@ -354,6 +357,15 @@ func (t *reader) columns() (out []profiles.Column) {
 	}
 	return out
 }
+
+var (
+	// deaths are words on the end of a program.
+	deaths = lazyregexp.New(`(?i)\bOOM\b|\bdead\b|\bdied\b|\bkilled\b|\bcrash(?:es|ed)?\b|SIGKILL`)
+	// digitsOf are the figures of a line.
+	digitsOf = lazyregexp.New(`[\d.,]+`)
+	// sweeps are words of lines whose levels rise by what they try, or load.
+	sweeps = lazyregexp.New(`(?i)batch[ _]?size|\bbs ?=|seq(?:uence)?[ _]?len|context|tokens|resolution|shard|layers?\b|load|warm|init|\bnum_|frames`)
+)
 
 // axis are the times of the readings, else their steps, else their numbers.
 func (s *series) axis() (at []float64, unit string) {

@@ -58,7 +58,11 @@ func (t *reader) endTable() {
 			if byRow {
 				name = row[0]
 			}
-			for _, m := range number.FindAllStringSubmatch(cell, 4) {
+			found := number.FindAllStringSubmatch(cell, 4)
+			if len(found) > 1 && len(found[1][2]) >= 2 && strings.Contains(cell, " / ") {
+				found[0][2] = found[1][2] // "5.0 / 10.3 GiB"
+			}
+			for _, m := range found {
 				if len(m[2]) >= 2 {
 					t.add(key{"", name}, numberOf(m[1])*factors[lower(m[2][0])], strings.Join(row, " | "))
 					break

@@ -3,10 +3,12 @@ package printed
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"strandline/internal/lazyregexp"
 	"strandline/internal/secret"
+	"strandline/profiles"
 	"strandline/units"
 )
 
@@ -14,8 +16,7 @@ import (
 // begins a round, or each row, if rows begin with their time.
 type listing struct {
 	*levels
-	memory string // the name of the column that is read
-	factor int64  // bytes of a number there without a unit
+	*sized
 	names  []string
 	wide   bool    // names, and so cells, have two spaces or more between them
 	timed  bool    // rows begin with their time
@@ -23,16 +24,32 @@ type listing struct {
 	before float64 // the time above
 }
 
-func newListing(memory string, factor int64) func(*levels) reader {
-	return func(l *levels) reader {
-		return &listing{levels: l, memory: memory, factor: factor, before: math.NaN()}
-	}
+// sized is a column of sizes: its name, and the bytes of a number there without a unit.
+type sized struct {
+	memory string
+	factor float64
+}
+
+// sizedColumns are those of ps, top, docker stats, kubectl top, Ray and sar.
+var sizedColumns = []sized{
+	{"RSS", 1 << 10}, {"RES", 1 << 10}, {"MEM USAGE / LIMIT", 1}, {"MEMORY(bytes)", 1}, {"MEM(GB)", 1 << 30}, {"MEM", 1}, {"kbmemused", 1 << 10},
+}
+
+func newListing(l *levels) reader {
+	return &listing{levels: l, before: math.NaN()}
 }
 
 var (
 	// escapes are what programs print to clear a terminal.
 	escapes = lazyregexp.New("\x1b\\[[0-9;?]*[A-Za-z]")
-	rowTime = lazyregexp.New(`^(\d\d):(\d\d:\d\d)(?: ([AP]M))? +`)
+	// auxRow is a row of `ps aux`, of which people cut the line of names.
+	auxRow    = `(?m)^[\w.@+-]+ +\d+ +\d+\.\d +\d+\.\d +\d{3,} +\d{3,} +\S+ +[RSDZTIt][A-Za-z<+]* +\S`
+	auxRows   = lazyregexp.New(auxRow)
+	auxNames  = strings.Fields("USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND")
+	shortAux  = strings.Fields("USER PID %CPU %MEM VSZ RSS TTY STAT COMMAND")
+	auxClocks = lazyregexp.New(`^\S+ +\d+:\d\d\b`) // START and TIME
+	joinedPID = lazyregexp.New(`^([A-Za-z][\w.@-]*\+)(\d)`)
+	rowTime   = lazyregexp.New(`^(\d\d):(\d\d:\d\d)(?: ([AP]M))? +`)
 )
 
 func (l *listing) line(line []byte) {
@@ -44,7 +61,7 @@ func (l *listing) line(line []byte) {
 	if l.header(rest, when != "") {
 		return
 	}
-	if l.names != nil && (when != "") == l.timed && l.row(rest, when) {
+	if l.names != nil && (when != "") == l.timed && l.row(rest, when) || l.aux(rest) || l.stat(rest) {
 		return
 	}
 	if at, ok := l.clock.Alone(strings.TrimPrefix(text, "top - ")); ok && !l.timed {
@@ -52,23 +69,72 @@ func (l *listing) line(line []byte) {
 	}
 }
 
-// header takes a line of names, and reports whether it is one.
-func (l *listing) header(text string, timed bool) bool {
-	if !strings.Contains(text, l.memory) {
+// aux takes a row of `ps aux` without names above it, and reports whether it is one.
+func (l *listing) aux(text string) bool {
+	text = joinedPID.ReplaceAllString(text, "$1 $2")
+	at := auxRows.FindStringIndex(text)
+	if at == nil {
 		return false
 	}
-	wide := strings.Contains(l.memory, " ")
-	names := cellsOf(text, wide)
-	column := slices.Index(names, l.memory)
-	if column < 0 {
-		return false
+	row := *l
+	row.names, row.column, row.wide, row.sized = shortAux, 5, false, &sizedColumns[0]
+	if auxClocks.MatchString(text[at[1]-1:]) {
+		row.names = auxNames
 	}
-	l.names, l.wide, l.timed, l.column = names, wide, timed, column
-	if !timed {
+	if l.rounds == 0 {
 		l.begin(l.before)
-		l.before = math.NaN()
+	}
+	return row.row(text, "")
+}
+
+// ofCgroup is a line of memory.stat or memory.current, or of Docker's statistics in JSON.
+var ofCgroup = lazyregexp.New(`^\s*"?(anon|file|cache|rss|usage|memory\.current)"?\s*[:= ]\s*(\d{4,18})\b`)
+
+// stat takes a line on a cgroup, and reports whether it is one.
+func (l *listing) stat(text string) bool {
+	m := ofCgroup.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	n, err := strconv.ParseInt(m[2], 10, 64)
+	if err != nil {
+		return false
+	}
+	if l.host == nil {
+		l.host = &profiles.Host{}
+	}
+	switch m[1] {
+	case "anon", "rss":
+		l.host.Anonymous = &n
+	case "file", "cache":
+		l.host.Cache = &n
+	default:
+		l.host.RSS = &n
 	}
 	return true
+}
+
+// header takes a line of names, and reports whether it is one.
+func (l *listing) header(text string, timed bool) bool {
+	for i := range sizedColumns {
+		c := &sizedColumns[i]
+		if !strings.Contains(text, c.memory) {
+			continue
+		}
+		wide := strings.Contains(c.memory, " ")
+		names := cellsOf(text, wide)
+		column := slices.Index(names, c.memory)
+		if column < 0 || c.memory == "MEM" && !slices.Contains(names, "COMMAND") {
+			continue
+		}
+		l.names, l.wide, l.timed, l.column, l.sized = names, wide, timed, column, c
+		if !timed {
+			l.begin(l.before)
+			l.before = math.NaN()
+		}
+		return true
+	}
+	return false
 }
 
 // row takes a row, and reports whether it is one.
@@ -130,17 +196,18 @@ func (l *listing) process(cells []string) string {
 func (l *listing) size(text string) float64 {
 	text = strings.TrimSpace(text)
 	factor := l.factor
-	if text == "" || text[len(text)-1] > '9' {
-		factor = 1
-		if strings.HasSuffix(text, "i") { // Mi of Kubernetes
-			text += "B"
-		}
+	if strings.HasSuffix(text, "i") { // Mi of Kubernetes
+		text += "B"
+	}
+	const most = 1 << 50
+	if x, err := strconv.ParseFloat(text, 64); err == nil && x >= 0 && x < most/factor {
+		return x * factor
 	}
 	n, err := units.ParseBytes(text)
-	if err != nil || n > 1<<50/factor {
+	if err != nil || n > most {
 		return math.NaN()
 	}
-	return float64(n * factor)
+	return float64(n)
 }
 
 // cellsOf are the cells of a line.

@@ -21,7 +21,7 @@ func (m *mprof) line(line []byte) {
 		}
 		process = fmt.Sprintf("pid %d", pid)
 	}
-	if math.IsNaN(level) || level < 0 || level > 1<<30 || !(at > 0 && at < 1<<40) {
+	if math.IsNaN(level) || level <= 0 /* it has ended */ || level > 1<<30 || !(at > 0 && at < 1<<40) {
 		return
 	}
 	m.begin(at)

@@ -53,11 +53,13 @@ var forms = []form{
 	{"SGLang", lazyregexp.New(`(?:Decode|Prefill) batch[.,] #|server_args=ServerArgs\(|Cache is allocated\. `), "line", newSGLang},
 	{"llama.cpp", lazyregexp.New(`prompt cache is enabled, size limit|cache state: \d+ prompts|cache size limit reached|making room for prompt cache entry`), "line", newPromptCache},
 	{"mprof", lazyregexp.New(`(?m)\A(?:CMDLINE .*\n)?MEM \d+\.\d+ \d{10}\.\d+`), "sample", newMprof},
-	{"ps", lazyregexp.New(`(?ms)^[ A-Z%+]*\bPID\b[ A-Z%+]*\bRSS\b[ A-Z%+]*$.*^[ A-Z%+]*\bPID\b[ A-Z%+]*\bRSS\b`), "table", newListing("RSS", 1<<10)},
-	{"top", lazyregexp.New(`(?ms)^ *PID USER .*\bRES\b.*^ *PID USER .*\bRES\b`), "table", newListing("RES", 1<<10)},
-	{"docker stats", lazyregexp.New(`CONTAINER(?: ID)? +(?:NAME +)?CPU % +MEM USAGE / LIMIT`), "table", newListing("MEM USAGE / LIMIT", 1)},
-	{"kubectl top", lazyregexp.New(`(?m)^(?:NAMESPACE +)?(?:POD +)?NAME +CPU\(cores\) +(?:CPU\(?%\)? +)?MEMORY\(bytes\)`), "table", newListing("MEMORY(bytes)", 1)},
-	{"sar", lazyregexp.New(`(?m)^\d\d:\d\d:\d\d(?: [AP]M)? +kbmemfree .*\bkbmemused\b`), "row", newListing("kbmemused", 1<<10)},
+	{"ps", lazyregexp.New(`(?m)^[ A-Z%+]*\bPID\b[ A-Z%+]*\bRSS\b[ A-Z%+]*$|` + auxRow), "table", newListing},
+	{"top", lazyregexp.New(`(?m)^ *PID +USER .*\bRES\b`), "table", newListing},
+	{"docker stats", lazyregexp.New(`(?m)MEM USAGE / LIMIT +MEM %`), "table", newListing},
+	{"kubectl top", lazyregexp.New(`(?m)^(?:NAMESPACE +)?(?:POD +)?NAME +CPU\(cores\) +(?:CPU\(?%\)? +)?MEMORY\(bytes\)`), "table", newListing},
+	{"Ray", lazyregexp.New(`(?m)^\s*PID\s+MEM(?:\(GB\))?\s+COMMAND`), "table", newListing},
+	{"sar", lazyregexp.New(`(?m)^\d\d:\d\d:\d\d(?: [AP]M)? +kbmemfree .*\bkbmemused\b`), "row", newListing},
+	{"tegrastats", lazyregexp.New(`(?m)\bRAM \d+/\d+MB \(lfb `), "line", newTegra},
 }
 
 func formOf(head []byte) *form {
@@ -114,7 +116,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 	if err := lines.end(); err != nil {
 		return nil, err
 	}
-	f.Columns = l.columns(form.unit)
+	f.Columns, f.Host = l.columns(form.unit), l.host
 	if len(f.Columns) == 0 {
 		return nil, profiles.ErrOther
 	}
@@ -131,6 +133,7 @@ type levels struct {
 	left    bool // a column is left out
 	byKey   map[key]*column
 	order   []*column
+	host    *profiles.Host // what the text states of a cgroup beside the levels
 }
 
 type key struct{ process, name string }
