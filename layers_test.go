@@ -85,12 +85,16 @@ var beside = map[string][]string{
 
 // wings are the roots that do not import each other: what needs two of them is
 // judgment.
-var wings = []string{"torch", "host", "plan", "profiles"}
+var wings = []string{"torch", "host", "plan", "profiles", "logs"}
 
 // across lists the imports from one wing into another that are allowed.
 var across = map[string][]string{
 	"profiles/proc":        {"host/proc/procfs", "host/proc/vmmap"}, // the forms of /proc, and what its mappings are for
 	"host/sampling/engine": {"plan/engine"},                         // what engines call their metrics
+	"logs/failure":         {"plan/engine"},                         // what engines call themselves, and what they advise
+	"logs/engine":          {"plan/engine"},                         // the form of what logs state, and the settings in them
+	"profiles/figures":     {"logs/text"},                           // the lines of any text
+	"profiles/printed":     {"logs/engine"},                         // the lines of engines in service
 	"plan/serving":         {"torch/allocator"},                     // the sizes of blocks and segments, which that package holds next to its simulation
 }
 
@@ -401,6 +405,7 @@ func TestLayersAreGuarded(t *testing.T) {
 		{"torch/pickle", "stack", "may import only"},
 		{"host/proc/footprint", "torch/snapshot", "another wing"},
 		{"plan", "torch/snapshot", "another wing"},
+		{"plan/serving", "logs/engine", "another wing"},
 		{"face/report", "face/web", "same column"},
 		{"face/report", "internal/test/synth", "for tests"},
 		{"face/report", "nowhere", "add it to the table"},

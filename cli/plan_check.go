@@ -12,7 +12,6 @@ import (
 
 	"strandline/face/api"
 	"strandline/face/report"
-	enginelog "strandline/logs/engine"
 	"strandline/plan"
 	"strandline/plan/engine"
 	"strandline/plan/model"
@@ -91,7 +90,7 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 
 // fileType is the format of a GGUF file that llama.cpp names, "" where it names none
 // or the file itself is given.
-func fileType(name string, log *enginelog.Log) (string, error) {
+func fileType(name string, log *engine.Log) (string, error) {
 	text := strings.ToLower(log.Setup["file_type"])
 	quant := strings.NewReplacer(" - medium", "_m", " - small", "_s", " - large", "_l", " ", "").Replace(text)
 	switch {
@@ -132,28 +131,28 @@ func loggedModel(name, quant, engine string) (*model.Model, error) {
 }
 
 // observed returns what a snapshot of an engine or its log states.
-func (g *globals) observed(ctx context.Context, path string) (*enginelog.Log, error) {
+func (g *globals) observed(ctx context.Context, path string) (*engine.Log, error) {
 	s, log, err := g.snapshotOrLog(ctx, path)
 	if s == nil {
 		return log, err
 	}
 	peak := highest(s)
-	figures := map[string]enginelog.Stated{}
+	figures := map[string]engine.Stated{}
 	for name, of := range map[string][]purpose.Purpose{
-		enginelog.Weights: {purpose.Parameters}, enginelog.KV: {purpose.KVCache}, enginelog.Activation: {purpose.Activations, purpose.Temporaries},
+		engine.Weights: {purpose.Parameters}, engine.KV: {purpose.KVCache}, engine.Activation: {purpose.Activations, purpose.Temporaries},
 	} {
 		for _, p := range of {
 			if n := peak.By[p]; n > 0 {
-				figures[name] = enginelog.Stated{Size: figures[name].Size + n}
+				figures[name] = engine.Stated{Size: figures[name].Size + n}
 			}
 		}
 	}
-	return &enginelog.Log{Setup: map[string]string{}, Ranks: []enginelog.Rank{{Figures: figures}}}, nil
+	return &engine.Log{Setup: map[string]string{}, Ranks: []engine.Rank{{Figures: figures}}}, nil
 }
 
 // snapshotOrLog reads a snapshot, or the log of an engine. A line of a log may begin as a list
 // of JSON or as a pickle does.
-func (g *globals) snapshotOrLog(ctx context.Context, path string) (*snapshot.Snapshot, *enginelog.Log, error) {
+func (g *globals) snapshotOrLog(ctx context.Context, path string) (*snapshot.Snapshot, *engine.Log, error) {
 	f, err := g.openFile(path, "")
 	if err != nil {
 		return nil, nil, err

@@ -10,9 +10,10 @@ import (
 	"strings"
 
 	"strandline/logs"
-	"strandline/logs/engine"
+	enginelog "strandline/logs/engine"
 	"strandline/logs/failure"
 	"strandline/logs/text"
+	"strandline/plan/engine"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
@@ -107,7 +108,7 @@ func (f *File) EngineLog(ctx context.Context) (log *engine.Log, err error) {
 		if head, _ := in.Peek(1024); !text.IsText(head) {
 			return errors.New("is neither a snapshot nor text")
 		}
-		log, err = engine.Scan(in)
+		log, err = enginelog.Scan(in)
 		return err
 	})
 	return log, err

@@ -17,7 +17,23 @@ type Checked struct {
 	Rounding  int64   // rounding of the printed figure, either way
 	Off       int64   // beyond the nearer end of the plan; 0 if within it
 	Line      int64   // of the log; 0 if none
+	Device    int64   // bytes of the memory that it is part of; 0 if not known
 	Cause     string
+}
+
+// Of sets the memory that rows are part of: a device's, or as much as the rows state in
+// all if its size is not known.
+func Of(rows []Checked, device int64) {
+	if device <= 0 {
+		for i := range rows {
+			if !rows[i].Tokens {
+				device += max(rows[i].Observed, 0)
+			}
+		}
+	}
+	for i := range rows {
+		rows[i].Device = device
+	}
 }
 
 // Compare fills in how far the observed figure is outside the plan: 0 within the
@@ -39,14 +55,15 @@ func beyond(planned Range, observed int64) int64 {
 	return 0
 }
 
-// Differs reports whether a component is off by a hundredth of its plan or more: less
-// needs no explanation.
+// Differs reports whether a component is off by a hundredth or more of its plan and of the
+// device: less needs no explanation.
 func (c *Checked) Differs() bool {
+	const part = 0.01
 	end := c.Planned.High
 	if c.Off < 0 {
 		end = c.Planned.Low
 	}
-	return c.Off != 0 && math.Abs(float64(c.Off)) >= 0.01*float64(end)
+	return c.Off != 0 && math.Abs(float64(c.Off)) >= part*float64(end) && c.bytes() >= part*float64(c.Device)
 }
 
 // Over reports whether more memory is used than planned. A larger KV cache is not

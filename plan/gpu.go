@@ -1,21 +1,28 @@
 package plan
 
 import (
+	_ "embed"
+	"encoding/csv"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
 // GPU is a device as a plan sees it.
 type GPU struct {
-	Name  string `json:"name"`
+	Name string `json:"name"`
+	// Arch is NVIDIA's compute capability ("8.9"), or the architecture of other makers
+	// ("cdna3", "rdna4", "xe", "gaudi", "apple"); "" if it is not known.
+	Arch  string `json:"arch"`
 	Total int64  `json:"total_bytes"` // what the driver makes available to programs
 	Board int64  `json:"board_bytes"` // what nvidia-smi calls memory.total
 	// Bandwidth of the memory and of the links to other GPUs in one direction, bytes
-	// a second.
+	// a second; 0 if not known.
 	Bandwidth float64 `json:"bandwidth_bytes_per_s"`
 	Link      float64 `json:"link_bytes_per_s"`
-	// Dense operations a second by the type of the numbers; 0 if not supported.
+	// Dense operations a second by the type of the numbers; 0 if not supported or not known.
 	BF16 float64 `json:"bf16_flops"`
 	FP8  float64 `json:"fp8_flops"`
 	INT8 float64 `json:"int8_flops"`
@@ -23,66 +30,85 @@ type GPU struct {
 	// Source states where the total comes from; the other figures are the vendor's data
 	// sheet.
 	Source string `json:"source"`
+
+	node int64 // GPUs that the links of a node join; 0 is 8
 }
 
-const (
-	observed = "total: PyTorch's and vLLM's messages on this device"
-	derived  = "total: memory.total of nvidia-smi less 0.6 %, which is kept back on the other devices of its kind"
-)
+// gpuFile are the devices that are known, in the order in which names without a size are
+// looked up. Sizes are the board's in MiB and the driver's in GiB, bandwidths in GB/s,
+// operations in Tera a second, without sparsity: those of matrix units with sums in 32
+// bits. Sources: the vendors' data sheets and memory.total of nvidia-smi; what the driver
+// makes available by the messages of PyTorch, vLLM and hl-smi on the device. Where no such
+// message is known, it is derived (see [derive]).
+//
+//go:embed gpus.csv
+var gpuFile string
 
-func gpu(name string, total, board, bandwidth, link, bf16, fp8, int8, fp4 float64, source string) GPU {
+var gpus = sync.OnceValue(func() (out []GPU) {
+	rows, err := csv.NewReader(strings.NewReader(gpuFile)).ReadAll()
+	if err != nil {
+		panic(err) // the file is part of the program
+	}
 	const tera, giga, mib = 1e12, 1e9, 1 << 20
-	return GPU{name, Whole(total * GiB), Whole(board * mib), bandwidth * giga, link * giga, bf16 * tera, fp8 * tera, int8 * tera, fp4 * tera, source}
+	for _, row := range rows[1:] {
+		n := func(i int) float64 {
+			x, err := strconv.ParseFloat(row[i], 64)
+			if err != nil && row[i] != "" {
+				panic(err)
+			}
+			return x
+		}
+		g := GPU{Name: row[0], Arch: row[1], Board: Whole(n(2) * mib), Total: Whole(n(3) * GiB), Bandwidth: n(4) * giga, Link: n(5) * giga,
+			BF16: n(6) * tera, FP8: n(7) * tera, INT8: n(8) * tera, FP4: n(9) * tera, node: int64(n(10)), Source: "total: PyTorch's and vLLM's messages on this device"}
+		if g.Total == 0 {
+			g.derive()
+		}
+		out = append(out, g)
+	}
+	return out
+})
+
+// derive computes what the driver makes available of a board from what it keeps on measured
+// boards of the kind.
+func (g *GPU) derive() {
+	board := float64(g.Board)
+	left := board
+	switch {
+	case g.Arch == "apple":
+		// recommendedMaxWorkingSetSize, as llama.cpp prints it; newer systems give small
+		// machines a little more.
+		const small = 32 * GiB
+		g.Source = "total: the share of unified memory that Metal recommends, two thirds up to 32 GiB, else three quarters; sysctl iogpu.wired_limit_mb changes it"
+		if left = board * 3 / 4; g.Board <= small {
+			left = board * 2 / 3
+		}
+	case strings.HasPrefix(g.Arch, "cdna"), strings.HasPrefix(g.Arch, "rdna"):
+		g.Source = "total: the board's, as on other devices of AMD"
+	case g.Arch == "xe":
+		left = 0.944 * board // A770: 15473 MB of 16384, B580: 11605 of 12288
+		g.Source = "total: 94.4 % of the board's, as on other devices of Intel"
+	case slices.Contains([]string{"6.0", "7.0", "8.0", "9.0", "10.0", "10.3"}, g.Arch): // HBM
+		left = 0.994 * board
+		g.Source = "total: memory.total of nvidia-smi less 0.6 %, which is kept back on the other devices of its kind"
+	default: // RTX 3060 11.76 of 12 GiB, 3080 9.78 of 10, 3090 23.58 of 24, 4090 23.64 of 23.99, 5090 31.36 of 31.84, PRO 6000 94.97 of 95.59
+		left = board - min(0.13*GiB+0.0115*board, 0.62*GiB)
+		g.Source = "total: memory.total of nvidia-smi less 0.13 GiB and 1.15 %, at most 0.62 GiB, which is kept back on measured boards"
+	}
+	g.Total = Whole(left)
 }
 
-// gpus are the devices that are known. Totals are in GiB, boards in MiB,
-// bandwidths in GB/s, operations in Tera a second, without sparsity. Sources: the
-// vendors' data sheets; memory.total of nvidia-smi; the totals by Source.
-var gpus = []GPU{
-	gpu("H100", 79.11, 81559, 3350, 450, 989, 1979, 1979, 0, observed),
-	gpu("H100-PCIe", 79.11, 81559, 2000, 64, 756, 1513, 1513, 0, observed),
-	gpu("H100-NVL", 93.10, 95830, 3900, 300, 835, 1671, 1671, 0, derived),
-	gpu("H100-96G", 94.50, 97871, 3350, 450, 989, 1979, 1979, 0, derived),
-	gpu("H800", 79.11, 81559, 3350, 200, 989, 1979, 1979, 0, observed),
-	gpu("H200", 139.72, 143771, 4800, 450, 989, 1979, 1979, 0, observed),
-	gpu("H20", 95.00, 97871, 4000, 450, 148, 296, 296, 0, observed),
-	gpu("GH200", 94.50, 97871, 4000, 450, 989, 1979, 1979, 0, observed),
-	gpu("B200", 178.35, 183359, 8000, 900, 2250, 4500, 4500, 9000, observed),
-	gpu("GB200", 184.30, 189471, 8000, 900, 2500, 5000, 5000, 10000, observed),
-	gpu("B300", 267.70, 275040, 8000, 900, 2250, 4500, 140, 13500, derived),
-	gpu("A100-80G", 79.15, 81920, 2039, 300, 312, 0, 624, 0, observed),
-	gpu("A100-40G", 39.39, 40960, 1555, 300, 312, 0, 624, 0, observed),
-	gpu("A800", 79.15, 81920, 2039, 200, 312, 0, 624, 0, observed),
-	gpu("L40S", 44.40, 46068, 864, 32, 362, 733, 733, 0, observed),
-	gpu("L40", 44.40, 46068, 864, 32, 181, 362, 362, 0, observed),
-	gpu("L4", 22.05, 23034, 300, 32, 121, 242, 242, 0, observed),
-	gpu("A10G", 22.07, 23028, 600, 32, 70, 0, 140, 0, observed),
-	gpu("A10", 22.07, 23028, 600, 32, 125, 0, 250, 0, observed),
-	gpu("A6000", 47.43, 49140, 768, 56, 155, 0, 310, 0, observed),
-	gpu("RTX-6000-Ada", 47.50, 49140, 960, 32, 364, 728, 728, 0, derived),
-	gpu("RTX-PRO-6000", 94.97, 97887, 1792, 64, 503, 1007, 1007, 2015, observed),
-	gpu("RTX-3090", 23.58, 24576, 936, 56, 71, 0, 284, 0, observed),
-	gpu("RTX-4090", 23.64, 24564, 1008, 32, 165, 330, 660, 0, observed),
-	gpu("RTX-5090", 31.36, 32607, 1792, 64, 210, 419, 838, 1676, observed),
-	gpu("V100-32G", 31.74, 32768, 900, 150, 125, 0, 0, 0, observed),
-	gpu("V100-16G", 15.77, 16384, 900, 150, 125, 0, 0, 0, observed),
-	gpu("T4", 14.58, 15360, 320, 16, 65, 0, 130, 0, observed),
-	gpu("GB10", 121.63, 124550, 273, 25, 125, 250, 250, 500, observed),
-	gpu("MI300X", 191.69, 196592, 5300, 448, 1307, 2615, 2615, 0, observed),
-	gpu("MI325X", 255.98, 262128, 6000, 448, 1307, 2615, 2615, 0, observed),
-	gpu("MI355X", 287.98, 294896, 8000, 538, 2500, 5000, 5000, 10000, derived),
+// Unified reports whether the memory is the host's, too.
+func (g *GPU) Unified() bool {
+	return g.Arch == "apple" || g.Arch == "rdna3.5" || g.Arch == "8.7" || g.Arch == "11.0" || g.Arch == "12.1"
 }
 
 // Node returns how many GPUs of the kind the links of a node join, as they are usually
 // sold: 8, of GB200 a rack of 72, of a board that is itself a machine 1.
 func (g *GPU) Node() int64 {
-	switch g.Name {
-	case "GB200":
-		return 72
-	case "GB10", "GH200":
-		return 1
+	if g.node == 0 {
+		return 8
 	}
-	return 8
+	return g.node
 }
 
 // NodeLink is a GPU's share of the network between nodes unless another figure is
@@ -90,46 +116,114 @@ func (g *GPU) Node() int64 {
 const NodeLink = 50e9
 
 // KnownGPUs are the devices that are known.
-func KnownGPUs() []GPU { return slices.Clone(gpus) }
+func KnownGPUs() []GPU { return slices.Clone(gpus()) }
 
 // GPUs returns the names of the known devices.
 func GPUs() (names []string) {
-	for i := range gpus {
-		names = append(names, gpus[i].Name)
+	for _, g := range gpus() {
+		names = append(names, g.Name)
 	}
 	return names
 }
 
+// makers are the words around a device's name that do not tell it from others.
+var makers = strings.NewReplacer("nvidia", "", "geforce", "", "tesla", "", "instinct", "", "amd", "", "radeonpro", "", "radeon", "", "intel", "", "apple", "",
+	"(r)", "", "(tm)", "", "generation", "", "blackwell", "", "workstationedition", "", "serveredition", "", "graphics", "", "laptopgpu", "laptop", "mobile", "laptop",
+	"sxm5", "", "sxm4", "", "sxm2", "", "sxm", "", "hbm3e", "", "hbm3", "", "hbm2e", "", "hbm2", "", "oam", "")
+
 // PlainGPU returns a device's name in its normal form.
 func PlainGPU(name string) string {
-	name = strings.ToLower(name)
-	for _, word := range []string{"-", " ", "_", "nvidia", "geforce", "tesla", "instinct", "amd", "sxm5", "sxm4", "sxm", "hbm3e", "hbm3", "gib", "gb"} {
-		with := ""
-		if word == "gib" || word == "gb" {
-			if !strings.HasSuffix(name, word) {
-				continue
-			}
-			with = "g"
+	name = strings.NewReplacer("-", "", " ", "", "_", "").Replace(strings.ToLower(name))
+	name = makers.Replace(name)
+	for _, unit := range []string{"gib", "gb"} {
+		if short, ok := strings.CutSuffix(name, unit); ok {
+			name = short + "g"
 		}
-		name = strings.ReplaceAll(name, word, with)
 	}
-	return name
+	return strings.TrimSuffix(name, "gpu")
 }
 
-// FindGPU finds a device by its name: "H200", "NVIDIA H100 80GB HBM3", "RTX 4090".
+// otherNames are names of devices that have none of their own in the table.
+var otherNames = map[string]string{"dgxspark": "gb10", "rtxa6000": "a6000", "aimax+395": "strixhalo128g", "ryzenaimax+395": "strixhalo128g",
+	"agxorin": "jetsonagxorin64g", "jetsonorin": "jetsonagxorin64g", "orinnano": "jetsonorinnano8g", "agxthor": "jetsonagxthor", "jetsonthor": "jetsonagxthor"}
+
+// FindGPU finds a device by its name: "H200", "NVIDIA H100 80GB HBM3", "RTX 4090". The
+// series may be left out, and the size; of several sizes the first in the table is taken.
 func FindGPU(name string) (*GPU, error) {
 	asked := PlainGPU(name)
-	aliases := map[string]string{"a100": "a10080g", "a800": "a800", "v100": "v10032g", "h10080g": "h100", "h200141g": "h200", "3090": "rtx3090",
-		"4090": "rtx4090", "5090": "rtx5090", "rtxa6000": "a6000", "b200180g": "b200", "mi300x192g": "mi300x", "rtxpro600096g": "rtxpro6000", "a10080g": "a10080g"}
-	if to, ok := aliases[asked]; ok {
-		asked = to
+	if other, ok := otherNames[asked]; ok {
+		asked = other
 	}
-	for i := range gpus {
-		if PlainGPU(gpus[i].Name) == asked {
-			return &gpus[i], nil
+	for _, plain := range []string{asked, strings.ReplaceAll(asked, "pcie", ""), "rtx" + asked, "rx" + asked, "arc" + asked} {
+		if g := findPlain(plain); g != nil {
+			return g, nil
 		}
 	}
-	return nil, fmt.Errorf("GPU %q is not known; these are: %s", name, strings.Join(slices.Sorted(slices.Values(GPUs())), ", "))
+	return nil, &UnknownGPU{name, similarGPUs(asked)}
+}
+
+// findPlain finds a name with or without the size of the board, nil if there is none.
+func findPlain(asked string) *GPU {
+	all := gpus()
+	for i := range all {
+		if PlainGPU(all[i].Name) == asked {
+			return &all[i]
+		}
+	}
+	const near = 0.12 // of the size that is sold
+	digits, sized := strings.CutSuffix(asked, "g")
+	for i := range all {
+		plain := PlainGPU(all[i].Name)
+		gib := strconv.FormatInt((all[i].Board+GiB/2)/GiB, 10)
+		if plain == asked+gib+"g" {
+			return &all[i]
+		}
+		if rest, ok := strings.CutPrefix(digits, strings.TrimSuffix(plain, gib+"g")); ok && sized {
+			if n, err := strconv.ParseFloat(rest, 64); err == nil && n*GiB > (1-near)*float64(all[i].Board) && n*GiB < (1+near)*float64(all[i].Board) {
+				return &all[i]
+			}
+		}
+	}
+	return nil
+}
+
+// UnknownGPU is the error for a device that the table does not have.
+type UnknownGPU struct {
+	Name string
+	Like []string // names that may be meant
+}
+
+// outOfScope are devices that plans do not know anything of but their memory.
+var outOfScope = []struct{ word, text string }{
+	{"tpu", "TPUs"}, {"trainium", "Trainium"}, {"inferentia", "Inferentia"}, {"ascend", "Ascend NPUs"}, {"910b", "Ascend NPUs"}, {"310p", "Ascend NPUs"}, {"mtt", "Moore Threads' GPUs"},
+}
+
+// Error states what to give instead.
+func (e *UnknownGPU) Error() string {
+	const instead = "give its memory instead, such as --capacity 16GiB"
+	for _, o := range outOfScope {
+		if strings.Contains(PlainGPU(e.Name), o.word) {
+			return fmt.Sprintf("GPU %q is not known, as %s are out of scope; %s", e.Name, o.text, instead)
+		}
+	}
+	text := fmt.Sprintf("GPU %q is not known; %s (nvidia-smi, rocm-smi or xpu-smi shows it)", e.Name, instead)
+	if len(e.Like) > 0 {
+		return text + "; similar names: " + strings.Join(e.Like, ", ")
+	}
+	return text + "; `strandline plan gpus` lists the known ones"
+}
+
+// similarGPUs returns a few names that begin as a given one does.
+func similarGPUs(asked string) (out []string) {
+	const maxNames, minLength = 5, 2
+	for n := len(asked); n >= minLength && len(out) == 0; n-- {
+		for _, g := range gpus() {
+			if strings.HasPrefix(PlainGPU(g.Name), asked[:n]) && len(out) < maxNames {
+				out = append(out, g.Name)
+			}
+		}
+	}
+	return out
 }
 
 // Flops are the operations a second for weights of a format. Those without

@@ -13,48 +13,15 @@ import (
 
 	"strandline/logs/failure"
 	"strandline/logs/text"
+	"strandline/plan/engine"
 )
 
-// Log is what the log of an inference engine or of a trainer contains about memory.
-// No value in it is 0 because it was not logged: a missing figure is not in the maps.
-type Log struct {
-	Engine  string // "vllm", "sglang", "tensorrt-llm", "llama.cpp", "" if no line shows it
-	Version string // as the log has it
-	// Setup are settings by their names: model, tp, pp, dp, max_len, dtype, quant,
-	// kv_dtype, eager, fraction, chunk, graphs (the largest batch captured), v0 (vLLM's first engine).
-	Setup map[string]string
-	Ranks []Rank
-	// Failure is the last statement of the log that memory ran out, other than PyTorch's;
-	// nil if there is none.
-	Failure *failure.Failure
-}
-
-// Rank is what one process of the log states about its last start.
-type Rank struct {
-	name string // as its lines begin, "" if they do not state it
-	// Figures are by the names below.
-	Figures map[string]Stated
-	tokens  *int64   // that the KV cache holds
-	blocks  *int64   // of the KV cache
-	Length  *int64   // tokens of a request, of Concurrency
-	many    *float64 // requests of that length at once
-
+// worker is what one process of the log states about its last start.
+type worker struct {
+	engine.Rank
 	parts map[string]int64 // sizes of devices, which are stated again
 	ended bool             // the pools of SGLang are complete
 }
-
-// Names of the sizes of a rank.
-const (
-	Weights    = "weights"
-	Consumed   = "weights and non-torch" // newer releases of vLLM log the sum
-	NonTorch   = "non-torch"
-	Activation = "activations"
-	KV         = "KV cache"
-	Graphs     = "CUDA graphs"
-	Total      = "GPU"
-	Train      = "training peak"
-	Pool       = "KV cache with its tables" // by the difference of what is free; SGLang to 0.4
-)
 
 // Free memory at moments of SGLang's start, of which differences are taken.
 const (
@@ -71,7 +38,7 @@ const maxWorkers = 1 << 14
 // Scan reads a log to its end. Of several starts the last one counts, and of
 // several figures of a rank the last one. A text whose lines seem to be broken at a width is
 // also read with its lines joined, and the reading that finds more counts.
-func Scan(r io.Reader) (*Log, error) {
+func Scan(r io.Reader) (*engine.Log, error) {
 	in := bufio.NewReaderSize(r, text.LongestLine)
 	head, _ := in.Peek(text.LongestLine)
 	v, statements, lines, whole := vocabulary(), failure.NewFinder(), newReader(), newReader()
@@ -120,14 +87,14 @@ func (e *reader) finish() {
 }
 
 // stated is how much was found: settings and figures, and of as many the longer ones.
-func (e *Log) stated() (n int) {
+func (e *reader) stated() (n int) {
 	const each = 1 << 20
 	for _, value := range e.Setup {
 		n += each + min(len(value), 1<<10)
 	}
 	for _, r := range e.Ranks {
 		n += each * len(r.Figures)
-		if r.tokens != nil {
+		if r.Tokens != nil {
 			n += each
 		}
 	}
@@ -162,14 +129,14 @@ var uses = sync.OnceValue(func() (out []use) {
 
 // reader reads the lines of an engine.
 type reader struct {
-	Log
-	ranks  map[string]*Rank
+	engine.Log
+	ranks  map[string]*worker
 	number int64  // of the line
 	text   []byte // of the line, or the piece of it
 
 	pieces int64   // lines, or pieces of them, so far
 	seen   []int64 // by reading and argument, the last piece that has it
-	of     *Rank   // the rank of the piece; nil if it was not looked for
+	of     *worker // the rank of the piece; nil if it was not looked for
 	args   bool    // the piece states arguments
 	looked bool    // whether it does was looked for
 	found  text.Match
@@ -180,7 +147,7 @@ type reader struct {
 }
 
 func newReader() *reader {
-	return &reader{Log: Log{Setup: map[string]string{}}, ranks: map[string]*Rank{}, gpus: map[string]bool{}, seen: make([]int64, len(readings)+len(arguments)), uses: uses()}
+	return &reader{Log: engine.Log{Setup: map[string]string{}}, ranks: map[string]*worker{}, gpus: map[string]bool{}, seen: make([]int64, len(readings)+len(arguments)), uses: uses()}
 }
 
 // Idle implements [text.Reader].
@@ -239,7 +206,7 @@ func (e *reader) argument(u *use, end int) {
 }
 
 // rank is that of the line; all lines without one are of the same.
-func (e *reader) rank() *Rank {
+func (e *reader) rank() *worker {
 	if e.of != nil {
 		return e.of
 	}
@@ -248,7 +215,7 @@ func (e *reader) rank() *Rank {
 	if r == nil {
 		r = newRank(string(name))
 		if len(e.ranks) < maxWorkers {
-			e.ranks[r.name] = r
+			e.ranks[r.Name] = r
 		}
 	}
 	e.of = r
@@ -302,7 +269,7 @@ func parallel(line []byte) bool {
 func (e *reader) start(*text.Match) {
 	r := e.rank()
 	clear(r.Figures)
-	*r = Rank{name: r.name, Figures: r.Figures}
+	*r = worker{Rank: engine.Rank{Name: r.Name, Figures: r.Figures}}
 }
 
 // named takes the model of a line that happens to name it.
@@ -314,8 +281,8 @@ func (e *reader) named(m *text.Match) {
 
 // usages are what vLLM's summary of its memory states, of which any may be masked.
 var usages = []struct{ name, words string }{
-	{Weights, "weight"}, {Consumed, "consumed memory"}, {Activation, "peak activation"},
-	{NonTorch, "non-torch"}, {Graphs, "CUDAGraph memory"}, {Graphs, "NPU graph memory"},
+	{engine.Weights, "weight"}, {engine.Consumed, "consumed memory"}, {engine.Activation, "peak activation"},
+	{engine.NonTorch, "non-torch"}, {engine.GraphPool, "CUDAGraph memory"}, {engine.GraphPool, "NPU graph memory"},
 }
 
 // usageOf is the name of the usage with whose words a text begins, "" if there is none.
@@ -361,8 +328,8 @@ func (e *reader) usage(*text.Match) {
 func (e *reader) peakTorch(m *text.Match) {
 	r := e.rank()
 	peak, rounding, ok := sized(m.Text[0])
-	if weights, stated := r.Figures[Weights]; stated && ok {
-		r.Figures[Activation] = Stated{peak - weights.Size, e.number, rounding + weights.Rounding}
+	if weights, stated := r.Figures[engine.Weights]; stated && ok {
+		r.Figures[engine.Activation] = engine.Stated{Size: peak - weights.Size, Line: e.number, Rounding: rounding + weights.Rounding}
 	}
 }
 
@@ -393,79 +360,41 @@ func sized(line []byte) (size, rounding int64, ok bool) {
 }
 
 // fail keeps the last failure whose words are known.
-func (e *Log) fail(failures []failure.Failure) {
+func (e *reader) fail(failures []failure.Failure) {
 	for i := range failures {
 		if f := &failures[i]; f.Kind != failure.Unknown && !f.Weak {
-			e.Failure = f
+			e.Failure = &engine.Failed{Line: f.Line, Quote: f.Quote}
 		}
 	}
 }
 
-func newRank(name string) *Rank {
-	return &Rank{name: name, Figures: map[string]Stated{}}
+func newRank(name string) *worker {
+	return &worker{Rank: engine.Rank{Name: name, Figures: map[string]engine.Stated{}}}
 }
 
 // collect keeps the ranks that state something, by name.
 func (e *reader) collect() {
 	for _, name := range slices.Sorted(maps.Keys(e.ranks)) {
 		e.ranks[name].differences()
-		if r := e.ranks[name]; len(r.Figures) > 0 || r.tokens != nil || r.blocks != nil {
-			e.Ranks = append(e.Ranks, *r)
+		if r := e.ranks[name]; len(r.Figures) > 0 || r.Tokens != nil || r.Blocks != nil {
+			e.Ranks = append(e.Ranks, r.Rank)
 		}
 	}
 }
 
 // differences are the sizes that a log states by what was free before and after,
 // where it does not state them otherwise.
-func (r *Rank) differences() {
+func (r *worker) differences() {
 	for _, d := range []struct{ name, not, before, after string }{
-		{Weights, Weights, freeFirst, freeLoaded}, {Pool, KV, freeLoaded, freePool}, {Graphs, Graphs, freeBefore, freeAfter},
+		{engine.Weights, engine.Weights, freeFirst, freeLoaded}, {engine.Pool, engine.KV, freeLoaded, freePool}, {engine.GraphPool, engine.GraphPool, freeBefore, freeAfter},
 	} {
 		before, ok := r.Figures[d.before]
 		after, too := r.Figures[d.after]
 		if _, stated := r.Figures[d.not]; ok && too && !stated {
-			r.Figures[d.name] = Stated{before.Size - after.Size, after.Line, before.Rounding + after.Rounding}
+			r.Figures[d.name] = engine.Stated{Size: before.Size - after.Size, Line: after.Line, Rounding: before.Rounding + after.Rounding}
 		}
 	}
 	for _, name := range []string{freeFirst, freeLoaded, freePool, freeBefore, freeAfter} {
 		delete(r.Figures, name)
 	}
-}
-
-// A Stated is a figure of a log: bytes, the line that it is on, and its possible
-// rounding error, either way.
-type Stated struct{ Size, Line, Rounding int64 }
-
-// Largest is the largest figure of that name of all ranks.
-func (e *Log) Largest(name string) (most Stated, ok bool) {
-	for _, r := range e.Ranks {
-		if s, there := r.Figures[name]; there && (!ok || s.Size > most.Size) {
-			most, ok = s, true
-		}
-	}
-	return most, ok
-}
-
-// Smallest is the smallest one.
-func (e *Log) Smallest(name string) (least Stated, ok bool) {
-	for _, r := range e.Ranks {
-		if s, there := r.Figures[name]; there && (!ok || s.Size < least.Size) {
-			least, ok = s, true
-		}
-	}
-	return least, ok
-}
-
-// Tokens returns what the KV cache holds: the least of all ranks, as engines take
-// them. Blocks are of so many tokens.
-func (e *Log) Tokens(block int64) (n int64, ok bool) {
-	for _, r := range e.Ranks {
-		switch {
-		case r.tokens != nil && (!ok || *r.tokens < n):
-			n, ok = *r.tokens, true
-		case r.tokens == nil && r.blocks != nil && (!ok || *r.blocks*block < n):
-			n, ok = *r.blocks*block, true
-		}
-	}
-	return n, ok
 }

@@ -38,7 +38,7 @@ func TestObservedLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, from := range map[string]string{Weights: "weights_gib", NonTorch: "non_torch_gib", Activation: "activation_gib", KV: "kv_gib", Total: "total_gpu_gib"} {
+		for name, from := range map[string]string{engine.Weights: "weights_gib", engine.NonTorch: "non_torch_gib", engine.Activation: "activation_gib", engine.KV: "kv_gib", engine.Total: "total_gpu_gib"} {
 			got, ok := log.Largest(name)
 			want, err := strconv.ParseFloat(get(from), 64)
 			if !ok || err != nil {
@@ -58,7 +58,7 @@ func TestObservedLines(t *testing.T) {
 			}
 		}
 	}
-	for name, least := range map[string]int{Weights: 25, KV: 10, Activation: 6, NonTorch: 8, "tokens": 11} {
+	for name, least := range map[string]int{engine.Weights: 25, engine.KV: 10, engine.Activation: 6, engine.NonTorch: 8, "tokens": 11} {
 		if seen[name] < least {
 			t.Errorf("%s is found in %d lines, want %d or more", name, seen[name], least)
 		}
@@ -74,7 +74,7 @@ func linesOf(cell string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(cell, ". KV Cache is", ".\nKV Cache is"), ". #", ".\n#")
 }
 
-func scanFile(t *testing.T, name string) *Log {
+func scanFile(t *testing.T, name string) *engine.Log {
 	t.Helper()
 	f, err := os.Open("../testdata/" + name)
 	if err != nil {
@@ -95,14 +95,14 @@ func TestScanEngine(t *testing.T) {
 		v.Setup["chunk"] != "8192" || v.Setup["eager"] != "False" || v.Setup["fraction"] != "0.9" || v.Setup["quant"] != "" {
 		t.Errorf("vLLM: %+v", v)
 	}
-	if len(v.Ranks) != 1 || *v.Ranks[0].tokens != 440480 || *v.Ranks[0].many != 13.44 || *v.Ranks[0].Length != 32768 {
+	if len(v.Ranks) != 1 || *v.Ranks[0].Tokens != 440480 || *v.Ranks[0].AtOnce != 13.44 || *v.Ranks[0].Length != 32768 {
 		t.Errorf("vLLM: ranks %+v", v.Ranks)
 	}
 	s := scanFile(t, "sglang-tp2.txt")
 	if s.Engine != "sglang" || s.Setup["tp"] != "2" || s.Setup["fraction"] != "0.83" || len(s.Ranks) != 2 {
 		t.Errorf("SGLang: %+v", s)
 	}
-	for name, want := range map[string]float64{Weights: 13.95, KV: 50.44, Graphs: 0.92} {
+	for name, want := range map[string]float64{engine.Weights: 13.95, engine.KV: 50.44, engine.GraphPool: 0.92} {
 		if got, ok := s.Largest(name); !ok || math.Abs(float64(got.Size)/(1<<30)-want) > 0.001 {
 			t.Errorf("SGLang: %s is %d bytes, want %g GiB", name, got, want)
 		}
@@ -123,14 +123,14 @@ KV Cache is allocated. #tokens: 99, K size: 2.
 	if err != nil {
 		t.Fatal(err)
 	}
-	weights, _ := log.Largest(Weights)
+	weights, _ := log.Largest(engine.Weights)
 	if weights.Size != 14<<30 || weights.Line != 5 {
 		t.Errorf("weights of %d bytes on line %d", weights.Size, weights.Line)
 	}
-	if n, ok := log.Largest(KV); ok {
+	if n, ok := log.Largest(engine.KV); ok {
 		t.Errorf("KV cache of %d bytes", n.Size)
 	}
-	if n, ok := log.Largest(Train); !ok || math.Abs(float64(n.Size)/(1<<30)-48.87) > 0.001 {
+	if n, ok := log.Largest(engine.Train); !ok || math.Abs(float64(n.Size)/(1<<30)-48.87) > 0.001 {
 		t.Errorf("a training peak of %d bytes", n.Size)
 	}
 }
@@ -185,12 +185,12 @@ func TestMasked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]float64{Total: 79.19, Activation: 2.44, Graphs: 0.67} {
+	for name, want := range map[string]float64{engine.Total: 79.19, engine.Activation: 2.44, engine.GraphPool: 0.67} {
 		if got, ok := log.Largest(name); !ok || math.Abs(float64(got.Size)/(1<<30)-want) > 0.001 || got.Rounding != 5368710 && got.Rounding != 5368709 && got.Rounding != 5368711 {
 			t.Errorf("%s: %+v, want %g GiB", name, got, want)
 		}
 	}
-	for _, name := range []string{Weights, NonTorch} {
+	for _, name := range []string{engine.Weights, engine.NonTorch} {
 		if got, ok := log.Largest(name); ok {
 			t.Errorf("%s is read as %+v", name, got)
 		}
@@ -211,7 +211,7 @@ func TestDifferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]float64{Weights: 13.5, Pool: 7.25, Graphs: 0.25} {
+	for name, want := range map[string]float64{engine.Weights: 13.5, engine.Pool: 7.25, engine.GraphPool: 0.25} {
 		if got, ok := log.Largest(name); !ok || math.Abs(float64(got.Size)/(1<<30)-want) > 0.001 {
 			t.Errorf("%s: %+v, want %g GiB", name, got, want)
 		}
@@ -230,16 +230,16 @@ func TestOtherEngines(t *testing.T) {
 		tokens       int64
 	}{
 		{"[TensorRT-LLM][INFO] Loaded engine size: 12855 MiB\n[TensorRT-LLM][INFO] Allocate 2097152 bytes for k/v cache. \n[TensorRT-LLM][INFO] Using 4 tokens in paged KV cache.\n",
-			engine.TensorRT, map[string]int64{Weights: 12855 << 20, KV: 2 << 20}, 4},
-		{"[TensorRT-LLM][INFO] [MemUsageChange] Allocated 1.50 GiB for max tokens in paged KV cache (12288).\n", engine.TensorRT, map[string]int64{KV: 3 << 29}, 12288},
+			engine.TensorRT, map[string]int64{engine.Weights: 12855 << 20, engine.KV: 2 << 20}, 4},
+		{"[TensorRT-LLM][INFO] [MemUsageChange] Allocated 1.50 GiB for max tokens in paged KV cache (12288).\n", engine.TensorRT, map[string]int64{engine.KV: 3 << 29}, 12288},
 		{"llama_model_loader: loaded meta data with 29 key-value pairs and 292 tensors from a.gguf\nprint_info: file type   = Q4_K - Medium\nprint_info: general.name     = Llama 3.1 8B Instruct\n" +
 			"load_tensors:        CUDA0 model buffer size =  2048.00 MiB\nload_tensors:   CPU_Mapped model buffer size =   256.50 MiB\nllama_context: n_ctx         = 8192\n" +
 			"llama_kv_cache_unified:      CUDA0 KV buffer size =   512.00 MiB\nllama_kv_cache_unified:      CUDA1 KV buffer size =   512.00 MiB\n" +
 			"llama_context:      CUDA0 compute buffer size =   258.50 MiB\nllama_context:  CUDA_Host compute buffer size =    24.01 MiB\n",
-			engine.LlamaCPP, map[string]int64{Weights: 2304<<20 + 1<<19, KV: 1 << 30, Activation: 258<<20 + 1<<19}, 0},
+			engine.LlamaCPP, map[string]int64{engine.Weights: 2304<<20 + 1<<19, engine.KV: 1 << 30, engine.Activation: 258<<20 + 1<<19}, 0},
 		{"time=2025-11-11T00:42 msg=\"model weights\" device=CUDA0 size=\"4.5 GiB\"\ntime=2025-11-11T00:42 msg=\"model weights\" device=CPU size=\"512.0 MiB\"\n" +
 			"time=2025-11-11T00:43 msg=\"model weights\" device=CUDA0 size=\"4.0 GiB\"\ntime=2025-11-11T00:43 msg=\"compute graph\" device=CUDA0 size=\"64.0 MiB\"\n" +
-			"time=2025-11-11T00:43 msg=\"compute graph\" device=CPU size=\"128.0 MiB\"\n", engine.LlamaCPP, map[string]int64{Weights: 9 << 29, Activation: 64 << 20}, 0},
+			"time=2025-11-11T00:43 msg=\"compute graph\" device=CPU size=\"128.0 MiB\"\n", engine.LlamaCPP, map[string]int64{engine.Weights: 9 << 29, engine.Activation: 64 << 20}, 0},
 	} {
 		log, err := Scan(strings.NewReader(c.text))
 		if err != nil || log.Engine != c.engine || len(log.Ranks) != 1 {
@@ -294,8 +294,8 @@ func TestBrokenLines(t *testing.T) {
 		if err != nil || e.Setup["model"] != "acme/Large-70B-Instruct" || e.Setup["tp"] != "4" || e.Setup["max_len"] != "8192" {
 			t.Fatalf("at %d: %v, %v", width, e.Setup, err)
 		}
-		weights, _ := e.Largest(Weights)
-		cache, _ := e.Largest(KV)
+		weights, _ := e.Largest(engine.Weights)
+		cache, _ := e.Largest(engine.KV)
 		if tokens, _ := e.Tokens(16); weights.Size>>20 != 17368 || cache.Size>>20 != 51578 || tokens != 660128 {
 			t.Errorf("at %d: %+v, %+v, %d", width, weights, cache, tokens)
 		}
@@ -316,8 +316,8 @@ func TestStartsOfSGLang(t *testing.T) {
 	}
 	for _, text := range []string{start, strings.Repeat(start, 5), strings.Repeat(start[strings.IndexByte(start, '\n')+1:], 3), ranks.String()} {
 		e, err := Scan(strings.NewReader(text))
-		cache, _ := e.Largest(KV)
-		if graphs, _ := e.Largest(Graphs); err != nil || e.Engine != "sglang" || cache.Size != 6<<30 || graphs.Size != 3<<29 {
+		cache, _ := e.Largest(engine.KV)
+		if graphs, _ := e.Largest(engine.GraphPool); err != nil || e.Engine != "sglang" || cache.Size != 6<<30 || graphs.Size != 3<<29 {
 			t.Errorf("%q: %+v, %+v, %v", text, cache, graphs, err)
 		}
 	}
@@ -364,7 +364,7 @@ func TestOllamaEstimates(t *testing.T) {
 		if err != nil || log.Engine != engine.LlamaCPP || log.Setup["gpu_layers"] != c.layers || log.Setup["max_len"] != "4096" || log.Setup["slots"] != "2" || log.Setup["chunk"] != "256" {
 			t.Errorf("%s: %+v, %v", c.text, log, err)
 		}
-		for name, want := range map[string]int64{Weights: c.weights, KV: c.cache} {
+		for name, want := range map[string]int64{engine.Weights: c.weights, engine.KV: c.cache} {
 			if got, ok := log.Largest(name); ok != (want > 0) || got.Size != want<<20 {
 				t.Errorf("%s: %s is %+v, want %d MiB", c.text, name, got, want)
 			}
@@ -382,7 +382,7 @@ func TestSameWithOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := int64(strings.Count(between, "\n"))
-		for name, want := range map[string]Stated{Weights: {Size: 16202764124, Line: before + 1}, KV: {Size: 4 << 30, Line: before + 2}} {
+		for name, want := range map[string]engine.Stated{engine.Weights: {Size: 16202764124, Line: before + 1}, engine.KV: {Size: 4 << 30, Line: before + 2}} {
 			if got, ok := log.Largest(name); !ok || got.Line != want.Line || got.Size != want.Size {
 				t.Errorf("%s behind %d bytes: %+v, want %+v", name, len(between), got, want)
 			}

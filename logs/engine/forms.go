@@ -24,27 +24,27 @@ type reading struct {
 // means GiB, torchtitan, verl, the C++ runtime of TensorRT-LLM, llama.cpp and Ollama.
 var readings = append([]reading{
 	{[]string{"Load weight begin.", "Starting to load model", "Loading model from scratch", "llama_model_loader: loaded meta data"}, (*reader).start},
-	sizes(Weights, last, "Loading model weights took {GiB}", "Model loading took {GiB}", "model weights take {GiB}", "Load weight end.{…}mem usage={GiB}"),
-	sizes(NonTorch, last, "non_torch_memory takes {GiB}", "non_torch_memory{:signs}{GiB}"),
-	sizes(Activation, last, "PyTorch activation peak memory takes {GiB}", "PyTorch activation peak memory {GiB}"),
-	sizes(KV, last, "reserved for KV Cache is {GiB}", "available_kv_cache_memory {GiB}", "kv_cache_size={GiB}", "Available KV cache memory: {GiB}"),
+	sizes(engine.Weights, last, "Loading model weights took {GiB}", "Model loading took {GiB}", "model weights take {GiB}", "Load weight end.{…}mem usage={GiB}"),
+	sizes(engine.NonTorch, last, "non_torch_memory takes {GiB}", "non_torch_memory{:signs}{GiB}"),
+	sizes(engine.Activation, last, "PyTorch activation peak memory takes {GiB}", "PyTorch activation peak memory {GiB}"),
+	sizes(engine.KV, last, "reserved for KV Cache is {GiB}", "available_kv_cache_memory {GiB}", "kv_cache_size={GiB}", "Available KV cache memory: {GiB}"),
 	{[]string{"KV Cache is allocated.{…}K size: {GiB}, V size: {GiB}", "KV Cache is allocated.{…}KV size: {GiB}"}, (*reader).pool},
-	sizes(Total, last, "total_gpu_memory{:signs}{GiB}", "Free memory on device{…}/{GiB})"),
-	sizes(Graphs, last, "Graph capturing finished in{…}took {GiB}", "CUDA graph pool memory: {GiB} (actual)"),
-	sizes(Graphs, summed, "cuda graph end.{…}mem usage={GiB}"),
+	sizes(engine.Total, last, "total_gpu_memory{:signs}{GiB}", "Free memory on device{…}/{GiB})"),
+	sizes(engine.GraphPool, last, "Graph capturing finished in{…}took {GiB}", "CUDA graph pool memory: {GiB} (actual)"),
+	sizes(engine.GraphPool, summed, "cuda graph end.{…}mem usage={GiB}"),
 	sizes(freeFirst, last, "Load weight begin. avail mem={GiB}"),
 	ended(sizes(freeLoaded, last, "Load weight end.{…}avail mem={GiB}")),
 	ended(sizes(freePool, last, "Memory pool end. avail mem={GiB}")),
 	sizes(freeBefore, last, "cuda graph begin.{…}avail mem={GiB}"),
 	sizes(freeAfter, last, "cuda graph end.{…}avail mem={GiB}"),
-	sizes(Train, last, "step: {:tail} {…}memory: {GiB}", "perf/max_memory_allocated_gb{:signs}{number}"),
+	sizes(engine.Train, last, "step: {:tail} {…}memory: {GiB}", "perf/max_memory_allocated_gb{:signs}{number}"),
 	{[]string{"Actual usage"}, (*reader).usage},
 	{[]string{"peak_torch_memory={GiB}"}, (*reader).peakTorch},
-	{[]string{"# GPU blocks: {count}", "# CUDA blocks: {count}", "# rocm blocks: {count}"}, func(e *reader, m *text.Match) { e.rank().blocks = text.Count(m.Text[0]) }},
-	{[]string{"GPU KV cache size: {count} tokens", "max_total_num_tokens={count}", "KV Cache is allocated.{…}#tokens: {count}"}, func(e *reader, m *text.Match) { e.rank().tokens = text.Count(m.Text[0]) }},
+	{[]string{"# GPU blocks: {count}", "# CUDA blocks: {count}", "# rocm blocks: {count}"}, func(e *reader, m *text.Match) { e.rank().Blocks = text.Count(m.Text[0]) }},
+	{[]string{"GPU KV cache size: {count} tokens", "max_total_num_tokens={count}", "KV Cache is allocated.{…}#tokens: {count}"}, func(e *reader, m *text.Match) { e.rank().Tokens = text.Count(m.Text[0]) }},
 	{[]string{"Maximum concurrency for {count} tokens per request: {number}x"}, func(e *reader, m *text.Match) {
 		if x, err := strconv.ParseFloat(string(m.Text[1]), 64); err == nil {
-			e.rank().Length, e.rank().many = text.Count(m.Text[0]), &x
+			e.rank().Length, e.rank().AtOnce = text.Count(m.Text[0]), &x
 		}
 	}},
 	{[]string{"LLM engine (v{name})", "vLLM API server version {name}"}, func(e *reader, m *text.Match) { e.Engine, e.Version = engine.VLLM, string(m.Text[0]) }},
@@ -68,18 +68,18 @@ var readings = append([]reading{
 // otherReadings are those of the engines that state sizes by device or in several units.
 var otherReadings = append([]reading{
 	{[]string{"[TensorRT-LLM]", "[TRT-LLM]"}, func(e *reader, _ *text.Match) { e.Engine = engine.TensorRT }},
-	inTensorRT(sizes(KV, last, "Allocate {bytes} for k/v cache")),
-	inTensorRT(tokens(0, sizes(KV, last, "Max tokens in paged KV cache: {digits}. Allocating {bytes}"))),
-	inTensorRT(tokens(1, sizes(KV, last, "Allocated {bytes} for max tokens in paged KV cache ({digits})"))),
+	inTensorRT(sizes(engine.KV, last, "Allocate {bytes} for k/v cache")),
+	inTensorRT(tokens(0, sizes(engine.KV, last, "Max tokens in paged KV cache: {digits}. Allocating {bytes}"))),
+	inTensorRT(tokens(1, sizes(engine.KV, last, "Allocated {bytes} for max tokens in paged KV cache ({digits})"))),
 	inTensorRT(tokens(0, reading{[]string{"Using {digits} tokens in paged KV cache"}, func(*reader, *text.Match) {}})),
-	inTensorRT(sizes(Weights, last, "Loaded engine size: {bytes}")),
-	inTensorRT(sizes(Activation, last, "Allocated {bytes} for execution context memory")),
-	devices(Weights, summed, "load_tensors: {name} model buffer size = {bytes}", "load_tensors: {name} buffer size = {bytes}"),
-	devices(KV, summed, "llama_kv_cache{:tail}: {name} KV buffer size = {bytes}", "llama_kv_cache{:tail}: {name} RS buffer size = {bytes}", "llama_memory{:tail}: {name} RS buffer size = {bytes}", "llama_memory{:tail}: {name} KV buffer size = {bytes}"),
-	devices(Activation, largest, "llama_{:tail}: {name} compute buffer size = {bytes}", "sched_reserve: {name} compute buffer size = {bytes}"),
-	devices(Weights, newest, `msg="model weights" device={name} size="{bytes}`, `msg="model weights" buffer={name} size="{bytes}`),
-	devices(KV, newest, `msg="kv cache" device={name} size="{bytes}`, `msg="kv cache" buffer={name} size="{bytes}`),
-	devices(Activation, largest, `msg="compute graph" device={name}{…}size="{bytes}`, `msg="compute graph" backend={name}{…}size="{bytes}`),
+	inTensorRT(sizes(engine.Weights, last, "Loaded engine size: {bytes}")),
+	inTensorRT(sizes(engine.Activation, last, "Allocated {bytes} for execution context memory")),
+	devices(engine.Weights, summed, "load_tensors: {name} model buffer size = {bytes}", "load_tensors: {name} buffer size = {bytes}"),
+	devices(engine.KV, summed, "llama_kv_cache{:tail}: {name} KV buffer size = {bytes}", "llama_kv_cache{:tail}: {name} RS buffer size = {bytes}", "llama_memory{:tail}: {name} RS buffer size = {bytes}", "llama_memory{:tail}: {name} KV buffer size = {bytes}"),
+	devices(engine.Activation, largest, "llama_{:tail}: {name} compute buffer size = {bytes}", "sched_reserve: {name} compute buffer size = {bytes}"),
+	devices(engine.Weights, newest, `msg="model weights" device={name} size="{bytes}`, `msg="model weights" buffer={name} size="{bytes}`),
+	devices(engine.KV, newest, `msg="kv cache" device={name} size="{bytes}`, `msg="kv cache" buffer={name} size="{bytes}`),
+	devices(engine.Activation, largest, `msg="compute graph" device={name}{…}size="{bytes}`, `msg="compute graph" backend={name}{…}size="{bytes}`),
 	{[]string{"memory.weights.total="}, (*reader).estimate},
 	{[]string{"llama_kv_cache: size ={…}( {digits} cells,{…}layers, {digits}/ {digits} seqs)"}, (*reader).cells},
 }, llamaSettings...)
@@ -122,11 +122,11 @@ func ended(of reading) reading {
 func (e *reader) pool(m *text.Match) {
 	if r := e.rank(); r.ended {
 		r.ended = false
-		for _, name := range []string{KV, Graphs} {
+		for _, name := range []string{engine.KV, engine.GraphPool} {
 			delete(r.Figures, name)
 		}
 	}
-	e.size(KV, summed, nil, m.Text[:m.Count])
+	e.size(engine.KV, summed, nil, m.Text[:m.Count])
 }
 
 // devices is a reading of a device and a size.
@@ -141,7 +141,7 @@ func devices(name string, join joined, forms ...string) reading {
 // tokens adds that a figure of a reading is the tokens of the KV cache.
 func tokens(at int, of reading) reading {
 	return reading{of.forms, func(e *reader, m *text.Match) {
-		e.rank().tokens = text.Count(m.Text[at])
+		e.rank().Tokens = text.Count(m.Text[at])
 		if m.Count > 1 {
 			m.Text[0], m.Count = m.Text[1-at], 1
 		}

@@ -37,7 +37,7 @@ func (e *reader) cells(m *text.Match) {
 
 // estimates are what Ollama states before it loads a model, up to 0.12, by the field.
 var estimates = []struct{ name, field string }{
-	{Weights, "memory.weights.total="}, {KV, "memory.required.kv="}, {Activation, "memory.graph.full="},
+	{engine.Weights, "memory.weights.total="}, {engine.KV, "memory.required.kv="}, {engine.Activation, "memory.graph.full="},
 }
 
 // estimate keeps what Ollama expects of a model that is on the GPUs as a whole; of one that
@@ -71,7 +71,7 @@ func (e *reader) estimate(*text.Match) {
 // expected is a figure that counts where none was measured.
 type expected struct {
 	name   string
-	rank   *Rank
+	rank   *worker
 	line   int64
 	figure []byte
 }
@@ -139,5 +139,5 @@ func (e *reader) size(name string, join joined, device []byte, figures [][]byte)
 	if size > most {
 		return
 	}
-	r.Figures[name] = Stated{size, e.number, rounding}
+	r.Figures[name] = engine.Stated{Size: size, Line: e.number, Rounding: rounding}
 }

@@ -35,6 +35,7 @@ const (
 	Flash    Setting = "flash-attn"
 	AllKeys  Setting = "swa-full"
 	Unified  Setting = "kv-unified"
+	CacheRAM Setting = "cache-ram"
 
 	Context Setting = "context of all requests"
 	AllMoE  Setting = "experts of all layers"

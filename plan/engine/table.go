@@ -90,6 +90,7 @@ var engines = []Engine{
 			{Setting: ValType, Names: "--cache-type-v -ctv"},
 			{Setting: Flash, Names: "--flash-attn -fa"},
 			{Setting: AllKeys, Names: "--swa-full", Switch: true},
+			{Setting: CacheRAM, Names: "--cache-ram -cram"},
 		},
 		NoMemory: strings.Fields("host port api-key alias a t threads tb threads-batch b batch-size jinja temp top-k top-p min-p seed no-mmap mlock numa metrics verbose v " +
 			"chat-template chat-template-file reasoning-format n predict n-predict no-webui fit fit-target cont-batching cb log-file lv no-warmup props slots timeout to"),

@@ -51,6 +51,7 @@ type builder struct {
 	kind    string // model_type of the language model
 	family  *decoder
 	q       quant
+	named   bool // q is what the user asked for, not the files' own
 	full    Format
 
 	assumptions []string // "name (value)" of fields that are not there
@@ -227,9 +228,9 @@ func (b *builder) readFormat(quantName string) {
 	switch named, ok := quantNamed(quantName); {
 	case quantName == "":
 	case oneOf(quantName, "bf16", "fp16"):
-		b.q, b.full = quant{}, bf16
+		b.q, b.named, b.full = quant{}, true, bf16
 	case oneOf(quantName, "fp32"):
-		b.q, b.full = quant{}, fp32
+		b.q, b.named, b.full = quant{}, true, fp32
 	case !ok:
 		b.f.fail("quantization", "%s is not a known format", shown(quantName))
 	case b.q.on && sameFamily(b.q, named):
@@ -241,7 +242,7 @@ func (b *builder) readFormat(quantName string) {
 		if named.base.Name == "fp8" && b.family.endsWhole && len(named.only) > 0 {
 			named.ignoreEnds = true
 		}
-		b.q = named
+		b.q, b.named = named, true
 	}
 	b.m.Width = int64(b.full.Bits / 8)
 	b.m.Quant, b.m.KVFormat = b.q.base.Name, b.q.cache

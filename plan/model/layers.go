@@ -381,7 +381,7 @@ func (l *layerBuilder) topK(i int) int64 {
 
 func (l *layerBuilder) expert(name string, count, out, in int64, part Part) *Tensor {
 	x := l.addMany("mlp.experts.0."+name, count, out, in, part, Expert)
-	if l.text.text("expert_dtype") == "fp4" || l.family.fp4Experts && !l.text.has("expert_dtype") {
+	if !l.named && (l.text.text("expert_dtype") == "fp4" || l.family.fp4Experts && !l.text.has("expert_dtype")) {
 		x.Format = mxfp4()
 	}
 	return x

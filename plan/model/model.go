@@ -11,6 +11,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Part states how tensor parallelism divides a matrix.
@@ -157,6 +158,17 @@ func (m *Model) Each(f func(layer int, t *Tensor)) {
 	group(m.Predictors)
 }
 
+// Heads reports whether an embedding is lm_head too: of several tables that of the tokens,
+// where the model has no other head. Tables of further inputs to each layer are not.
+func (m *Model) Heads(t *Tensor) bool {
+	return m.Tied && t.Role == Embedding && t.Part == ByVocab && !has(t.Name, "per_layer")
+}
+
+// TiedHead is the embedding that lm_head is, empty where it is a matrix of its own.
+func (m *Model) TiedHead() []Tensor {
+	return slices.DeleteFunc(slices.Clone(m.Embedding), func(t Tensor) bool { return !m.Heads(&t) })
+}
+
 // Params is the number of parameters, multi-token prediction left out.
 func (m *Model) Params() (n int64) {
 	m.Each(func(_ int, t *Tensor) {
@@ -176,7 +188,7 @@ func (m *Model) ActiveParams() (n int64) {
 		case Expert:
 			n += t.Params() / max(m.Layers[l].Experts, 1) * m.Layers[l].TopK
 		case Embedding:
-			if m.Tied {
+			if m.Heads(t) {
 				n += t.Params()
 			}
 		default:

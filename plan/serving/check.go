@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 
-	enginelog "strandline/logs/engine"
 	"strandline/plan"
 	"strandline/plan/engine"
 	"strandline/plan/model"
@@ -12,7 +11,7 @@ import (
 
 // From takes from a log what it states of the set-up, where the set-up given does not
 // state it.
-func (s Setup) From(log *enginelog.Log) Setup {
+func (s Setup) From(log *engine.Log) Setup {
 	if log.Engine != "" {
 		if e, ok := engine.ParseRelease(log.Engine, log.Version); ok && (s.Engine.Name == "" || !s.Engine.Known()) {
 			s.Engine = e
@@ -44,14 +43,14 @@ func (s Setup) From(log *enginelog.Log) Setup {
 			s.Length = *r.Length
 		}
 	}
-	if total, ok := log.Smallest(enginelog.Total); ok && s.GPU == nil {
+	if total, ok := log.Smallest(engine.Total); ok && s.GPU == nil {
 		s.GPU = &plan.GPU{Name: "GPU", Total: total.Size, Board: total.Size, Source: "total: the log"}
 	}
 	return s
 }
 
 // Check compares what a log states with the plan of its set-up, the largest difference first.
-func (s Setup) Check(log *enginelog.Log) ([]plan.Checked, error) {
+func (s Setup) Check(log *engine.Log) ([]plan.Checked, error) {
 	s = s.Normal()
 	if err := s.possible(); err != nil {
 		return nil, err
@@ -66,11 +65,11 @@ func (s Setup) Check(log *enginelog.Log) ([]plan.Checked, error) {
 	// An engine's own rounding, and what its loader leaves behind, is a hundredth.
 	around := plan.Range{Low: plan.Whole(0.99 * float64(weights)), High: plan.Whole(1.01 * float64(weights))}
 	outside, _ := s.nonTorch()
-	largest(enginelog.Weights, plan.Weights, around)
-	largest(enginelog.Consumed, enginelog.Consumed, around.Plus(outside))
-	largest(enginelog.Activation, plan.Activations, s.Activation())
-	largest(enginelog.NonTorch, plan.NonTorch, outside)
-	if n, ok := log.Largest(enginelog.Graphs); ok {
+	largest(engine.Weights, plan.Weights, around)
+	largest(engine.Consumed, engine.Consumed, around.Plus(outside))
+	largest(engine.Activation, plan.Activations, s.Activation())
+	largest(engine.NonTorch, plan.NonTorch, outside)
+	if n, ok := log.Largest(engine.GraphPool); ok {
 		planned, _ := s.graphs()
 		c := stated(plan.Graphs, &planned, n)
 		c.Unplanned = n.Size < 0 // memory that others freed meanwhile
@@ -83,7 +82,7 @@ func (s Setup) Check(log *enginelog.Log) ([]plan.Checked, error) {
 
 // CheckOther compares what the log of another engine states with what follows from the
 // model alone: the weights, and what the KV cache has room for.
-func (s Setup) CheckOther(log *enginelog.Log) ([]plan.Checked, error) {
+func (s Setup) CheckOther(log *engine.Log) ([]plan.Checked, error) {
 	if s = s.From(log); s.Engine.Local() {
 		return s.checkLlama(log)
 	}
@@ -93,13 +92,13 @@ func (s Setup) CheckOther(log *enginelog.Log) ([]plan.Checked, error) {
 	}
 	weights := float64(s.Model.Bytes()) / float64(s.Parallel.TP*s.Parallel.PP)
 	var out []plan.Checked
-	if n, ok := log.Largest(enginelog.Weights); ok { // formats by tensor, and what a runtime repacks
+	if n, ok := log.Largest(engine.Weights); ok { // formats by tensor, and what a runtime repacks
 		out = append(out, stated(plan.Weights, &plan.Range{Low: plan.Whole(0.95 * weights), High: plan.Whole(1.05 * weights)}, n))
 	}
-	if n, ok := log.Largest(enginelog.Activation); ok {
+	if n, ok := log.Largest(engine.Activation); ok {
 		out = append(out, stated(plan.Activations, nil, n))
 	}
-	pool, ok := log.Smallest(enginelog.KV)
+	pool, ok := log.Smallest(engine.KV)
 	cell := s.widest().whole().full
 	tokens, counted := log.Tokens(s.Block)
 	if ok {
@@ -123,6 +122,11 @@ func (s Setup) explained(rows []plan.Checked) ([]plan.Checked, error) {
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("the log holds no figure that can be checked")
 	}
+	device := int64(0)
+	if s.GPU != nil {
+		device = s.GPU.Total
+	}
+	plan.Of(rows, device)
 	for i := range rows {
 		rows[i].Cause = s.cause(&rows[i])
 	}
@@ -131,7 +135,7 @@ func (s Setup) explained(rows []plan.Checked) ([]plan.Checked, error) {
 }
 
 // stated is a figure of a log beside its plan, nil where there is none.
-func stated(component string, planned *plan.Range, n enginelog.Stated) plan.Checked {
+func stated(component string, planned *plan.Range, n engine.Stated) plan.Checked {
 	c := plan.Checked{Component: component, Observed: n.Size, Line: n.Line, Rounding: n.Rounding, Unplanned: planned == nil}
 	if planned != nil {
 		c.Planned = *planned
@@ -148,8 +152,8 @@ const (
 )
 
 // checkPool is the KV cache in bytes, and what it holds in tokens.
-func (s Setup) checkPool(log *enginelog.Log) (out []plan.Checked) {
-	pool, havePool := log.Smallest(enginelog.KV)
+func (s Setup) checkPool(log *engine.Log) (out []plan.Checked) {
+	pool, havePool := log.Smallest(engine.KV)
 	var planned *plan.Range
 	if s.GPU != nil {
 		if f, err := s.Fit(); err == nil {
@@ -158,7 +162,7 @@ func (s Setup) checkPool(log *enginelog.Log) (out []plan.Checked) {
 	}
 	if havePool {
 		out = append(out, stated(plan.KVCache, planned, pool))
-	} else if n, ok := log.Smallest(enginelog.Pool); ok {
+	} else if n, ok := log.Smallest(engine.Pool); ok {
 		c := stated(plan.KVCache, planned, n)
 		c.Rounding += plan.GiB / 2 // tables of the requests are made with it
 		c.Compare()
@@ -169,23 +173,45 @@ func (s Setup) checkPool(log *enginelog.Log) (out []plan.Checked) {
 		return out
 	}
 	c := plan.Checked{Component: poolTokens, Unplanned: planned == nil, Observed: tokens, Tokens: true, PerToken: s.printed().full}
+	holds := func(pool int64) plan.Range { return plan.Exactly(s.TokensLogged(float64(pool) / plan.GiB)) }
+	if s.widest().hybrid() && log.Capacity() {
+		holds = s.wholeRequests
+		c.PerToken = float64(s.sequence(s.step())) / float64(s.Length)
+	}
 	if planned != nil {
-		gib := func(n int64) float64 { return float64(n) / plan.GiB }
-		c.Planned, c.Rounding = plan.Range{Low: s.TokensLogged(gib(planned.Low)), High: s.TokensLogged(gib(planned.High))}, s.Block
+		c.Planned, c.Rounding = plan.Range{Low: holds(planned.Low).Low, High: holds(planned.High).High}, s.Block
 	}
 	c.Compare()
 	if planned != nil || !havePool || pool.Size <= 0 {
 		out = append(out, c)
 	}
 	if havePool && pool.Size > 0 {
-		n := s.TokensLogged(float64(pool.Size) / plan.GiB)
-		slack := plan.Whole(float64(pool.Rounding)/max(s.printed().full, 1)) + s.Block
+		n := holds(pool.Size)
+		slack := plan.Whole(float64(pool.Rounding)/max(c.PerToken, 1)) + s.Block
 		c.Component, c.Unplanned, c.Rounding = thatTokens, false, 0
-		c.Planned = plan.Range{Low: max(n-slack, 0), High: n + slack}
+		c.Planned = plan.Range{Low: max(n.Low-slack, 0), High: n.High + slack}
 		c.Compare()
 		out = append(out, c)
 	}
 	return out
+}
+
+// sequence is what one request of the whole length takes, with so many tokens under way.
+func (s Setup) sequence(step int64) int64 {
+	return plan.Whole(s.widest().sequence(s.Length, step, s.Block))
+}
+
+// wholeRequests is how many tokens requests of the whole length have that a pool holds. vLLM
+// counts up to two steps of tokens under way for each (asynchronous scheduling), and
+// brings the pages of layers with a state to one size with those of others, which can take
+// a tenth.
+func (s Setup) wholeRequests(pool int64) plan.Range {
+	padded := 1.0
+	if s.keeps(model.State) || s.keeps(model.Sparse) {
+		padded = 0.9
+	}
+	n := func(step int64) float64 { return float64(pool) / float64(max(s.sequence(step), 1)) * float64(s.Length) }
+	return plan.Range{Low: plan.Whole(padded * n(2*s.step())), High: plan.Whole(n(s.step()))}
 }
 
 // cause returns what usually makes a component differ that way.
@@ -199,7 +225,7 @@ func (s Setup) cause(c *plan.Checked) string {
 		return s.causeLlama(c)
 	}
 	switch c.Component {
-	case plan.Weights, enginelog.Consumed:
+	case plan.Weights, engine.Consumed:
 		switch {
 		case c.Observed < 0:
 			return "another process freed memory while the engine measured"

@@ -8,9 +8,10 @@ import (
 	"strandline/internal/test/plantest"
 	enginelog "strandline/logs/engine"
 	"strandline/plan"
+	"strandline/plan/engine"
 )
 
-func scanned(t *testing.T, text string) *enginelog.Log {
+func scanned(t *testing.T, text string) *engine.Log {
 	t.Helper()
 	log, err := enginelog.Scan(strings.NewReader(text))
 	if err != nil {

@@ -36,7 +36,7 @@ func (s Setup) reads() (gpus, host read) {
 	host.experts = float64(m.Host)
 	m.Each(func(_ int, t *model.Tensor) {
 		switch {
-		case t.Role == model.Predictor, t.Role == model.Tower, t.Role == model.Embedding && !m.Tied:
+		case t.Role == model.Predictor, t.Role == model.Tower, t.Role == model.Embedding && !m.Heads(t):
 		case t.Role == model.Expert:
 			gpus.experts += float64(t.Bytes())
 		default:
@@ -56,10 +56,7 @@ func (s Setup) reads() (gpus, host read) {
 		host.experts += float64(w.experts[i])
 	}
 	if l.host.output {
-		host.dense += float64(w.output)
-		if m.Tied {
-			host.dense += float64(w.embedding)
-		}
+		host.dense += float64(w.output + w.tied)
 	}
 	gpus.dense -= host.dense
 	gpus.experts -= host.experts

@@ -18,7 +18,14 @@ type Local struct {
 	Flash      Switch // flash attention
 	FullWindow bool   // layers with a window keep every token (--swa-full)
 	Unified    bool   // the requests share one context (--kv-unified)
+	// Prompts is the host's memory that llama-server keeps of earlier prompts, bytes
+	// (--cache-ram); nil is its default, a negative one has no limit.
+	Prompts *int64
 }
+
+// defaultPrompts is what llama-server keeps of earlier prompts. Source: llama.cpp,
+// common/common.h, cache_ram_mib.
+const defaultPrompts = 8192 << 20
 
 // Switch is an option that the engine decides itself unless it is set.
 type Switch uint8
@@ -107,7 +114,8 @@ type layerSizes struct {
 	dense, experts    []int64
 	largest           []int64 // tensor of a layer
 	embedding, output int64
-	towers            int64
+	tied              int64 // of the embedding, what is the output's matrix too
+	first             int64 // what is with the first layer: towers, and matrices of the input
 }
 
 func (s Setup) layerSizes() layerSizes {
@@ -118,7 +126,9 @@ func (s Setup) layerSizes() layerSizes {
 		return n
 	}
 	m := s.Model
-	w := layerSizes{embedding: sum(m.Embedding), output: sum(m.Last), towers: sum(m.Towers)}
+	tables := slices.DeleteFunc(slices.Clone(m.Embedding), func(t model.Tensor) bool { return t.Role != model.Embedding })
+	w := layerSizes{embedding: sum(tables), tied: sum(m.TiedHead()), output: sum(m.Last)}
+	w.first = sum(m.Towers) + sum(m.Embedding) - w.embedding
 	for i := range m.Layers {
 		var dense, experts, largest int64
 		for j := range m.Layers[i].Tensors {
@@ -135,8 +145,8 @@ func (s Setup) layerSizes() layerSizes {
 	return w
 }
 
-// split lays out n layers on the GPUs, the last ones, in equal parts; the embedding
-// stays in the host's memory. llama.cpp's first layer on a GPU is the output; Ollama
+// split lays out n layers on the GPUs, the last ones, in equal parts; the tables
+// of the embedding stay in the host's memory, those of inputs to each layer too. llama.cpp's first layer on a GPU is the output; Ollama
 // puts it there last. Sources: llama.cpp, src/llama-model.cpp, load_tensors; Ollama,
 // llm/server.go.
 func (s Setup) split(w *layerSizes, n, hostMoE int64) layout {
@@ -171,18 +181,16 @@ func (s Setup) split(w *layerSizes, n, hostMoE int64) layout {
 	}
 	d, bytes := &l.host, w.output
 	if output {
-		if d = of(repeating); s.Model.Tied { // a copy of the embedding
-			bytes += w.embedding
-		}
+		d, bytes = of(repeating), bytes+w.tied // a copy
 	}
 	d.output, d.weights = true, d.weights+bytes
 	if d == &l.host {
 		d.largest = max(d.largest, bytes)
 	}
 	if l.onGPU > 0 {
-		l.gpus[0].weights += w.towers
+		l.gpus[0].weights += w.first
 	} else {
-		l.host.weights += w.towers
+		l.host.weights += w.first
 	}
 	for i := range l.gpus {
 		l.gpus[i].buffer = s.buffer(&l.gpus[i], l.host.largest)

@@ -4,13 +4,13 @@ import (
 	"strconv"
 	"strings"
 
-	enginelog "strandline/logs/engine"
 	"strandline/plan"
+	"strandline/plan/engine"
 )
 
 // fromLlama takes from a log of llama.cpp or Ollama what it states of the set-up, where
 // the set-up given does not state it. The context in the log is for all requests.
-func (s Setup) fromLlama(log *enginelog.Log) Setup {
+func (s Setup) fromLlama(log *engine.Log) Setup {
 	number := func(name string) int64 {
 		n, err := strconv.ParseInt(log.Setup[name], 10, 64)
 		if err != nil || n < 0 {
@@ -51,7 +51,7 @@ func (s Setup) fromLlama(log *enginelog.Log) Setup {
 
 // checkLlama compares the figures of such a log with the plan: weights and KV cache of
 // all devices and the host, and the largest compute buffer of a GPU.
-func (s Setup) checkLlama(log *enginelog.Log) ([]plan.Checked, error) {
+func (s Setup) checkLlama(log *engine.Log) ([]plan.Checked, error) {
 	context := s.Length > 0
 	s = s.localNormal()
 	if err := s.possibleLocal(); err != nil {
@@ -76,17 +76,17 @@ func (s Setup) checkLlama(log *enginelog.Log) ([]plan.Checked, error) {
 		near = 0.08 // mixtures differ by tensor
 	}
 	var out []plan.Checked
-	if n, ok := log.Largest(enginelog.Weights); ok {
+	if n, ok := log.Largest(engine.Weights); ok {
 		out = append(out, stated(plan.Weights, &plan.Range{Low: plan.Whole((1 - near) * weights), High: plan.Whole((1 + near) * weights)}, n))
 	}
-	if n, ok := log.Smallest(enginelog.KV); ok {
+	if n, ok := log.Smallest(engine.KV); ok {
 		planned := &kv
 		if !context {
 			planned = nil
 		}
 		out = append(out, stated(plan.KVCache, planned, n))
 	}
-	if n, ok := log.Largest(enginelog.Activation); ok {
+	if n, ok := log.Largest(engine.Activation); ok {
 		out = append(out, stated(plan.Activations, &buffer, n))
 	}
 	return s.explained(out)

@@ -41,10 +41,23 @@ func (s Setup) fitLocal() (*Fit, error) {
 		{Name: plan.KVCache, Size: plan.Exactly(l.host.kv), Source: "of the layers that stay there"},
 		{Name: plan.Buffers, Size: l.host.buffer, Source: "inputs, masks, logits, and what layers there compute"},
 	}
+	f.Host = append(f.Host, s.prompts()...)
 	f.Flags = s.localFlags(&l)
 	f.Notes = append(append(notes, s.Model.Notes...), s.localNotes(&l)...)
 	f.Latency = s.latency()
 	return f, nil
+}
+
+// prompts is llama-server's cache of the states of earlier prompts. It begins empty.
+func (s Setup) prompts() []plan.Component {
+	size := int64(defaultPrompts)
+	if s.Local.Prompts != nil {
+		size = *s.Local.Prompts
+	}
+	if s.Engine.Name != engine.LlamaCPP || size <= 0 {
+		return nil
+	}
+	return []plan.Component{{Name: "prompt cache", Size: plan.Range{High: size}, Source: "states of earlier prompts, which llama-server keeps up to --cache-ram (8192 MiB by default; 0 keeps none)"}}
 }
 
 func (s Setup) hostWeights(l *layout) string {
@@ -187,6 +200,9 @@ func (s Setup) localNotes(l *layout) (out []string) {
 	if s.Engine.Name == engine.Ollama && !s.flash() && s.Local.Flash == Auto {
 		add("Ollama uses flash attention by itself for some families only, and not for this one; OLLAMA_FLASH_ATTENTION=1 makes the compute buffer smaller")
 	}
+	if n := s.Local.Prompts; n != nil && *n < 0 && s.Engine.Name == engine.LlamaCPP {
+		add("--cache-ram %d keeps the states of all earlier prompts in the host's memory, without a limit", *n>>20)
+	}
 	if s.Local.Unified && s.Requests > 1 {
 		add("%d requests share the context; -np gives each its own", s.Requests)
 	}
@@ -231,5 +247,8 @@ func (s Setup) localFlags(l *layout) []string {
 	add(s.Local.Flash == On, engine.Flash, on)
 	add(s.Local.Flash == Off, engine.Flash, off)
 	add(s.Local.FullWindow, engine.AllKeys, "")
+	if n := s.Local.Prompts; n != nil {
+		add(true, engine.CacheRAM, max(*n>>20, -1))
+	}
 	return s.Engine.Engine().Command(values)
 }

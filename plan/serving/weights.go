@@ -149,8 +149,8 @@ func (s Setup) loadStage(first, n int64) Stage {
 		}
 	}
 	if end {
-		if m.Tied && !begin {
-			l.tensors(m.Embedding, e, p)
+		if !begin {
+			l.tensors(m.TiedHead(), e, p)
 		}
 		l.tensors(m.Last, e, p)
 		if s.Draft {

@@ -3,8 +3,8 @@ package training
 import (
 	"fmt"
 
-	enginelog "strandline/logs/engine"
 	"strandline/plan"
+	"strandline/plan/engine"
 )
 
 // CheckStep compares the memory of a training step, as a snapshot has it by purpose at
@@ -30,19 +30,22 @@ func (t Setup) CheckStep(byPurpose map[string]int64) ([]plan.Checked, error) {
 		}
 		c := plan.Checked{Component: name, Planned: plan.Range{Low: plan.Whole(0.97 * float64(size.Low)), High: plan.Whole(1.03 * float64(size.High))}, Observed: observed}
 		c.Compare()
-		c.Cause = t.cause(&c)
 		out = append(out, c)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("the snapshot does not show the purpose of any memory")
+	}
+	plan.Of(out, 0)
+	for i := range out {
+		out[i].Cause = t.cause(&out[i])
 	}
 	plan.Order(out)
 	return out, nil
 }
 
 // CheckLog compares the peak that a trainer logs with the plan.
-func (t Setup) CheckLog(log *enginelog.Log) ([]plan.Checked, error) {
-	n, ok := log.Largest(enginelog.Train)
+func (t Setup) CheckLog(log *engine.Log) ([]plan.Checked, error) {
+	n, ok := log.Largest(engine.Train)
 	if !ok {
 		return nil, fmt.Errorf("the log holds no figure that can be checked")
 	}

@@ -61,9 +61,9 @@ func (t Setup) hold(stage int64) (h held) {
 		h.blocks += block
 		h.block = max(h.block, block)
 	}
-	if stage == 0 || stage == t.PP-1 && m.Tied {
-		for i := range m.Embedding {
-			h.embed += t.divided(&m.Embedding[i])
+	for i := range m.Embedding {
+		if x := &m.Embedding[i]; stage == 0 || stage == t.PP-1 && m.Heads(x) {
+			h.embed += t.divided(x)
 		}
 	}
 	if stage == 0 {

@@ -13,9 +13,13 @@ import (
 // localOptions are the flags of plan for llama.cpp and Ollama.
 type localOptions struct {
 	layers, hostMoE     int64
+	prompts             int64
 	values, flash       string
 	fullWindow, unified bool
 }
+
+// defaultCacheRAM is llama-server's own, MiB.
+const defaultCacheRAM = 8192
 
 func (o *localOptions) add(f *Flags) {
 	f.Int64Var(&o.layers, "gpu-layers", -1, "layers `N` on the GPUs, with the output layer (default: as many as fit)")
@@ -24,6 +28,7 @@ func (o *localOptions) add(f *Flags) {
 	f.StringVar(&o.flash, "flash-attn", "auto", "flash attention: `on`, off or auto")
 	f.BoolVar(&o.fullWindow, "swa-full", false, "llama.cpp: window layers keep every token")
 	f.BoolVar(&o.unified, "kv-unified", false, "llama.cpp: requests share one context")
+	f.Int64Var(&o.prompts, "cache-ram", defaultCacheRAM, "llama.cpp: host memory `MIB` for earlier prompts (0: none, -1: no limit)")
 	f.Choices["kv-dtype-v"] = kvTypes
 	f.offer("flash-attn", "on", "off", "auto")
 }
@@ -33,6 +38,13 @@ func (o *localOptions) local(m *model.Model) (l serving.Local, err error) {
 	l = serving.Local{HostMoE: o.hostMoE, FullWindow: o.fullWindow, Unified: o.unified}
 	if o.layers >= 0 {
 		l.Layers = &o.layers
+	}
+	if o.prompts != defaultCacheRAM {
+		if o.prompts < -1 || o.prompts > 1<<30 {
+			return l, fmt.Errorf("--cache-ram %d: want a size in MiB, 0 or -1", o.prompts)
+		}
+		n := o.prompts << 20
+		l.Prompts = &n
 	}
 	if o.values != "" {
 		var ok bool
@@ -65,7 +77,7 @@ func (o *localOptions) only(e engine.Release, all *Serving) error {
 	if e.Local() {
 		return given(map[string]bool{"tp": all.tp > 1, "pp": all.pp > 0 && all.pp != all.GPUs, "ep": all.ep > 1, "dp": all.dp > 1}, "cannot be used with "+e.Name+": it divides the layers among the GPUs")
 	}
-	return given(map[string]bool{"gpu-layers": o.layers >= 0, "n-cpu-moe": o.hostMoE != 0, "kv-dtype-v": o.values != "", "swa-full": o.fullWindow, "kv-unified": o.unified},
+	return given(map[string]bool{"gpu-layers": o.layers >= 0, "n-cpu-moe": o.hostMoE != 0, "kv-dtype-v": o.values != "", "swa-full": o.fullWindow, "kv-unified": o.unified, "cache-ram": o.prompts != defaultCacheRAM},
 		"is an option of llama.cpp; --engine llama.cpp plans it")
 }
 

@@ -87,6 +87,7 @@ export interface PlannedModel {
 
 export interface PlanGPU {
   name: string;
+  arch: string;
   total_bytes: number;
   board_bytes: number;
   bandwidth_bytes_per_s: number;
