@@ -2,7 +2,6 @@ package plan
 
 import (
 	_ "embed"
-	"encoding/csv"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,16 +44,13 @@ type GPU struct {
 var gpuFile string
 
 var gpus = sync.OnceValue(func() (out []GPU) {
-	rows, err := csv.NewReader(strings.NewReader(gpuFile)).ReadAll()
-	if err != nil {
-		panic(err) // the file is part of the program
-	}
 	const tera, giga, mib = 1e12, 1e9, 1 << 20
-	for _, row := range rows[1:] {
+	for _, line := range strings.Split(strings.TrimSpace(gpuFile), "\n")[1:] {
+		row := strings.Split(line, ",")
 		n := func(i int) float64 {
 			x, err := strconv.ParseFloat(row[i], 64)
 			if err != nil && row[i] != "" {
-				panic(err)
+				panic(err) // the file is part of the program
 			}
 			return x
 		}
@@ -75,10 +71,10 @@ func (g *GPU) derive() {
 	left := board
 	switch {
 	case g.Arch == "apple":
-		// recommendedMaxWorkingSetSize, as llama.cpp prints it; newer systems give small
-		// machines a little more.
+		// recommendedMaxWorkingSetSize, as llama.cpp prints it: two thirds of up to 32 GiB,
+		// else three quarters. Newer systems give small machines a little more.
 		const small = 32 * GiB
-		g.Source = "total: the share of unified memory that Metal recommends, two thirds up to 32 GiB, else three quarters; sysctl iogpu.wired_limit_mb changes it"
+		g.Source = "total: Metal's share of unified memory; sysctl iogpu.wired_limit_mb changes it"
 		if left = board * 3 / 4; g.Board <= small {
 			left = board * 2 / 3
 		}
@@ -92,7 +88,7 @@ func (g *GPU) derive() {
 		g.Source = "total: memory.total of nvidia-smi less 0.6 %, which is kept back on the other devices of its kind"
 	default: // RTX 3060 11.76 of 12 GiB, 3080 9.78 of 10, 3090 23.58 of 24, 4090 23.64 of 23.99, 5090 31.36 of 31.84, PRO 6000 94.97 of 95.59
 		left = board - min(0.13*GiB+0.0115*board, 0.62*GiB)
-		g.Source = "total: memory.total of nvidia-smi less 0.13 GiB and 1.15 %, at most 0.62 GiB, which is kept back on measured boards"
+		g.Source = "total: memory.total of nvidia-smi less 0.13 GiB and 1.15 %, as on measured boards"
 	}
 	g.Total = Whole(left)
 }

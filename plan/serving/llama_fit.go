@@ -57,7 +57,7 @@ func (s Setup) prompts() []plan.Component {
 	if s.Engine.Name != engine.LlamaCPP || size <= 0 {
 		return nil
 	}
-	return []plan.Component{{Name: "prompt cache", Size: plan.Range{High: size}, Source: "states of earlier prompts, which llama-server keeps up to --cache-ram (8192 MiB by default; 0 keeps none)"}}
+	return []plan.Component{{Name: "prompt cache", Size: plan.Range{High: size}, Source: "earlier prompts, which llama-server keeps up to --cache-ram (8192 MiB by default)"}}
 }
 
 func (s Setup) hostWeights(l *layout) string {
@@ -201,7 +201,7 @@ func (s Setup) localNotes(l *layout) (out []string) {
 		add("Ollama uses flash attention by itself for some families only, and not for this one; OLLAMA_FLASH_ATTENTION=1 makes the compute buffer smaller")
 	}
 	if n := s.Local.Prompts; n != nil && *n < 0 && s.Engine.Name == engine.LlamaCPP {
-		add("--cache-ram %d keeps the states of all earlier prompts in the host's memory, without a limit", *n>>20)
+		add("--cache-ram %d keeps all earlier prompts in host memory, without a limit", *n>>20)
 	}
 	if s.Local.Unified && s.Requests > 1 {
 		add("%d requests share the context; -np gives each its own", s.Requests)

@@ -96,7 +96,7 @@ func (o *Options) Device() (*plan.GPU, error) {
 	}
 	if o.GPU == "" {
 		if size == 0 {
-			return nil, errors.New("neither --gpu nor --capacity given: give the GPU's name, such as RTX-4090, or its memory, such as --capacity 16GiB; `strandline plan gpus` lists the known ones")
+			return nil, errors.New("neither --gpu nor --capacity given, such as --gpu RTX-4090 or --capacity 16GiB; `strandline plan gpus` lists the known GPUs")
 		}
 		return &plan.GPU{Name: "GPU", Total: size, Board: size, Source: "given"}, nil
 	}
