@@ -54,7 +54,7 @@ it ends looks like a leak.
 A verdict needs 20 steps after the warm-up, or 2 seconds without steps. Initial
 loading, caches that level off, and memory that is released again are no leaks.
 In Python programs of 200 noisy steps, check found 100 of 100 leaks of 64 KiB a
-step, and no leak in 300 runs without one (docs/check.md).
+step, and no leak in 300 runs without one.
 
 --max-growth and --max-peak set limits for all metrics, or for one, as in
 host=64KiB/step. Your command's output is unchanged; the report follows it.

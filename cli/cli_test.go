@@ -54,13 +54,13 @@ func TestLiveScripts(t *testing.T) {
 
 // scripts runs the scripts of a folder. Beside testscript's own commands there is
 // `status N strandline ARG…`, which requires that exit status, and `serve`,
-// `get` and `interrupt`; $EXAMPLES is the folder of the examples, $SNAPSHOTS that
+// `get` and `interrupt`; $DOCS is the folder of the pages, $EXAMPLES the folder of the examples, $SNAPSHOTS that
 // of the reader's test files, $TABLES that of tables of memory_summary(), $LOGS
 // that of compressed logs, $STANDIN that of the stand-in for PyTorch. [race] holds
 // under the race detector.
 func scripts(t *testing.T, dir string) {
 	t.Helper()
-	folders := map[string]string{"EXAMPLES": "../examples", "SNAPSHOTS": "../torch/snapshot/testdata", "TABLES": "../logs/testdata", "LOGS": "testdata/logs", "STANDIN": "../record/testdata/standin"}
+	folders := map[string]string{"EXAMPLES": "../examples", "SNAPSHOTS": "../torch/snapshot/testdata", "TABLES": "../logs/testdata", "DOCS": "../docs", "LOGS": "testdata/logs", "STANDIN": "../record/testdata/standin"}
 	for name, folder := range folders {
 		path, err := filepath.Abs(folder)
 		if err != nil {

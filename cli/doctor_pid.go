@@ -108,7 +108,7 @@ func byDebugger(p procfs.Process, minor int, env map[string]string) api.Check {
 		c.Detail = "the process was started with remote debugging disabled"
 	default:
 		c.OK = true
-		c.Detail = "sys.remote_exec can run code in the process, such as a call of strandline.start (docs/record.md); that changes it"
+		c.Detail = "sys.remote_exec can run code in the process, such as a call of strandline.start (`strandline help guide record`); that changes it"
 		c.Do = fmt.Sprintf("python3.%d -c 'import sys; sys.remote_exec(%d, \"/path/of/code.py\")'", minor, int(p))
 	}
 	return c

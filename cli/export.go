@@ -39,8 +39,7 @@ Live memory is the requested size of active blocks, as inspect shows it. JAX
 profiles can become pprof, folded or csv.
 
 --events A:B keeps the events A to B-1 of one device, with its blocks after
-them, as a dump at that moment would. docs/export.md says which figures are
-exact.
+them, as a dump at that moment would. The guide says which figures are exact.
 
 --redact is for files that you share. Pseudonyms such as file-1.py and func-3
 replace the files or names of your code, or both. Names of PyTorch and Python

@@ -57,6 +57,9 @@ func help(w io.Writer, c *cobra.Command) {
 	helpFlags(w, c)
 	if c.HasParent() {
 		fmt.Fprint(w, "\nAlso --json, -v, -q and --color: see `strandline --help`.\n")
+		if guide := guideOf(c); guide != "" {
+			fmt.Fprintf(w, "Guide: `strandline help guide %s`.\n", guide)
+		}
 	}
 	if status != "" {
 		fmt.Fprintf(w, "\n%s\n", paragraphs("Exit status: "+status))

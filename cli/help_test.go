@@ -2,7 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"maps"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"strandline/docs"
 )
 
 // allCommands are the program's, with the program itself.
@@ -77,5 +85,60 @@ func TestSynonyms(t *testing.T) {
 				t.Errorf("%s is a command, not a word for %s", word, path)
 			}
 		}
+	}
+}
+
+// TestGuidesAreInside looks in the sources for texts that name a page: who has the program
+// alone can read it.
+func TestGuidesAreInside(t *testing.T) {
+	page := regexp.MustCompile(`docs/[\w./-]+\.md`)
+	cited := regexp.MustCompile(`strandline help guide ([a-z-]+)`)
+	names := map[string]bool{}
+	for _, guide := range docs.Guides() {
+		names[guide.Name] = true
+		if guide.Title == "" || len(guide.Text) < 200 {
+			t.Errorf("guide %s: %q, %d bytes", guide.Name, guide.Title, len(guide.Text))
+		}
+	}
+	for command, guide := range guides {
+		if !names[guide] {
+			t.Errorf("%s has the guide %s, which is not there", command, guide)
+		}
+	}
+	seen := 0
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != ".." && (d.Name()[0] == '.' || slices.Contains([]string{"testdata", "node_modules", "release", "bench"}, d.Name())):
+			return fs.SkipDir
+		case filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if found := page.FindString(lit.Value); found != "" {
+					t.Errorf("%s names %s, which is not in the program: `strandline help guide NAME`", name, found)
+				}
+				for _, m := range cited.FindAllStringSubmatch(lit.Value, -1) {
+					seen++
+					if !names[m[1]] {
+						t.Errorf("%s names the guide %s, which is not there", name, m[1])
+					}
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 3 {
+		t.Errorf("%d texts name a guide", seen)
 	}
 }

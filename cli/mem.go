@@ -42,8 +42,7 @@ func newMem(g *globals) *cobra.Command {
 		Long: `Show the pausable memory of a running process, pause it, and resume it at the same
 addresses. A pause gives the memory back to the device.
 
-The process must use strandline.pausable in place of torch_memory_saver
-(docs/pausable.md). It answers its own user and root, also from a container on
+The process must use strandline.pausable in place of torch_memory_saver. It answers its own user and root, also from a container on
 this machine.`,
 		Example: `  strandline mem status --pid 4242
   strandline mem pause --pid 4242 --tag kv_cache

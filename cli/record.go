@@ -67,7 +67,7 @@ see the allocator's requests; nothing runs in the process. This needs root, or
 CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE. ` + "`" + `strandline doctor --pid N` + "`" + ` lists what
 a process offers.
 
-docs/record.md has the lines for verl, vLLM, SGLang, torchtitan, Ray and others.
+The guide has the lines for verl, vLLM, SGLang, torchtitan, Ray and others.
 
 Exit status: the command's own, or 128+n if signal n ended it; 126 or 127 if it
 cannot run; 2 wrong usage. With --pid: 0; 3 partial recording; 2 the process

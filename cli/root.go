@@ -83,7 +83,7 @@ snapshots, logs, running processes and model configs, without Python or a GPU.
 		},
 	}
 	f := root.PersistentFlags()
-	f.BoolVar(&g.json, "json", false, "print JSON (see docs/json.md)")
+	f.BoolVar(&g.json, "json", false, "print JSON")
 	g.printing.flags(f)
 	f.StringVar(&g.cpuProfile, "cpuprofile", "", "write a CPU profile of strandline itself to `FILE`")
 	f.MarkHidden("cpuprofile")
@@ -139,20 +139,7 @@ func addCommands(root *cobra.Command, g *globals) {
 			c.Example = "  source <(strandline completion bash)\n  strandline completion zsh > \"${fpath[1]}/_strandline\"\n" +
 				"  strandline completion fish > ~/.config/fish/completions/strandline.fish"
 		case "help":
-			c.Short = "Explain a command"
-			c.Long = "Explain a command, with its flags and examples.\n\n" + exitStatus
-			c.Example = "  strandline help diagnose"
-			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
-				about, rest, err := root.Find(args)
-				if err != nil {
-					return err
-				}
-				if len(rest) > 0 {
-					return unknownCommand(about, rest[0])
-				}
-				about.InitDefaultHelpFlag()
-				return about.Help()
-			}
+			helpWith(g, root, c)
 		}
 	}
 }

@@ -41,7 +41,7 @@ file's own settings, to check the replay call by call, then under others.
 Requests stay the same, and so do recorded calls of empty_cache. --capacity is
 the device's memory minus the part that others hold. Without it, no run is out
 of memory; a search takes the capacity from an OOM error in the file.
-docs/what-if.md states the accuracy.`,
+The guide has the accuracy.`,
 		Example: `  strandline simulate oom.pickle
   strandline simulate oom.pickle --set expandable_segments:True
   strandline simulate oom.pickle --search --capacity 79GiB   which settings fit?
@@ -132,7 +132,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, within boun
 	}
 	if other := len(asked) > 0 || o.changes() || o.search; other || line > 0 {
 		if len(on) == 0 {
-			return fmt.Errorf("%s holds no history, only the state at its end: there is nothing to run under other settings; docs/record.md explains how to record one", path)
+			return fmt.Errorf("%s holds no history, only the state at its end: there is nothing to run under other settings; `strandline help guide record` explains how to record one", path)
 		}
 		for _, x := range on {
 			if x.Lost {

@@ -76,7 +76,7 @@ func (f *File) withoutFailure(found *logs.Text, named bool, cause error) error {
 	switch {
 	case found.Remark != nil:
 		return fmt.Errorf("%s: line %s of this text mentions that memory ran out, but not in the words of a known error: %q; "+
-			"give the lines of the error itself, or watch the next run: record snapshots as docs/record.md shows, or `strandline trace --pid PID` for the memory of the host", path, units.Count(found.Remark.Line), found.Remark.Quote)
+			"give the lines of the error itself, or watch the next run: record snapshots (`strandline help guide record`), or `strandline trace --pid PID` for the memory of the host", path, units.Count(found.Remark.Line), found.Remark.Quote)
 	case found.OOM.Cut > 0:
 		return fmt.Errorf("%s: PyTorch's out-of-memory message on line %s of this text contains no readable figure", path, units.Count(found.OOM.Cut))
 	case named, errors.Is(cause, snapshot.ErrNotSnapshot) && !errors.Is(cause, snapshot.ErrUnknown):
@@ -87,7 +87,7 @@ func (f *File) withoutFailure(found *logs.Text, named bool, cause error) error {
 			"nothing else in its %s states that memory ran out", path, units.Count(at), lines)
 	}
 	return fmt.Errorf("%s: %w: it is a text of %s in which nothing states that memory ran out, without a table of memory_summary(); "+
-		"`strandline plan --check` compares the start-up log of an engine with a plan; docs/out-of-memory.md lists the known messages", path, snapshot.ErrNotSnapshot, lines)
+		"`strandline plan --check` compares the start-up log of an engine with a plan; `strandline help guide out-of-memory` lists the known messages", path, snapshot.ErrNotSnapshot, lines)
 }
 
 // Holds names the contents of the log for a message.
