@@ -30,7 +30,7 @@ func checkOut(repository, source string) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed, err := command(top, nil, "git", "status", "--porcelain", "--untracked-files=no")
+	changed, err := command(top, nil, "git", "status", "--porcelain", "--untracked-files=no", "--", ":!release/go.work.sum")
 	if err != nil {
 		return nil, err
 	}
