@@ -39,7 +39,7 @@ var columns = [][]string{
 	{"torch/snapshot", "host/proc/vmmap", "host/store/recording", "host/store/series", "plan/model"}, // models
 	{"record"},
 	{"profiles"},
-	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/figures", "profiles/levels", "profiles/printed", "profiles/promql"}, // sources that state it in that form
+	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/figures", "profiles/levels", "profiles/printed", "profiles/promql", "profiles/sites"}, // sources that state it in that form
 	{"host/code/image", "host/sampling/levels"},
 	{"host/proc/autograd", "host/code/cpython", "host/gpu/cudaalloc", "host/proc/glibcheap"},
 	{"host/code/unwind"},
@@ -126,7 +126,8 @@ var only = map[string][]string{
 	"profiles/proc":         {"host/proc/procfs", "host/proc/vmmap", "profiles", "times", "units"},
 	"profiles/nsys":         {"internal/budget", "profiles", "units"},
 	"profiles/kineto":       {"internal/budget", "profiles", "stack", "units"},
-	"judge/tables":          {"finding", "units", "stack", "trend", "profiles", "profiles/jax"},
+	"profiles/sites":        {"profiles", "stack"},
+	"judge/tables":          {"finding", "units", "stack", "trend", "profiles", "profiles/jax", "profiles/sites"},
 	"host/proc/procfs":      {},
 	"record":                {"host/proc/procfs", "internal/budget", "internal/socket", "units"},
 	"internal/socket":       {},

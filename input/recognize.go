@@ -17,6 +17,7 @@ import (
 	"strandline/profiles/levels"
 	"strandline/profiles/printed"
 	"strandline/profiles/proc"
+	"strandline/profiles/sites"
 )
 
 // A Kind is the kind of a file, as its beginning shows it. Only reading the file tells
@@ -45,6 +46,7 @@ var tableReaders = []tableReader{
 	{is: jax.Is, read: jax.Read},
 	{is: kineto.Is, read: kineto.Read},
 	{is: proc.Is, read: proc.Read, text: true},
+	{is: sites.Is, read: sites.Read, text: true},
 	{is: printed.Is, read: printed.Read, text: true},
 	{is: levels.Is, read: levels.Read, text: true},
 	{is: figures.Is, read: figures.Read, text: true},
