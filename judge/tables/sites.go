@@ -14,8 +14,8 @@ import (
 // said is how the texts of programs that state memory by line are worded: what their bytes are,
 // and what they do not show.
 var said = map[string]struct{ verb, limits string }{
-	sites.Operators: {"allocates the most", "an operator's bytes are what it allocated less what it freed: the table shows no peak, which a snapshot does"},
-	sites.Objects:   {"holds the most Python objects", "tracemalloc counts Python's allocations alone: not those of PyTorch, CUDA or C libraries"},
+	sites.Operators: {"allocates the most", "an operator's bytes: its allocations less its frees; a snapshot shows the peak"},
+	sites.Objects:   {"holds the most Python objects", "tracemalloc counts Python's allocations alone: PyTorch, CUDA and C libraries are left out"},
 	sites.Lines:     {"adds the most", "memory_profiler counts the process's memory before and after a line, whoever takes it"},
 	sites.Totals:    {"allocates the most over the run", "these are all allocations of the run, also those that were freed: `memray flamegraph --leaks` shows the rest"},
 }
@@ -40,7 +40,7 @@ func byLine(f *profiles.File) (out finding.Finding, ok bool) {
 	}
 	if first.Kind == "growth" && bytes >= minGrowth {
 		out.Kind, out.Severity, out.Confidence = finding.Growth, finding.Warning, 0.5
-		out.Remedies = []finding.Remedy{finding.CodeChange("compare more snapshots of tracemalloc: what grows in each of them leaks")}
+		out.Remedies = []finding.Remedy{finding.CodeChange("compare more snapshots of tracemalloc: steady growth in each is a leak")}
 	}
 	site := finding.Site(first.Stack[0])
 	if site.File != "" {
