@@ -1,13 +1,16 @@
 """One program for each feature of the allocator, all of one release in one go.
 
     run.sh DIR workloads/features.py OUT [NAME...]
+    run.sh DIR workloads/features.py OUT -        read names, answer each when it has run
 
 PyTorch is imported once; each program runs in a process of its own that is forked
 before the first use of the device. It leaves OUT/NAME.pickle, the snapshot, and
 OUT/NAME.json, PyTorch's own counters at that moment. A program that this release
-cannot run leaves a reason in OUT/NAME.json. SEED and OPS draw other programs.
+cannot run leaves a reason in OUT/NAME.json. SEED and OPS draw other programs. The name
+drawn.N is a random program under random settings, both drawn with seed N.
 """
 import ctypes
+import functools
 import json
 import os
 import random
@@ -477,35 +480,58 @@ def changed():
 def draw(rng):
     """Settings that this release takes, drawn."""
     out = []
+
+    def maybe(chance, since, *options):
+        drawn = rng.random() < chance and rng.choice(options)
+        if drawn and RELEASE >= since:
+            out.append(drawn)
+            return drawn
+
     large = 20
-    if RELEASE >= (2, 11) and rng.random() < 0.2:
-        large = rng.choice((16, 32, 64))
-        out.append(f"large_segment_size_mb:{large}")
-    if rng.random() < 0.3:
-        out.append("expandable_segments:True")
-    if rng.random() < 0.4:
-        out.append(f"max_split_size_mb:{rng.choice((1, 20, 60, 200)) + max(20, large)}")
-        if rng.random() < 0.4:
-            out.append(f"max_non_split_rounding_mb:{rng.choice((1, 10, 80)) + max(20, large)}")
-    if rng.random() < 0.3:
-        out.append(f"roundup_power2_divisions:{rng.choice(('4', '[1:8,8:4,64:2,>:4]', '[256:1,512:2,>:16]'))}")
-    if rng.random() < 0.3:
-        out.append(f"garbage_collection_threshold:{rng.choice((0.3, 0.6, 0.9))}")
+    if option := maybe(0.2, (2, 11), *(f"large_segment_size_mb:{n}" for n in (16, 32, 64))):
+        large = max(large, int(option.partition(":")[2]))
+    if maybe(0.3, (0, 0), "expandable_segments:True"):
+        maybe(0.3, (2, 15), "expandable_segments_reserve:1G", "expandable_segments_reserve:4G")
+    if maybe(0.4, (0, 0), *(f"max_split_size_mb:{n + large}" for n in (1, 20, 60, 200))):
+        maybe(0.4, (0, 0), *(f"max_non_split_rounding_mb:{n + large}" for n in (1, 10, 80)))
+    maybe(0.3, (0, 0), *(f"roundup_power2_divisions:{n}" for n in ("4", "[1:8,8:4,64:2,>:4]", "[256:1,512:2,>:16]")))
+    maybe(0.3, (0, 0), *(f"garbage_collection_threshold:{n}" for n in (0.3, 0.6, 0.9)))
+    if maybe(0.2, (2, 10), "per_process_memory_fraction:0.5", "per_process_memory_fraction:0.8"):
+        maybe(0.3, (2, 12), "throw_on_cudamalloc_oom:True")
+    maybe(0.2, (2, 9), "graph_capture_record_stream_reuse:True")
+    maybe(0.2, (2, 12), "pinned_max_round_threshold_mb:4", "pinned_max_cached_size_mb:8")
     return ",".join(out)
 
 
+def kinds_of_pools():
+    kinds = [{}]
+    if RELEASE >= (2, 8):
+        kinds.append({"use_on_oom": True})
+    if RELEASE >= (2, 10):
+        kinds.append({"no_split": True})
+    return kinds
+
+
 @feature(since=(99, 0))
-def drawn():
-    """A random program under drawn settings: OPS operations with seed SEED."""
-    rng = random.Random(SEED)
-    rng.random()
-    if rng.random() < 0.4:
-        torch.cuda.set_per_process_memory_fraction(rng.choice((0.5, 0.8)))
-    record()
-    c = Churn(rng.choice((0.6, 0.8, 1.1)), streams=rng.choice((1, 2, 4)))
-    if rng.random() < 0.4:
-        c.pools = [torch.cuda.MemPool() for _ in range(rng.choice((1, 3)))]
-    return c.run()
+def drawn(seed):
+    """A random program under drawn settings: OPS operations."""
+    rng = random.Random(-seed)
+    expandable = "expandable_segments" in os.environ["PYTORCH_CUDA_ALLOC_CONF"]
+    record(**({"record_pinned_host_memory": True} if RELEASE >= (2, 14) else {}))
+    c = Churn(rng.choice((0.6, 0.8, 1.1)), streams=rng.choice((1, 2, 4)), seed=seed)
+    if rng.random() < 0.4 and not (expandable and RELEASE == (2, 7)):
+        c.pools = [torch.cuda.MemPool(**rng.choice(kinds_of_pools())) for _ in range(rng.choice((1, 3)))]
+    captures = rng.choice((0, 0, 3)) if c.limit < 2.5e9 else 0
+    kept = []
+    for part in range(4):
+        c.run(OPS // 4)
+        if part < captures:
+            kept.append(capture(c, work=30))
+            del kept[:-2]
+        if RELEASE >= (2, 14):
+            pin(c.rng, kept)
+            del kept[:-12]
+    return c, kept
 
 
 def dump(path, conf):
@@ -521,9 +547,12 @@ def write(path, data):
 
 
 def run(name, path):
+    name, _, seed = name.partition(".")
     f, conf, since, device = FEATURES[name]
-    if name == "drawn":
-        conf, since, device = draw(random.Random(SEED)), (0, 0), {**SMALL, **LAG}
+    if seed:
+        seed = int(seed)
+        f = functools.partial(f, seed)
+        conf, since, device = draw(random.Random(seed)), (0, 0), {**SMALL, **LAG}
     if RELEASE < since:
         write(path, {"torch": torch.__version__, "reason": "since %d.%d" % since})
         return
@@ -538,21 +567,31 @@ def run(name, path):
         write(path, {"torch": torch.__version__, "conf": conf, "reason": f"{type(e).__name__}: {e}".split("\n")[0][:200]})
 
 
+def apart(name, out):
+    """Run a program in a process of its own."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            run(name, os.path.join(out, name))
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    if status:
+        write(os.path.join(out, name), {"torch": torch.__version__, "reason": f"killed by signal {status & 127}"})
+
+
 def main():
     out, names = sys.argv[1], sys.argv[2:]
     os.makedirs(out, exist_ok=True)
+    if names == ["-"]:
+        for line in sys.stdin:
+            apart(line.strip(), out)
+            print(line.strip(), flush=True)
+        return
     for name in names or [n for n in FEATURES if n != "drawn"]:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                run(name, os.path.join(out, name))
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(0)
-        _, status = os.waitpid(pid, 0)
-        if status:
-            write(os.path.join(out, name), {"torch": torch.__version__, "reason": f"killed by signal {status & 127}"})
+        apart(name, out)
 
 
 main()
