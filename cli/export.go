@@ -198,8 +198,8 @@ func (o *exportOptions) check(g *globals) error {
 		return errors.New("--json and -o - both write to standard output; choose one")
 	case o.output == "-" && g.env.stdoutTerminal && !format.text:
 		return fmt.Errorf("%s is binary and standard output is a terminal; name a file (-o FILE), or redirect it", o.to)
-	case o.device < 0 && o.device != unset:
-		return fmt.Errorf("--device %d: devices are numbered from 0", o.device)
+	case o.device < snapshot.Host && o.device != unset:
+		return fmt.Errorf("--device %d: devices are numbered from 0; -1 is pinned host memory", o.device)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ file.`,
 	}
 	c.Flags().IntVar(&o.at, "at", unset, "list live memory after `EVENT` of the device's trace; -1 is before the first")
 	c.Flags().IntVar(&o.alloc, "alloc", unset, "follow the allocation that `EVENT` makes or frees")
-	c.Flags().IntVar(&o.device, "device", 0, "device `N` for --at, --alloc and --pools")
+	c.Flags().IntVar(&o.device, "device", 0, "device `N` for --at, --alloc and --pools; -1 is pinned host memory")
 	hideDefault(c, "at", "alloc")
 	c.Flags().BoolVar(&o.pools, "pools", false, "total the segments by pool and stream")
 	return c
@@ -111,7 +111,7 @@ func inspectMore(doc *report.Inspection, s *snapshot.Snapshot, facts *timeline.F
 		}
 	}
 	if t == nil {
-		return fmt.Errorf("%s has no data on device %d", s.Name, o.device)
+		return fmt.Errorf("%s has no data on %s", s.Name, snapshot.DeviceName(o.device))
 	}
 	n := t.Trace.Len()
 	if at {
@@ -126,7 +126,7 @@ func inspectMore(doc *report.Inspection, s *snapshot.Snapshot, facts *timeline.F
 		}
 		i, ok := t.AllocOf(o.alloc)
 		if !ok {
-			return fmt.Errorf("event %s of device %d is %s, which neither makes nor frees an allocation", units.Count(int64(o.alloc)), o.device, t.Trace.Action[o.alloc])
+			return fmt.Errorf("event %s of %s is %s, which neither makes nor frees an allocation", units.Count(int64(o.alloc)), snapshot.DeviceName(o.device), t.Trace.Action[o.alloc])
 		}
 		doc.AddAlloc(t, i)
 	}
@@ -142,7 +142,7 @@ func inspectMore(doc *report.Inspection, s *snapshot.Snapshot, facts *timeline.F
 
 func noEvent(s *snapshot.Snapshot, device, event, n int) error {
 	if n == 0 {
-		return fmt.Errorf("%s has no events of device %d", s.Name, device)
+		return fmt.Errorf("%s has no events of %s", s.Name, snapshot.DeviceName(device))
 	}
-	return fmt.Errorf("event %s is outside the history of device %d, which has events 0 to %s", units.Count(int64(event)), device, units.Count(int64(n-1)))
+	return fmt.Errorf("event %s is outside the history of %s, which has events 0 to %s", units.Count(int64(event)), snapshot.DeviceName(device), units.Count(int64(n-1)))
 }

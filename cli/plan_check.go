@@ -186,6 +186,9 @@ func (g *globals) snapshotOrLog(ctx context.Context, path string) (*snapshot.Sna
 // highest is the highest peak of a snapshot's devices.
 func highest(s *snapshot.Snapshot) (most purpose.Moment) {
 	for _, d := range s.Devices() {
+		if d.Index == snapshot.Host {
+			continue
+		}
 		if m := purpose.Of(timeline.New(s, d)); m.Peak.Bytes > most.Bytes {
 			most = m.Peak
 		}

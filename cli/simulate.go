@@ -136,7 +136,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, within boun
 		}
 		for _, x := range on {
 			if x.Lost {
-				return fmt.Errorf("device %d cannot be run under other settings: %v", x.Device, x.Difference)
+				return fmt.Errorf("%s cannot be run under other settings: %v", snapshot.DeviceName(x.Device), x.Difference)
 			}
 		}
 		if line > 0 {
@@ -179,7 +179,11 @@ func (g *globals) replay(ctx context.Context, s *snapshot.Snapshot, doc *report.
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		bar.begin(fmt.Sprintf("replaying device %d", d.Index), 0)
+		if d.Index == snapshot.Host {
+			doc.AddHost(replay.ReplayHost(timeline.New(s, d)))
+			continue
+		}
+		bar.begin("replaying "+snapshot.DeviceName(d.Index), 0)
 		x := replay.NewRecording(timeline.New(s, d)).Replay()
 		doc.AddReplay(x)
 		if x.Trace.Len() > 0 {
@@ -269,7 +273,7 @@ func (w *whatIf) run(ctx context.Context) error {
 		for i, x := range w.on {
 			of[i] = report.Run{On: x, Scenario: &w.scenarios[i][j], Outcome: &w.outcomes[i][j], Smallest: least[j][i]}
 		}
-		w.doc.AddRun(w.runs[j].Conf, of, w.notes)
+		w.doc.AddRun(w.runs[j], of, w.notes)
 	}
 	if w.options.search {
 		w.doc.Recommend()

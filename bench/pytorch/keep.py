@@ -14,6 +14,7 @@ import sys
 COUNTERS = ("reserved_bytes.all.current", "allocated_bytes.all.current", "active_bytes.all.current",
             "requested_bytes.all.current", "reserved_bytes.all.peak", "allocated_bytes.all.peak",
             "num_alloc_retries", "num_ooms")
+HOST_COUNTERS = ("allocated_bytes.current", "allocated_bytes.peak", "active_bytes.current", "num_host_alloc", "num_host_free")
 
 
 def shorten(value, seen):
@@ -40,7 +41,10 @@ def keep(path, to):
         oracle = json.load(f)
     with open(to + ".json", "w", encoding="utf-8") as f:
         stats = [{k: s[k] for k in COUNTERS if k in s} for s in oracle["stats"]]
-        json.dump({"torch": oracle["torch"], "conf": oracle["conf"], "memory_stats": stats}, f)
+        kept = {"torch": oracle["torch"], "conf": oracle["conf"], "memory_stats": stats}
+        if "host_segments" in snapshot:
+            kept["host_memory_stats"] = {k: v for k, v in oracle["host"].items() if k in HOST_COUNTERS}
+        json.dump(kept, f)
         f.write("\n")
     subprocess.run(["zstd", "-q", "-19", "-f", "-o", to + ".pickle.zst"],
                    input=pickle.dumps(snapshot, protocol=4), check=True)

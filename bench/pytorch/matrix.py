@@ -39,6 +39,11 @@ REPLAY = {  # of simulate, for a history that begins with the program
     "alloc_retries": "num_alloc_retries",
     "ooms": "num_ooms",
 }
+HOST = {  # of inspect, and of host_memory_stats()
+    "reserved_bytes": "allocated_bytes.current",
+    "peak_reserved_bytes": "allocated_bytes.peak",
+    "allocated_bytes": "active_bytes.current",
+}
 
 
 def strandline(binary, command, path):
@@ -66,6 +71,12 @@ def compare(binary, name, path, oracle):
         unknown += replay.get("unverified", [])
         if not replay["exact"]:
             inexact.append(json.dumps(replay["first_difference"]))
+    for host in (d for d in seen["devices"] if d.get("kind") == "host"):
+        stats, replay = oracle["host"], next(d for d in run["devices"] if d.get("kind") == "host")
+        pairs = [(k, host[k], stats[v]) for k, v in HOST.items()]
+        wrong += [f"pinned {k} is {got}, PyTorch has {want}" for k, got, want in pairs if got != want]
+        if not replay["exact"]:
+            inexact.append("pinned: " + json.dumps(replay["first_difference"]))
     if wrong:
         return "FAIL", "; ".join(wrong)
     if inexact:

@@ -17,8 +17,9 @@ type Group struct {
 	Files     []string    `json:"files"`
 	Requested []int64     `json:"requested_bytes"` // one per file, of all devices
 	Reserved  []int64     `json:"reserved_bytes"`
-	Peak      []*int64    `json:"peak_requested_bytes"` // null for a file without events
-	Sites     []GroupSite `json:"sites"`                // most growth first
+	Host      []int64     `json:"host_requested_bytes,omitempty"` // pinned host memory, where a file has it
+	Peak      []*int64    `json:"peak_requested_bytes"`           // null for a file without events
+	Sites     []GroupSite `json:"sites"`                          // most growth first
 	// Runs are the files by run, where they are not all of one.
 	Runs [][]string `json:"runs,omitempty"`
 }
@@ -27,6 +28,7 @@ type Group struct {
 type GroupSite struct {
 	Site
 	Missing   timeline.Missing `json:"missing,omitempty"` // why there is no site
+	Kind      string           `json:"kind,omitempty"`    // "host" for pinned host memory
 	Bytes     []int64          `json:"bytes"`
 	Count     []int64          `json:"count"`
 	Survivors int64            `json:"survivors"`
@@ -37,6 +39,7 @@ type GroupSite struct {
 type Outlier struct {
 	Site
 	Missing timeline.Missing `json:"missing,omitempty"`
+	Kind    string           `json:"kind,omitempty"`
 	Process string           `json:"process"`
 	Bytes   int64            `json:"bytes"`
 	Median  int64            `json:"median_of_others_bytes"`
@@ -51,6 +54,7 @@ type Runs struct {
 	EndBefore  int64       `json:"end_before_bytes"`
 	EndAfter   int64       `json:"end_after_bytes"`
 	Reserved   RunSums     `json:"reserved"`
+	Host       *RunSums    `json:"host,omitempty"` // pinned host memory, where a run has it
 	Purposes   []RunSums   `json:"purposes"`
 	Sites      []RunChange `json:"sites"`
 }
@@ -69,6 +73,7 @@ type RunSums struct {
 type RunChange struct {
 	Site
 	Missing    timeline.Missing `json:"missing,omitempty"`
+	Kind       string           `json:"kind,omitempty"` // "host" for pinned host memory
 	PeakBefore *int64           `json:"peak_before_bytes"`
 	PeakAfter  *int64           `json:"peak_after_bytes"`
 	EndBefore  int64            `json:"end_before_bytes"`

@@ -47,6 +47,7 @@ type PolicyOn struct {
 // Replayed is the result of a device's history under its own settings.
 type Replayed struct {
 	Device     int                `json:"device"`
+	Kind       string             `json:"kind,omitempty"` // "host" for pinned host memory
 	Events     int                `json:"events"`
 	Settings   string             `json:"settings"`
 	Exact      bool               `json:"exact"`
@@ -86,8 +87,16 @@ type Simulated struct {
 	Settings string            `json:"settings"`
 	Notes    []string          `json:"notes"`
 	Devices  []SimulatedDevice `json:"devices"`
+	Host     *SimulatedHost    `json:"host,omitempty"` // where the settings change pinned host memory
 
 	Untested []string `json:"-"` // rules that a note mentions
+}
+
+// SimulatedHost is the result of a run for pinned host memory.
+type SimulatedHost struct {
+	Reserved  int64 `json:"peak_reserved_bytes"`
+	Allocated int64 `json:"peak_allocated_bytes"`
+	Calls     int64 `json:"driver_calls"`
 }
 
 // SimulatedDevice is such a run on one device.

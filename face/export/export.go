@@ -3,7 +3,7 @@
 // what should not be shared.
 //
 // Sums are those of [timeline.FactsOf]: live are the requested bytes of active
-// blocks. Pinned host memory is not written. An absent value is left out, never
+// blocks. Pinned host memory is device -1. An absent value is left out, never
 // written as zero.
 package export
 

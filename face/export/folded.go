@@ -27,7 +27,7 @@ func Folded(w io.Writer, s *snapshot.Snapshot) error {
 	for _, d := range devices {
 		prefix := ""
 		if len(devices) > 1 {
-			prefix = fmt.Sprintf("device %d;", d.Index)
+			prefix = snapshot.DeviceName(d.Index) + ";"
 		}
 		bytes := activeBytes(s, d)
 		for _, k := range slices.SortedFunc(maps.Keys(bytes), func(a, b heldBy) int {

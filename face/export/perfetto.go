@@ -3,7 +3,6 @@ package export
 import (
 	"bufio"
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 
@@ -164,7 +163,7 @@ func (t *tracer) track(name string, parent uint64, more []byte) uint64 {
 
 // device writes all that is known of a device.
 func (t *tracer) device(d snapshot.Device) {
-	root := t.track(fmt.Sprintf("device %d", d.Index), 0, nil)
+	root := t.track(snapshot.DeviceName(d.Index), 0, nil)
 	c := newClock(t.s, d)
 	if t.packets == 1 && c.first > 0 {
 		t.clocks(c.first)

@@ -1,15 +1,19 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"strandline/face/api"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/purpose"
+	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 	"strandline/units"
 )
 
@@ -28,6 +32,9 @@ func NewComparison(b *digest.Book, processes []*compare.Process) *Comparison {
 			var requested, reserved, highest int64
 			var peak *int64
 			for i := range f.Devices {
+				if f.Devices[i].Index == snapshot.Host {
+					continue
+				}
 				requested += f.Devices[i].Requested
 				reserved += f.Devices[i].Reserved
 				if highest += f.Devices[i].PeakRequested; f.Devices[i].Events > 0 {
@@ -36,14 +43,19 @@ func NewComparison(b *digest.Book, processes []*compare.Process) *Comparison {
 			}
 			g.Requested, g.Reserved, g.Peak = append(g.Requested, requested), append(g.Reserved, reserved), append(g.Peak, peak)
 		}
+		if slices.Contains(p.DeviceIndices(), snapshot.Host) {
+			for _, f := range p.Files {
+				g.Host = append(g.Host, f.Device(snapshot.Host).Requested)
+			}
+		}
 		g.Runs = runsOf(p)
 		for _, r := range p.Rows(b) {
-			g.Sites = append(g.Sites, api.GroupSite{Site: siteOf(r.Site), Missing: r.Missing, Bytes: r.Bytes, Count: r.Count, Survivors: r.Survivors, PerStep: r.PerStep()})
+			g.Sites = append(g.Sites, api.GroupSite{Site: siteOf(r.Site), Missing: r.Missing, Kind: kindOf(r.Place), Bytes: r.Bytes, Count: r.Count, Survivors: r.Survivors, PerStep: r.PerStep()})
 		}
 		c.Groups = append(c.Groups, g)
 	}
 	for _, o := range compare.Outliers(b, processes) {
-		c.Outliers = append(c.Outliers, api.Outlier{Site: siteOf(o.Row.Site), Missing: o.Row.Missing, Process: o.Process, Bytes: o.Row.Bytes[len(o.Row.Bytes)-1], Median: o.Median})
+		c.Outliers = append(c.Outliers, api.Outlier{Site: siteOf(o.Row.Site), Missing: o.Row.Missing, Kind: kindOf(o.Row.Place), Process: o.Process, Bytes: o.Row.Bytes[len(o.Row.Bytes)-1], Median: o.Median})
 	}
 	return c
 }
@@ -78,6 +90,10 @@ func NewRuns(before, after *compare.Run) *Comparison {
 			PeakBefore: of(before, before.PeakReserved), PeakAfter: of(after, after.PeakReserved),
 			EndBefore: before.EndReserved, EndAfter: after.EndReserved,
 		}}
+	if before.Host != nil || after.Host != nil {
+		a, b := cmp.Or(before.Host, &compare.Pinned{}), cmp.Or(after.Host, &compare.Pinned{})
+		r.Host = &api.RunSums{PeakBefore: of(before, a.Peak), PeakAfter: of(after, b.Peak), EndBefore: a.End, EndAfter: b.End}
+	}
 	all := before.PeakFor
 	for _, sums := range []*purpose.Sums{&after.PeakFor, &before.EndFor, &after.EndFor} {
 		all.Add(sums)
@@ -88,9 +104,25 @@ func NewRuns(before, after *compare.Run) *Comparison {
 		})
 	}
 	for _, c := range compare.Runs(before, after) {
-		r.Sites = append(r.Sites, api.RunChange{Site: siteOf(c.Site), Missing: c.Missing, PeakBefore: of(before, c.PeakBefore), PeakAfter: of(after, c.PeakAfter), EndBefore: c.EndBefore, EndAfter: c.EndAfter})
+		r.Sites = append(r.Sites, api.RunChange{Site: siteOf(c.Site), Missing: c.Missing, Kind: kindOf(c.Place), PeakBefore: of(before, c.PeakBefore), PeakAfter: of(after, c.PeakAfter), EndBefore: c.EndBefore, EndAfter: c.EndAfter})
 	}
 	return &Comparison{Comparison: api.Comparison{Schema: api.CompareSchema, Groups: []api.Group{}, Runs: r}}
+}
+
+// kindOf is the kind of memory at a place: "host", or "" for a device's.
+func kindOf(p compare.Place) string {
+	if p.Host {
+		return "host"
+	}
+	return ""
+}
+
+// kindedName returns the printed form of a place of a kind of memory.
+func kindedName(s api.Site, missing timeline.Missing, kind string) string {
+	if kind == "host" {
+		return placeName(s, missing) + " (pinned host memory)"
+	}
+	return placeName(s, missing)
 }
 
 // What the text shows at most; JSON has all.
@@ -127,7 +159,7 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 				t.row("", "", "", more(len(c.Outliers)))
 				break
 			}
-			t.row(o.Process, units.Bytes(o.Bytes), units.Bytes(o.Median), placeName(o.Site, o.Missing))
+			t.row(o.Process, units.Bytes(o.Bytes), units.Bytes(o.Median), kindedName(o.Site, o.Missing, o.Kind))
 		}
 		t.write(w, "  ")
 	} else if len(c.Groups) > 1 {
@@ -205,6 +237,9 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 	}
 	total("requested, total", g.Requested)
 	total("reserved, total", g.Reserved)
+	if g.Host != nil {
+		total("pinned host memory", g.Host)
+	}
 	t.row("")
 	for i, r := range g.Sites {
 		if i == maxSites {
@@ -215,7 +250,7 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 		for _, j := range columns {
 			row = append(row, fmt.Sprintf("%s ×%s", units.Bytes(r.Bytes[j]), units.Count(r.Count[j])))
 		}
-		t.row(append(row, sparkline(thinned(r.Bytes, maxCurve)), perFile(r.Bytes), placeName(r.Site, r.Missing))...)
+		t.row(append(row, sparkline(thinned(r.Bytes, maxCurve)), perFile(r.Bytes), kindedName(r.Site, r.Missing, r.Kind))...)
 	}
 	t.write(w, "  ")
 }
@@ -303,6 +338,9 @@ func writeRuns(w io.Writer, s Style, r *api.Runs) {
 	}
 	row("requested, total", r.PeakBefore, r.PeakAfter, r.EndBefore, r.EndAfter)
 	row("reserved, total", r.Reserved.PeakBefore, r.Reserved.PeakAfter, r.Reserved.EndBefore, r.Reserved.EndAfter)
+	if h := r.Host; h != nil {
+		row("pinned host memory", h.PeakBefore, h.PeakAfter, h.EndBefore, h.EndAfter)
+	}
 	t.row("")
 	for _, p := range r.Purposes {
 		row(p.Words, p.PeakBefore, p.PeakAfter, p.EndBefore, p.EndAfter)
@@ -313,7 +351,7 @@ func writeRuns(w io.Writer, s Style, r *api.Runs) {
 			t.row("", "", "", "", "", "", more(len(r.Sites)))
 			break
 		}
-		row(placeName(c.Site, c.Missing), c.PeakBefore, c.PeakAfter, c.EndBefore, c.EndAfter)
+		row(kindedName(c.Site, c.Missing, c.Kind), c.PeakBefore, c.PeakAfter, c.EndBefore, c.EndAfter)
 	}
 	t.write(w, "  ")
 }

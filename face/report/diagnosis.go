@@ -14,6 +14,7 @@ import (
 	"strandline/judge/snapshots"
 	"strandline/judge/verdict"
 	"strandline/stack"
+	"strandline/torch/snapshot"
 	"strandline/units"
 )
 
@@ -87,19 +88,19 @@ func basis(j verdict.Judged, files int) string {
 	case j.Tables > 0:
 		return tablesBasis(j)
 	case !j.Enough:
-		return fmt.Sprintf("device %d: too little to judge growth", j.Device)
+		return fmt.Sprintf("%s: too little to judge growth", snapshot.DeviceName(j.Device))
 	case j.Inside:
-		return fmt.Sprintf("device %d: judged over %s of the newest file's history, by %s", j.Device, count(j.Checkpoints, "step"), j.StepsFrom)
+		return fmt.Sprintf("%s: judged over %s of the newest file's history, by %s", snapshot.DeviceName(j.Device), count(j.Checkpoints, "step"), j.StepsFrom)
 	}
 	if j.Checkpoints < files {
 		others := "the others"
 		if files-j.Checkpoints == 1 {
 			others = "the other"
 		}
-		return fmt.Sprintf("device %d: judged over %s of %s; from %s to the next hardly anything happened",
-			j.Device, units.Count(int64(j.Checkpoints)), count(files, "file"), others)
+		return fmt.Sprintf("%s: judged over %s of %s; from %s to the next hardly anything happened",
+			snapshot.DeviceName(j.Device), units.Count(int64(j.Checkpoints)), count(files, "file"), others)
 	}
-	return fmt.Sprintf("device %d: judged over %s", j.Device, count(j.Checkpoints, "file"))
+	return fmt.Sprintf("%s: judged over %s", snapshot.DeviceName(j.Device), count(j.Checkpoints, "file"))
 }
 
 // tablesBasis states what a judgment of tables rests on.
@@ -207,7 +208,7 @@ func (d *Diagnosis) subject(f *finding.Finding) string {
 	e, ok := f.Evidence.(*finding.OOMEvidence)
 	others := ok && e.Failures != nil // it is about other devices, too
 	if f.Device != nil && (*f.Device != 0 || others || d.devices(f.Process) > 1) {
-		parts = append(parts, fmt.Sprintf("device %d", *f.Device))
+		parts = append(parts, snapshot.DeviceName(*f.Device))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -105,11 +105,7 @@ func (d *Inspection) Text(w io.Writer, s Style) {
 }
 
 func writeDevice(w io.Writer, s Style, d *timeline.DeviceFacts) {
-	name := fmt.Sprintf("device %d", d.Device)
-	if d.Kind == "host" {
-		name = "pinned host memory"
-	}
-	fmt.Fprintln(w, s.bold(name))
+	fmt.Fprintln(w, s.bold(snapshot.DeviceName(d.Device)))
 	keyValues(w, func(w io.Writer) {
 		row := func(label, format string, args ...any) {
 			fmt.Fprintf(w, "  %s\t"+format+"\n", append([]any{label}, args...)...)
@@ -152,8 +148,8 @@ func (d *Inspection) writeAt(w io.Writer, s Style) {
 	if a.Allocated != nil {
 		allocated = fmt.Sprintf("%s allocated in blocks", units.Bytes(*a.Allocated))
 	}
-	fmt.Fprintf(w, "\n%s on device %d: %s requested in %s, %s, %s reserved\n",
-		s.bold("after event "+eventName(a.Event)), a.Device, units.Bytes(a.Requested), count(a.Allocations, "allocation"),
+	fmt.Fprintf(w, "\n%s on %s: %s requested in %s, %s, %s reserved\n",
+		s.bold("after event "+eventName(a.Event)), snapshot.DeviceName(a.Device), units.Bytes(a.Requested), count(a.Allocations, "allocation"),
 		allocated, units.Bytes(a.Reserved))
 	t := table{right: map[int]bool{0: true, 1: true, 2: true}}
 	const maxRows = 30
@@ -170,7 +166,7 @@ func (d *Inspection) writeAt(w io.Writer, s Style) {
 
 func (d *Inspection) writeAlloc(w io.Writer, s Style) {
 	a := d.Alloc
-	fmt.Fprintf(w, "\n%s of %s at 0x%x on device %d\n", s.bold("allocation"), units.Bytes(a.Bytes), a.Address, a.Device)
+	fmt.Fprintf(w, "\n%s of %s at 0x%x on %s\n", s.bold("allocation"), units.Bytes(a.Bytes), a.Address, snapshot.DeviceName(a.Device))
 	state := func(label string, k *int, otherwise string) {
 		if k == nil {
 			fmt.Fprintf(w, "  %-12s %s\n", label, otherwise)

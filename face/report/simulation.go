@@ -11,6 +11,7 @@ import (
 	"strandline/internal/shell"
 	"strandline/torch/allocator"
 	"strandline/torch/replay"
+	"strandline/torch/snapshot"
 	"strandline/units"
 )
 
@@ -21,6 +22,7 @@ type Simulation struct {
 	own     string   // the settings of the file
 	changes []string // what differs in all runs, in words
 	bounded bool     // the changes name the capacity
+	host    *replay.Host
 }
 
 // NewSimulation begins the document of a file.
@@ -49,6 +51,36 @@ func (d *Simulation) AddReplay(x *replay.Result) {
 	r.Lost, r.Held = x.Lost, x.StartReserved
 	r.Assumed = api.Assumed{Limit: as.Limit, Capacity: as.Capacity, Notes: as.Notes, Room: as.Room()}
 	d.Devices = append(d.Devices, r)
+}
+
+// AddHost adds the replay of pinned host memory.
+func (d *Simulation) AddHost(h *replay.Host) {
+	settings := allocator.DefaultSettings()
+	settings.Host = h.Settings.Host
+	r := api.Replayed{
+		Device: h.Device, Kind: "host", Events: h.Trace.Len(), Settings: settings.Changed(), Exact: h.Difference == nil,
+		Calls: api.Reproduced{Recorded: h.Calls, Reproduced: h.CallsMet}, Segments: api.Reproduced{Recorded: h.Segments, Reproduced: h.SegmentsMet},
+		Difference: h.Difference, Unverified: append([]string{}, h.Snap.Unknown()...), Samples: []api.Course{},
+		Assumed: api.Assumed{Notes: []string{}},
+	}
+	if r.Exact && r.Events > 0 {
+		none := int64(0)
+		r.Reserved, r.Allocated, r.OOMs, r.Retries = &h.PeakReserved.Bytes, &h.PeakRequested.Bytes, &none, &none
+		d.host = h
+	}
+	d.Devices = append(d.Devices, r)
+}
+
+// runHost is pinned host memory under settings, nil where they do not change it.
+func (d *Simulation) runHost(run *api.Simulated, set allocator.Host) *api.SimulatedHost {
+	if set == d.host.Settings.Host {
+		return nil
+	}
+	if set.MaxRoundThreshold != d.host.Settings.Host.MaxRoundThreshold {
+		run.Notes = append(run.Notes, "the effect of pinned_max_round_threshold_mb is unknown: recorded sizes of pinned host memory are rounded already")
+	}
+	o := d.host.Under(set)
+	return &api.SimulatedHost{Reserved: o.ReservedPeak, Allocated: o.ActivePeak, Calls: o.DriverCalls}
 }
 
 // AddCourse adds the memory over time in the recorded run, as an exact replay
@@ -84,8 +116,8 @@ type Run struct {
 }
 
 // AddRun adds a run under settings, on each device that has a history.
-func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
-	run := api.Simulated{Settings: settings, Notes: append(on[0].Scenario.Idle(), notes...), Devices: []api.SimulatedDevice{}}
+func (d *Simulation) AddRun(under replay.Choice, on []Run, notes []string) {
+	run := api.Simulated{Settings: under.Conf, Notes: append(on[0].Scenario.Idle(), notes...), Devices: []api.SimulatedDevice{}}
 	for _, r := range on {
 		run.Untested = union(run.Untested, r.On.Untested(&r.Scenario.Settings))
 		if note := r.On.Held(); note != "" {
@@ -105,6 +137,9 @@ func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 			one.OOM = &api.Refused{Event: f.Event, Bytes: f.Size, Reserved: f.Reserved, Active: f.Active, Site: siteOf(r.On.Snap.Stacks.Site(f.Stack)), Recorded: f.Recorded}
 		}
 		run.Devices = append(run.Devices, one)
+	}
+	if d.host != nil {
+		run.Host = d.runHost(&run, under.Settings.Host)
 	}
 	if len(run.Untested) > 0 {
 		run.Notes = append(run.Notes, allocator.UntestedNote(run.Untested))
@@ -261,10 +296,13 @@ func (d *Simulation) Text(w io.Writer, s Style) {
 		on := &d.Devices[i]
 		fmt.Fprintln(w)
 		if len(d.Devices) > 1 {
-			fmt.Fprintln(w, s.bold(fmt.Sprintf("device %d", on.Device)))
+			fmt.Fprintln(w, s.bold(snapshot.DeviceName(on.Device)))
 		}
 		if len(d.Runs) > 0 && runOn(&d.Runs[0], on.Device) != nil {
 			d.runs(w, s, on)
+		}
+		if on.Kind == "host" {
+			d.runsOfHost(w)
 		}
 		writeReplayed(w, s, on)
 	}
@@ -273,6 +311,15 @@ func (d *Simulation) Text(w io.Writer, s Style) {
 	}
 	if hint := d.hint(); hint != "" {
 		fmt.Fprintln(w, "\n"+s.dim("look further: "+hint))
+	}
+}
+
+// runsOfHost prints pinned host memory under the settings that change it.
+func (d *Simulation) runsOfHost(w io.Writer) {
+	for i := range d.Runs {
+		if r := &d.Runs[i]; r.Host != nil {
+			fmt.Fprintf(w, "with %s: peak reserved %s, %s\n", settingsName(r.Settings), units.Bytes(r.Host.Reserved), units.Counted(r.Host.Calls, "driver call", "driver calls"))
+		}
 	}
 }
 
@@ -291,7 +338,7 @@ func (d *Simulation) hint() string {
 		switch had := on.Assumed.Room; {
 		case on.Lost:
 			return ""
-		case on.Events > 0 && len(d.Runs) == 0 && d.Reclaim == nil:
+		case on.Events > 0 && on.Kind == "" && len(d.Runs) == 0 && d.Reclaim == nil:
 			return fmt.Sprintf("strandline simulate %s --search  ·  --set CONF", file)
 		case had != nil && ranOut(on) && len(d.Runs) > 0 && d.Best == nil && !d.bounded:
 			return fmt.Sprintf("strandline simulate %s --set CONF --capacity %s", file, units.Typed(*had))

@@ -30,7 +30,7 @@ func TestUntestedRules(t *testing.T) {
 		}
 		sc := replay.Scenario{Settings: set}
 		o := x.WhatIf(sc)
-		d.AddRun(conf, []Run{{On: x, Scenario: &sc, Outcome: &o}}, nil)
+		d.AddRun(replay.Choice{Conf: conf}, []Run{{On: x, Scenario: &sc, Outcome: &o}}, nil)
 	}
 	for i, want := range []string{
 		"unverified but for PyTorch 2.6 to 2.15: expandable_segments",
@@ -69,7 +69,7 @@ func TestHeldFromBefore(t *testing.T) {
 		}
 		sc := x.Under(replay.Scenario{}, x.Settings)
 		o := x.WhatIf(sc)
-		d.AddRun("", []Run{{On: x, Scenario: &sc, Outcome: &o}}, nil)
+		d.AddRun(replay.Choice{}, []Run{{On: x, Scenario: &sc, Outcome: &o}}, nil)
 		if got := d.sentence(&d.Runs[0], &d.Devices[0]); !strings.HasPrefix(got, c.sentence) {
 			t.Errorf("whole %v: %s", c.whole, got)
 		}

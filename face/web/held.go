@@ -9,6 +9,7 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/face/web/engine"
+	"strandline/torch/snapshot"
 	"strandline/torch/tile"
 	"strandline/units"
 )
@@ -381,7 +382,7 @@ func (d *savedDevice) state(g tile.Grouping, k int, first bool) error {
 
 // runs keeps the results of the history under the settings that are tried first.
 func (d *savedDevice) runs() error {
-	if d.doc.Events == 0 {
+	if d.doc.Events == 0 || d.doc.Device == snapshot.Host {
 		return nil
 	}
 	d.begin()

@@ -62,7 +62,7 @@ func SetDevices(doc *recording.Document, devices []recording.GPUDevice, reserved
 func Reserved(s *snapshot.Snapshot) (out gpuaccount.Reserved) {
 	for k := range s.Segments {
 		g := &s.Segments[k]
-		if g.TotalSize <= 0 || g.Addr+uint64(g.TotalSize) < g.Addr {
+		if g.Device == snapshot.Host || g.TotalSize <= 0 || g.Addr+uint64(g.TotalSize) < g.Addr {
 			continue
 		}
 		out.Segments = append(out.Segments, gpuaccount.Segment{Addr: g.Addr, Bytes: g.TotalSize})

@@ -133,8 +133,8 @@ func TestPinned(t *testing.T) {
 				size *= 2
 			}
 			addr := uint64(0x7f0000000000) + uint64(i)<<32
-			s.HostSegments = append(s.HostSegments, snapshot.Segment{
-				Addr: addr, TotalSize: size, AllocatedSize: size, ActiveSize: size, RequestedSize: n, Type: s.StringID("large"),
+			s.Segments = append(s.Segments, snapshot.Segment{
+				Device: snapshot.Host, Addr: addr, TotalSize: size, AllocatedSize: size, ActiveSize: size, RequestedSize: n, Type: s.StringID("large"),
 				Blocks: []snapshot.Block{{Addr: addr, Size: size, Requested: n, Stack: id, State: snapshot.Allocated}},
 			})
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"strandline/finding"
+	"strandline/torch/snapshot"
 	"strandline/units"
 )
 
@@ -33,24 +34,24 @@ var detectors = []detector{
 		return []finding.Finding{severalRuns(s.process, s.runs)}
 	}},
 
-	// One device of a process.
+	// One device of a process, or its pinned host memory.
 	{kinds: kinds(finding.Leak, finding.AutogradGraph, finding.Growth), needs: aDevice, find: func(s *subject) []finding.Finding { return withoutRegrown(s.leaks, s.anew) }},
 	{kinds: kinds(finding.Regrown), needs: aDevice, figures: true, find: func(s *subject) []finding.Finding { return s.anew }},
 	{kinds: kinds(finding.Fragmentation), needs: soundSegments, figures: true, find: fragmentation},
 	{kinds: kinds(finding.OutOfMemory), needs: aFailure, figures: true, find: outOfMemory},
 	{kinds: kinds(finding.Peak), needs: events, figures: true, find: peak},
 	{kinds: kinds(finding.Usage), needs: noEvents, figures: true, find: usage},
-	{kinds: kinds(finding.Spike), needs: aDevice, figures: true, find: spike},
-	{kinds: kinds(finding.AutocastCache), needs: aDevice, figures: true, find: autocast},
-	{kinds: kinds(finding.Copies), needs: aDevice, figures: true, find: copies},
-	{kinds: kinds(finding.Waiting), needs: aDevice, figures: true, find: waiting},
+	{kinds: kinds(finding.Spike), needs: realDevice, figures: true, find: spike},
+	{kinds: kinds(finding.AutocastCache), needs: realDevice, figures: true, find: autocast},
+	{kinds: kinds(finding.Copies), needs: realDevice, figures: true, find: copies},
+	{kinds: kinds(finding.Waiting), needs: realDevice, figures: true, find: waiting},
 	{kinds: kinds(finding.PrivatePools), needs: soundSegments, figures: true, find: private},
 	{kinds: kinds(finding.Rounding), needs: soundSegments, figures: true, find: rounding},
-	{kinds: kinds(finding.History), needs: aDevice, find: history},
+	{kinds: kinds(finding.History), needs: realDevice, find: history},
+	{kinds: kinds(finding.Pinned), needs: pinnedMemory, figures: true, find: pinnedRounding},
 
 	// A process.
 	{kinds: kinds(finding.AutogradGraph), needs: recordedGraphs, find: growingGraphs},
-	{kinds: kinds(finding.Pinned), needs: pinnedMemory, find: pinnedRounding},
 }
 
 func kinds(list ...finding.Kind) []finding.Kind { return list }
@@ -60,9 +61,10 @@ func severalRunsGiven(s *subject) bool { return len(s.runs) > 1 }
 func aDevice(s *subject) bool          { return s.newest != nil }
 func events(s *subject) bool           { return aDevice(s) && s.newest.Events > 0 }
 func noEvents(s *subject) bool         { return aDevice(s) && s.newest.Events == 0 }
-func soundSegments(s *subject) bool    { return aDevice(s) && !s.newest.Unsound }
+func realDevice(s *subject) bool       { return aDevice(s) && s.device != snapshot.Host }
+func soundSegments(s *subject) bool    { return realDevice(s) && !s.newest.Unsound }
 func aFailure(s *subject) bool         { return s.failure != nil }
-func pinnedMemory(s *subject) bool     { return s.pinned != nil }
+func pinnedMemory(s *subject) bool     { return aDevice(s) && s.device == snapshot.Host }
 func recordedGraphs(s *subject) bool {
 	return s.newest == nil && s.process != nil && s.process.About != nil && s.book != nil
 }

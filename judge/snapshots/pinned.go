@@ -17,15 +17,15 @@ const (
 // pinnedRounding finds pinned host memory whose blocks are clearly larger than what was
 // requested: every request is rounded up to a power of two.
 func pinnedRounding(s *subject) []finding.Finding {
-	p, m := s.process, s.pinned
+	m := &s.newest.Rounding
 	if share(m.Lost(), m.Active) < pinnedShare || m.Lost() < pinnedLeast {
 		return nil
 	}
 	e := &finding.PinnedEvidence{
-		LostBytes: m.Lost(), ActiveBytes: m.Active, RequestedBytes: m.Requested, ReservedBytes: m.Held, FreeBytes: m.Free,
+		LostBytes: m.Lost(), ActiveBytes: m.Active, RequestedBytes: m.Requested, ReservedBytes: s.newest.Reserved, FreeBytes: s.newest.Space.Releasable + s.newest.Space.Stranded,
 	}
 	f := finding.Finding{
-		Kind: finding.Pinned, Severity: finding.Info, Confidence: 1, Process: p.Name,
+		Kind: finding.Pinned, Severity: finding.Info, Confidence: 1, Device: &s.device, Process: s.process.Name,
 		Title: fmt.Sprintf("%s of %s active pinned host memory was not requested: requests are rounded up to a power of two",
 			units.Bytes(m.Lost()), units.Bytes(m.Active)) + mostly(m.Sites),
 		Basis: "the size of each block and of its request", Evidence: e,

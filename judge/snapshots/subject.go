@@ -5,19 +5,18 @@ import (
 	"strandline/judge/verdict"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
-	"strandline/torch/timeline"
 )
 
 // A subject is what a detector judges at once: the runs that files given as one process
-// come from, one device of a process, or its pinned host memory. The fields that do not
-// apply are nil.
+// come from, or one device of a process, as which its pinned host memory counts. The fields that
+// do not apply are nil.
 type subject struct {
 	book    *digest.Book
 	options Options
 	process *compare.Process
 	runs    []*compare.Process // if the files come from more than one
 
-	// One device of a process.
+	// One device of a process, or [snapshot.Host].
 	device   int
 	newest   *digest.Device    // its part in the newest file
 	judged   verdict.Judged    // what the judgment of growth rests on
@@ -25,8 +24,6 @@ type subject struct {
 	anew     []finding.Finding // what is allocated again and again, larger each time
 	failure  *digest.OOM       // the last one
 	failedIn *digest.File      // the file that holds it
-
-	pinned *timeline.Pinned // of the newest file
 }
 
 // subjects is everything that is judged. It also sets which processes were judged, and
@@ -46,7 +43,7 @@ func (a *Answer) subjects(b *digest.Book, processes []*compare.Process, o Option
 			a.Judged = append(a.Judged, s.judged)
 			out = append(out, s)
 		}
-		out = append(out, &subject{book: b, process: p, pinned: p.Newest().Pinned, leaks: leaksOf(out, p)})
+		out = append(out, &subject{book: b, process: p, leaks: leaksOf(out, p)})
 	}
 	return out
 }

@@ -8,6 +8,8 @@
 package compare
 
 import (
+	"cmp"
+	"slices"
 	"sort"
 
 	"strandline/torch/digest"
@@ -107,6 +109,6 @@ func (p *Process) DeviceIndices() (out []int) {
 			}
 		}
 	}
-	sort.Ints(out)
+	slices.SortFunc(out, func(a, b int) int { return cmp.Compare(uint(a), uint(b)) })
 	return out
 }

@@ -3,24 +3,31 @@ package compare
 import (
 	"fmt"
 	"sort"
+	"strconv"
+
 	"strandline/stack"
 	"strandline/torch/digest"
+	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
-	"strconv"
 )
 
 // A Place is a site or, where no line of own code is known, why none is.
 type Place struct {
 	Site    stack.Site
 	Missing timeline.Missing
+	Host    bool // of pinned host memory
 }
 
 // String returns the printed form of a place.
 func (p Place) String() string {
+	text := SiteName(p.Site)
 	if p.Missing != "" {
-		return "(" + string(p.Missing) + ")"
+		text = "(" + string(p.Missing) + ")"
 	}
-	return SiteName(p.Site)
+	if p.Host {
+		return text + " (pinned host memory)"
+	}
+	return text
 }
 
 // A Row is what one place holds in each file of a process.
@@ -49,7 +56,7 @@ func (p *Process) Rows(b *digest.Book) []Row {
 	heaviest := map[Place]map[stack.ID]int64{}
 	for _, device := range p.DeviceIndices() {
 		for _, c := range p.Chains(device) {
-			at := Place{b.Stacks.Site(c.Stack), c.Missing}
+			at := Place{b.Stacks.Site(c.Stack), c.Missing, device == snapshot.Host}
 			r := rows[at]
 			if r == nil {
 				r = &Row{Place: at, Bytes: make([]int64, n), Count: make([]int64, n)}

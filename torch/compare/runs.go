@@ -2,6 +2,7 @@ package compare
 
 import (
 	"sort"
+	"strconv"
 	"strings"
 
 	"strandline/stack"
@@ -15,7 +16,8 @@ type Run struct {
 	Name            string
 	Partial         bool
 	Peak, End       int64 // requested bytes, of all devices; each device at its own peak
-	AtPeak, Now     []timeline.SiteSum
+	Host            *Pinned
+	AtPeak, Now     []placeSum
 	PeakFor, EndFor purpose.Sums // by purpose
 	// Reserved bytes, of all devices; each at its own peak.
 	PeakReserved, EndReserved int64
@@ -23,6 +25,9 @@ type Run struct {
 	// Peak and AtPeak mean nothing.
 	NoHistory bool
 }
+
+// Pinned is the pinned host memory of a run, in requested bytes.
+type Pinned struct{ Peak, End int64 }
 
 // NewRun reduces a snapshot to its peak and its end.
 func NewRun(s *snapshot.Snapshot) *Run {
@@ -32,6 +37,11 @@ func NewRun(s *snapshot.Snapshot) *Run {
 		if t.Trace.Len() > 0 {
 			r.NoHistory = false
 		}
+		r.addSites(t)
+		if d.Index == snapshot.Host {
+			r.Host = &Pinned{t.PeakRequested.Bytes, t.EndRequested}
+			continue
+		}
 		r.Peak += t.PeakRequested.Bytes
 		r.End += t.EndRequested
 		r.PeakReserved += t.PeakReserved.Bytes
@@ -39,10 +49,25 @@ func NewRun(s *snapshot.Snapshot) *Run {
 		memory := purpose.Of(t)
 		r.PeakFor.Add(&memory.Peak.By)
 		r.EndFor.Add(&memory.End.By)
-		r.AtPeak = append(r.AtPeak, t.SitesAt(t.PeakRequested.Event)...)
-		r.Now = append(r.Now, t.SitesAt(t.Trace.Len()-1)...)
 	}
 	return r
+}
+
+// addSites adds who held the memory of a device at its peak and at its end.
+func (r *Run) addSites(t *timeline.Timeline) {
+	for _, at := range []struct {
+		event int
+		sums  *[]placeSum
+	}{{t.PeakRequested.Event, &r.AtPeak}, {t.Trace.Len() - 1, &r.Now}} {
+		for _, s := range t.SitesAt(at.event) {
+			*at.sums = append(*at.sums, placeSum{Place{s.Site, s.Missing, t.Device == snapshot.Host}, s.Bytes})
+		}
+	}
+}
+
+type placeSum struct {
+	Place
+	Bytes int64
 }
 
 // A Change is what a place held before and after a change of the code, in
@@ -59,11 +84,11 @@ type Change struct {
 // matched by its function and the last two parts of its path.
 func Runs(before, after *Run) []Change {
 	changes := map[string]*Change{}
-	at := func(s timeline.SiteSum) *Change {
-		k := looseKey(s.Site) + string(s.Missing)
+	at := func(s placeSum) *Change {
+		k := looseKey(s.Site) + string(s.Missing) + strconv.FormatBool(s.Host)
 		c := changes[k]
 		if c == nil {
-			c = &Change{Place: Place{s.Site, s.Missing}}
+			c = &Change{Place: s.Place}
 			changes[k] = c
 		}
 		return c

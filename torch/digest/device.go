@@ -20,7 +20,7 @@ const triedFrom = 256 << 20
 // Digest analyzes a file.
 func (b *Book) Digest(s *snapshot.Snapshot) *File {
 	s = s.Sane()
-	d := &File{Name: s.Name, Partial: s.Partial, Version: s.TorchVersion(), Pinned: timeline.PinnedOf(s)}
+	d := &File{Name: s.Name, Partial: s.Partial, Version: s.TorchVersion()}
 	stacks := make([]stack.ID, s.Stacks.Len()) // the book's IDs by the file's, 0 if not interned yet
 	for _, dev := range s.Devices() {
 		d.Devices = append(d.Devices, b.device(s, dev, stacks))
@@ -61,7 +61,7 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 		Regrown:     timeline.Regrowths(t),
 	}
 	out.Checkpoints = checkpoints(&out.Steps, out.Events)
-	if out.OOMs > 0 || out.Space.Overhead >= triedFrom {
+	if dev.Index != snapshot.Host && (out.OOMs > 0 || out.Space.Overhead >= triedFrom) {
 		x := replay.NewRecording(t).Replay()
 		out.Trial = replay.TryExpandable(x)
 		out.LastOOM = b.oom(t, dev, x, out.Purpose.OOM, stacks)

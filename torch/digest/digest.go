@@ -33,8 +33,7 @@ type File struct {
 	Name    string
 	Partial *snapshot.Partial // nil if the file was read to its end
 	Version string            // of PyTorch, "" if unknown
-	Devices []Device
-	Pinned  *timeline.Pinned // host memory, nil if it was not recorded
+	Devices []Device          // and pinned host memory, as [snapshot.Host]
 }
 
 // Device is a device's part of the file, empty if it has none.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"strandline/torch/allocator"
+	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )
 
@@ -32,6 +33,7 @@ func holdRelease(t *testing.T, file string) {
 	var truth struct {
 		Torch string             `json:"torch"`
 		Stats []map[string]int64 `json:"memory_stats"`
+		Host  map[string]int64   `json:"host_memory_stats"`
 	}
 	if err := json.Unmarshal(text, &truth); err != nil {
 		t.Fatal(err)
@@ -42,6 +44,10 @@ func holdRelease(t *testing.T, file string) {
 		t.Errorf("written by PyTorch %s, taken for %s", truth.Torch, s.TorchVersion())
 	}
 	for _, d := range s.Devices() {
+		if d.Index == snapshot.Host {
+			holdHost(t, ReplayHost(timeline.New(s, d)), truth.Host)
+			continue
+		}
 		x := NewRecording(timeline.New(s, d)).Replay()
 		if x.Difference != nil {
 			t.Errorf("device %d: %v", d.Index, x.Difference)
@@ -60,6 +66,49 @@ func holdRelease(t *testing.T, file string) {
 			if want := truth.Stats[d.Index][name]; got != want {
 				t.Errorf("device %d: %s is %d, PyTorch counts %d", d.Index, name, got, want)
 			}
+		}
+	}
+}
+
+// holdHost holds pinned host memory against PyTorch's counters: under its own settings,
+// and after a run under the same.
+func holdHost(t *testing.T, h *Host, want map[string]int64) {
+	run := h.Under(h.Settings.Host)
+	if h.Difference != nil || h.CallsMet != h.Calls || h.SegmentsMet != h.Segments || run.ReservedPeak != h.PeakReserved.Bytes || run.DriverCalls != int64(h.Calls) {
+		t.Errorf("pinned host memory: %v, %d of %d calls, %d of %d segments, %+v", h.Difference, h.CallsMet, h.Calls, h.SegmentsMet, h.Segments, run)
+	}
+	for name, got := range map[string]int64{
+		"allocated_bytes.current": h.EndReserved,
+		"allocated_bytes.peak":    h.PeakReserved.Bytes,
+		"active_bytes.current":    h.EndRequested,
+	} {
+		if got != want[name] {
+			t.Errorf("pinned host memory: %s is %d, PyTorch counts %d", name, got, want[name])
+		}
+	}
+	keepsNone := h.Settings.Host
+	keepsNone.MaxCachedSize = 0
+	if run := h.Under(keepsNone); run.ReservedPeak != h.PeakRequested.Bytes {
+		t.Errorf("without a cache the peak is %d, and %d are in use", run.ReservedPeak, h.PeakRequested.Bytes)
+	}
+}
+
+// A recording of pinned host memory that was changed is not exact, and says where.
+func TestHostDiffers(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(e *snapshot.Events)
+	}{
+		{"another block than the one freed last", func(e *snapshot.Events) { e.Addr[60] ^= 0x1000 }},
+		{"a block of another size", func(e *snapshot.Events) { e.Size[3] *= 2 }},
+		{"a release of a block in use", func(e *snapshot.Events) { e.Action[4], e.Addr[4] = snapshot.SegmentFree, e.Addr[3] }},
+	} {
+		s := open(t, "testdata/releases/2.15.pinned.pickle.zst")
+		devices := s.Devices()
+		d := devices[len(devices)-1]
+		c.change(&d.Trace.Events)
+		if h := ReplayHost(timeline.New(s, d)); h.Difference == nil {
+			t.Error(c.name + " is taken for exact")
 		}
 	}
 }

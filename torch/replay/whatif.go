@@ -145,7 +145,7 @@ func (sc *Scenario) Idle() []string {
 		notes = append(notes, "expandable_segments_reserve… is of addresses, and changes nothing here: a request that is larger than the reserve would fail")
 	}
 	if set.Host != allocator.DefaultSettings().Host {
-		notes = append(notes, "pinned_… settings are of host memory, and change nothing here")
+		notes = append(notes, "pinned_… settings change pinned host memory alone")
 	}
 	return notes
 }

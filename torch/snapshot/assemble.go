@@ -33,6 +33,8 @@ func (b *builder) assembleList(list object) error {
 
 func (b *builder) assembleDict(pairs []pickle.Value) error {
 	s := b.snap
+	var hostSegments []Segment
+	var hostTraces []Trace
 	found := false
 	for i := 0; i < len(pairs); i += 2 {
 		key, v := pairs[i], pairs[i+1]
@@ -48,9 +50,9 @@ func (b *builder) assembleDict(pairs []pickle.Value) error {
 			s.Traces, found = b.tracesOf(list), true
 			b.present.traces = true
 		case known && key.N == kHostSegments:
-			s.HostSegments, b.present.host = b.segmentsOf(list, true), true
+			hostSegments, b.present.host = b.segmentsOf(list, true), true
 		case known && key.N == kHostTraces:
-			s.HostTraces, b.present.host2 = b.hostTraces(list), true
+			hostTraces, b.present.host2 = b.hostTraces(list), true
 		case known && key.N == kExternalAnnotations:
 			b.present.annotations = true
 			n := b.budget.Afford(b.length(list), 80, "annotations")
@@ -71,6 +73,7 @@ func (b *builder) assembleDict(pairs []pickle.Value) error {
 	if !found {
 		return errNotSnapshot
 	}
+	s.Segments, s.Traces = append(s.Segments, hostSegments...), append(s.Traces, hostTraces...)
 	b.conclude()
 	return nil
 }
@@ -101,7 +104,10 @@ func (b *builder) segmentsOf(list object, host bool) (out []Segment) {
 			return
 		}
 		s, lists := b.segments[o.index()], b.segLists[o.index()]
-		if !host && (s.Device < 0 || s.Device >= maxDevices) {
+		switch {
+		case host:
+			s.Device = Host
+		case s.Device < 0 || s.Device >= maxDevices:
 			b.devices++
 			return
 		}
@@ -168,14 +174,24 @@ func (b *builder) tracesOf(list object) (out []Trace) {
 	return out
 }
 
-// hostTraces are the one trace of pinned host memory, which is a list of events; files
-// that were put together by hand have a list for each device.
+// hostTraces are the one trace of pinned host memory, which is a list of events. Of
+// files that were put together by hand, with a list for each device, the first is kept.
 func (b *builder) hostTraces(list object) []Trace {
 	if list.class() == cList && b.isTrace(list) {
 		b.present.hostEvents = true
-		return []Trace{b.traceOf(0, list)}
+		return []Trace{b.traceOf(Host, list)}
 	}
-	return b.tracesOf(list)
+	traces := b.tracesOf(list)
+	for i := range traces {
+		if traces[i].Len() > 0 {
+			if more := len(traces) - i - 1; more > 0 {
+				b.odd["host_traces"] += more
+			}
+			traces[i].Device = Host
+			return traces[i : i+1]
+		}
+	}
+	return nil
 }
 
 // isTrace reports whether a list is of events, one after another.

@@ -102,7 +102,7 @@ func (c *checker) broken(r rule, where func() string) {
 }
 
 func (c *checker) segment(i int) string {
-	return fmt.Sprintf("segment %d of device %d at 0x%x", c.place[i].n, c.place[i].device, c.s.Segments[i].Addr)
+	return fmt.Sprintf("segment %d of %s at 0x%x", c.place[i].n, DeviceName(c.place[i].device), c.s.Segments[i].Addr)
 }
 
 // sentence returns how often a rule is broken, and where first; "" if it is not.
@@ -196,11 +196,11 @@ func (c *checker) order(whole int) {
 	for i := 1; i < whole; i++ {
 		a, b := &c.s.Segments[i-1], &c.s.Segments[i]
 		switch {
-		case b.Device < a.Device:
+		case DeviceLess(b.Device, a.Device):
 			c.broken(deviceOrder, func() string {
-				return fmt.Sprintf("%s, after one of device %d", c.segment(i), a.Device)
+				return fmt.Sprintf("%s, after one of %s", c.segment(i), DeviceName(a.Device))
 			})
-		case b.Device == a.Device && b.Addr < a.Addr:
+		case b.Device == a.Device && b.Addr < a.Addr && b.Device != Host: // whose have no order
 			c.broken(addressOrder, func() string {
 				return fmt.Sprintf("%s, after one at 0x%x", c.segment(i), a.Addr)
 			})
@@ -241,7 +241,7 @@ func (c *checker) events(t *Trace) {
 	for k, size := range t.Size {
 		if !sane(size) {
 			c.broken(wrong(size), func() string {
-				return fmt.Sprintf("event %s of device %d: %s bytes", units.Count(int64(k)), t.Device, units.Count(size))
+				return fmt.Sprintf("event %s of %s: %s bytes", units.Count(int64(k)), DeviceName(t.Device), units.Count(size))
 			})
 		}
 	}
@@ -252,7 +252,7 @@ func (c *checker) events(t *Trace) {
 		}
 		if now < before {
 			c.broken(timeOrder, func() string {
-				return fmt.Sprintf("event %s of device %d, by %s µs", units.Count(int64(k)), t.Device, units.Count(before-now))
+				return fmt.Sprintf("event %s of %s, by %s µs", units.Count(int64(k)), DeviceName(t.Device), units.Count(before-now))
 			})
 		}
 		before = now

@@ -16,7 +16,7 @@ func (s *Snapshot) RingFull(device int) bool {
 			n = s.Traces[i].Len()
 		}
 	}
-	if set := s.Settings; set != nil && set.TraceOverflowed != nil {
+	if set := s.Settings; set != nil && set.TraceOverflowed != nil && device != Host {
 		return set.TraceOverflowed[min(device, len(set.TraceOverflowed)-1)]
 	}
 	return n >= 1000 && roundCount(n)

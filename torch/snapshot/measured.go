@@ -18,8 +18,7 @@ func (s *Snapshot) Measured(stacks *stack.Table, text func(column, value string)
 	out.Stacks, out.Streams, out.Pools = stacks, s.Streams, s.Pools
 	m := measurer{from: s, to: out, text: text}
 	out.details = make([]detail, 1, max(1, len(s.details)))
-	out.Segments, out.HostSegments = m.segments(s.Segments), m.segments(s.HostSegments)
-	out.Traces, out.HostTraces = m.traces(s.Traces), m.traces(s.HostTraces)
+	out.Segments, out.Traces = m.segments(s.Segments), m.traces(s.Traces)
 	for _, a := range s.Annotations {
 		out.Annotations = append(out.Annotations, Annotation{
 			Name: m.textOf("annotation", a.Name), End: a.End, Device: a.Device, Time: a.Time, lacks: a.lacks | keysOf(a.Extra),

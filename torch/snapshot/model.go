@@ -31,12 +31,8 @@ import (
 type Snapshot struct {
 	Name     string // as given to Open, "" if read from elsewhere
 	Format   Format
-	Segments []Segment // in the order of the file: by address inside a device
-	Traces   []Trace   // one for each device, by index; possibly empty
-
-	// Pinned host memory, where it was recorded (PyTorch 2.14 on).
-	HostSegments []Segment
-	HostTraces   []Trace
+	Segments []Segment // in the order of the file: by address inside a device, [Host] last
+	Traces   []Trace   // one for each device, by index; possibly empty; [Host] last
 
 	Annotations []Annotation
 	Settings    *Settings // nil where the file has none
@@ -356,15 +352,27 @@ func (s *Snapshot) String(id StringID) string { return s.Strings[id] }
 // PoolOf is the pool of an id; absent is the default pool.
 func (s *Snapshot) PoolOf(id PoolID) Pool { return s.Pools[id] }
 
-// Device is a device that the file mentions.
+// Host is the index of pinned host memory, where it was recorded (PyTorch 2.14 on):
+// an allocator of its own, but no device.
+const Host = -1
+
+// DeviceName returns the printed form of a device's index.
+func DeviceName(index int) string {
+	if index == Host {
+		return "pinned host memory"
+	}
+	return "device " + strconv.Itoa(index)
+}
+
+// Device is a device that the file mentions, or its pinned host memory.
 type Device struct {
-	Index    int
+	Index    int    // or Host
 	Trace    *Trace // never nil, possibly empty
 	Segments []int  // indices into Snapshot.Segments
 }
 
-// Devices returns those that have segments or events, by index. A file without
-// either has device 0 alone, empty.
+// Devices returns those that have segments or events, by index and [Host] last. A
+// file without either has device 0 alone, empty.
 func (s *Snapshot) Devices() []Device {
 	byIndex := map[int]*Device{}
 	get := func(i int) *Device {
@@ -391,9 +399,12 @@ func (s *Snapshot) Devices() []Device {
 	for _, d := range byIndex {
 		out = append(out, *d)
 	}
-	sort.Slice(out, func(a, b int) bool { return out[a].Index < out[b].Index })
+	sort.Slice(out, func(a, b int) bool { return DeviceLess(out[a].Index, out[b].Index) })
 	return out
 }
+
+// DeviceLess is the order of devices: by index, with [Host] last.
+func DeviceLess(a, b int) bool { return uint(a) < uint(b) }
 
 // HasHistory reports whether the form of the file can hold events; a bare list of
 // segments cannot.

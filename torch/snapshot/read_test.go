@@ -357,10 +357,11 @@ func TestSyntheticPools(t *testing.T) {
 func TestSyntheticHost(t *testing.T) {
 	s := round(t, `{"segments": [], "device_traces": [[]], "host_segments": [{"device": 0, "address": 4096, "total_size": 512,
 		"blocks": [{"address": 4096, "size": 512, "state": "inactive"}]}], "host_traces": [[`+entry("")+`]]}`)
-	if len(s.HostSegments) != 1 || len(s.HostSegments[0].Blocks) != 1 || len(s.HostTraces) != 1 || s.HostTraces[0].Len() != 1 {
-		t.Errorf("%d host segments, %d host traces", len(s.HostSegments), len(s.HostTraces))
+	d := s.Devices()
+	if len(d) != 1 || d[0].Index != snapshot.Host || len(s.Segments) != 1 || len(s.Segments[0].Blocks) != 1 || d[0].Trace.Len() != 1 {
+		t.Errorf("devices %+v, segments %+v", d, s.Segments)
 	}
-	if len(s.Segments) != 0 || s.Traces[0].Len() != 0 {
+	if s.Traces[0].Len() != 0 {
 		t.Error("host memory is taken for the device's")
 	}
 }

@@ -37,8 +37,7 @@ func (s *Snapshot) Sane() *Snapshot {
 		c.most = maxTotal / things
 	}
 	out := *s
-	out.Segments, out.HostSegments = c.segments(s.Segments), c.segments(s.HostSegments)
-	out.Traces, out.HostTraces = c.traces(s.Traces), c.traces(s.HostTraces)
+	out.Segments, out.Traces = c.segments(s.Segments), c.traces(s.Traces)
 	out.Annotations = c.annotations(s.Annotations)
 	if !c.changed {
 		return s
@@ -52,35 +51,31 @@ func (s *Snapshot) surelySane() bool {
 	c := cleaner{most: MaxSize}
 	var bits uint64 // those that are set in any size
 	things := 0
-	for _, list := range [][]Segment{s.Segments, s.HostSegments} {
-		for i := range list {
-			g := &list[i]
-			if !c.sane(g) {
-				return false
-			}
-			things += 1 + len(g.Blocks)
-			bits |= uint64(g.TotalSize | g.AllocatedSize | g.ActiveSize | g.RequestedSize)
-			for k := range g.Blocks {
-				bits |= uint64(g.Blocks[k].Size | g.Blocks[k].Requested)
-			}
+	for i := range s.Segments {
+		g := &s.Segments[i]
+		if !c.sane(g) {
+			return false
+		}
+		things += 1 + len(g.Blocks)
+		bits |= uint64(g.TotalSize | g.AllocatedSize | g.ActiveSize | g.RequestedSize)
+		for k := range g.Blocks {
+			bits |= uint64(g.Blocks[k].Size | g.Blocks[k].Requested)
 		}
 	}
-	for _, list := range [][]Trace{s.Traces, s.HostTraces} {
-		for i := range list {
-			t := &list[i]
-			things += t.Len()
-			for _, n := range t.Size {
-				bits |= uint64(n)
+	for i := range s.Traces {
+		t := &s.Traces[i]
+		things += t.Len()
+		for _, n := range t.Size {
+			bits |= uint64(n)
+		}
+		for _, a := range t.Addr {
+			if a >= topAddr {
+				return false
 			}
-			for _, a := range t.Addr {
-				if a >= topAddr {
-					return false
-				}
-			}
-			for _, at := range t.Time {
-				if !saneTime(at) {
-					return false
-				}
+		}
+		for _, at := range t.Time {
+			if !saneTime(at) {
+				return false
 			}
 		}
 	}
@@ -100,20 +95,16 @@ func (s *Snapshot) total() (total, things int64) {
 			total = units.Sum(total, n)
 		}
 	}
-	for _, list := range [][]Segment{s.Segments, s.HostSegments} {
-		for i := range list {
-			g := &list[i]
-			add(max(g.TotalSize, g.AllocatedSize, g.ActiveSize, g.RequestedSize))
-			for k := range g.Blocks {
-				add(max(g.Blocks[k].Size, g.Blocks[k].Requested))
-			}
+	for i := range s.Segments {
+		g := &s.Segments[i]
+		add(max(g.TotalSize, g.AllocatedSize, g.ActiveSize, g.RequestedSize))
+		for k := range g.Blocks {
+			add(max(g.Blocks[k].Size, g.Blocks[k].Requested))
 		}
 	}
-	for _, list := range [][]Trace{s.Traces, s.HostTraces} {
-		for i := range list {
-			for _, n := range list[i].Size {
-				add(n)
-			}
+	for i := range s.Traces {
+		for _, n := range s.Traces[i].Size {
+			add(n)
 		}
 	}
 	return total, things

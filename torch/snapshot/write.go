@@ -103,14 +103,16 @@ func (w *writer) whole() {
 		write func()
 	}
 	skip := keysOf(s.Extra)
+	segments, hostSegments := apart(s.Segments, func(g *Segment) int { return g.Device })
+	traces, hostTraces := apart(s.Traces, func(t *Trace) int { return t.Device })
 	var parts []part
 	for _, p := range []part{
-		{kSegments, true, func() { w.segments(s.Segments) }},
-		{kDeviceTraces, s.present.traces || len(s.Traces) > 0, func() { w.traces(s.Traces) }},
+		{kSegments, true, func() { w.segments(segments) }},
+		{kDeviceTraces, s.present.traces || len(traces) > 0, func() { w.traces(traces) }},
 		{kAllocatorSettings, s.Settings != nil, func() { w.value(s.Settings.Fields()) }},
 		{kExternalAnnotations, s.present.annotations || len(s.Annotations) > 0, w.annotations},
-		{kHostSegments, s.present.host || len(s.HostSegments) > 0, func() { w.segments(s.HostSegments) }},
-		{kHostTraces, s.present.host2 || len(s.HostTraces) > 0, func() { w.hostTraces(s.HostTraces) }},
+		{kHostSegments, s.present.host || len(hostSegments) > 0, func() { w.segments(hostSegments) }},
+		{kHostTraces, s.present.host2 || len(hostTraces) > 0, func() { w.hostTraces(hostTraces) }},
 	} {
 		if p.there && !skip.has(p.key) {
 			parts = append(parts, p)
@@ -122,6 +124,16 @@ func (w *writer) whole() {
 		p.write()
 	}
 	w.fields(s.Extra)
+}
+
+// apart splits a list into what is of devices and what is of pinned host memory.
+func apart[T any](list []T, device func(*T) int) (ofDevices, ofHost []T) {
+	for i := range list {
+		if device(&list[i]) == Host {
+			return list[:i], list[i:]
+		}
+	}
+	return list, nil
 }
 
 func (w *writer) segments(list []Segment) {
@@ -197,12 +209,20 @@ func (w *writer) traces(list []Trace) {
 	}
 }
 
+// hostTraces writes the events of pinned host memory: one list, but for files that
+// have a list of lists.
 func (w *writer) hostTraces(list []Trace) {
-	if w.s.present.hostEvents && len(list) == 1 {
-		w.trace(&list[0])
-		return
+	t := &Trace{}
+	if len(list) > 0 {
+		t = &list[0]
 	}
-	w.traces(list)
+	if !w.s.present.hostEvents && w.s.present.host2 {
+		w.List(len(list))
+		if len(list) == 0 {
+			return
+		}
+	}
+	w.trace(t)
 }
 
 func (w *writer) trace(t *Trace) {

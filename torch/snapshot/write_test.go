@@ -85,21 +85,17 @@ func content(s *snapshot.Snapshot) []string {
 			}
 		}
 	}
-	for _, list := range [][]snapshot.Segment{s.Segments, s.HostSegments} {
-		for i := range list {
-			g := &list[i]
-			say("segment %d %#x %d %d %d %d", g.Device, g.Addr, g.TotalSize, g.AllocatedSize, g.ActiveSize, g.RequestedSize)
-			say("%d %s %v %v %s %v", s.Stream(g.Stream), s.String(g.Type), s.PoolOf(g.Pool), g.Expandable, stacks[g.Stack], g.Extra)
-			for _, b := range g.Blocks {
-				say("block %#x %d %d %v %s", b.Addr, b.Size, b.Requested, b.State, stacks[b.Stack])
-			}
+	for i := range s.Segments {
+		g := &s.Segments[i]
+		say("segment %d %#x %d %d %d %d", g.Device, g.Addr, g.TotalSize, g.AllocatedSize, g.ActiveSize, g.RequestedSize)
+		say("%d %s %v %v %s %v", s.Stream(g.Stream), s.String(g.Type), s.PoolOf(g.Pool), g.Expandable, stacks[g.Stack], g.Extra)
+		for _, b := range g.Blocks {
+			say("block %#x %d %d %v %s", b.Addr, b.Size, b.Requested, b.State, stacks[b.Stack])
 		}
 	}
-	for _, list := range [][]snapshot.Trace{s.Traces, s.HostTraces} {
-		say("%d traces", len(list))
-		for i := range list {
-			trace(&list[i])
-		}
+	say("%d traces", len(s.Traces))
+	for i := range s.Traces {
+		trace(&s.Traces[i])
 	}
 	for _, a := range s.Annotations {
 		say("%s %v %d %d %v", a.Name, a.End, a.Device, a.Time, a.Extra)

@@ -11,8 +11,8 @@ import (
 
 // Cut is the snapshot that would have been taken of one device before event to,
 // by a recorder that was started before event from: the events from, …, to-1,
-// and the segments and blocks as they were behind them. Other devices and
-// pinned host memory are left out, and so are annotations from outside the time
+// and the segments and blocks as they were behind them. Other devices are
+// left out, and so are annotations from outside the time
 // of the events.
 //
 // Addresses, requested sizes and segments are exact, and so is the size of a
@@ -30,8 +30,8 @@ func Cut(s *snapshot.Snapshot, device, from, to int) (*snapshot.Snapshot, error)
 		return nil, err
 	}
 	if n := d.Trace.Len(); from < 0 || from > to || to > n {
-		return nil, fmt.Errorf("events %d:%d are not part of the history of device %d, which has %s events",
-			from, to, device, units.Count(int64(n)))
+		return nil, fmt.Errorf("events %d:%d are not part of the history of %s, which has %s events",
+			from, to, snapshot.DeviceName(device), units.Count(int64(n)))
 	}
 	return New(s, d).Part(from, to, nil), nil
 }
@@ -44,7 +44,6 @@ func (t *Timeline) Part(from, to int, sizes []int64) *snapshot.Snapshot {
 	if len(out.Traces) > 0 {
 		out.Traces = []snapshot.Trace{t.device.Trace.Slice(from, to)}
 	}
-	out.HostSegments, out.HostTraces = nil, nil
 	out.Annotations = annotationsOf(t.Snap, t.device, from, to)
 	return &out
 }
@@ -55,7 +54,7 @@ func deviceOf(s *snapshot.Snapshot, device int) (snapshot.Device, error) {
 			return d, nil
 		}
 	}
-	return snapshot.Device{}, fmt.Errorf("%s has nothing about device %d", cmp.Or(s.Name, "the snapshot"), device)
+	return snapshot.Device{}, fmt.Errorf("%s has nothing about %s", cmp.Or(s.Name, "the snapshot"), snapshot.DeviceName(device))
 }
 
 // annotationsOf are the annotations of a device from between event from-1 and

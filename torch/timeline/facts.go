@@ -81,25 +81,6 @@ func FactsOf(s *snapshot.Snapshot) *Facts {
 		f.Notes = append(f.Notes, t.Faults...)
 		f.Notes = append(f.Notes, t.Gaps()...)
 	}
-	if len(s.HostSegments) > 0 || len(s.HostTraces) > 0 {
-		f.Devices = append(f.Devices, hostFacts(s))
-	}
-	return f
-}
-
-// hostFacts are the facts of pinned host memory.
-func hostFacts(s *snapshot.Snapshot) DeviceFacts {
-	host := *s
-	host.Segments, host.Traces = s.HostSegments, s.HostTraces
-	d := snapshot.Device{Index: -1, Trace: &snapshot.Trace{}}
-	if len(s.HostTraces) > 0 {
-		d.Trace = &s.HostTraces[0]
-	}
-	for i := range host.Segments {
-		d.Segments = append(d.Segments, i)
-	}
-	f := deviceFacts(&host, d, New(&host, d))
-	f.Kind = "host"
 	return f
 }
 
@@ -124,6 +105,9 @@ func keyName(key any) string {
 
 func deviceFacts(s *snapshot.Snapshot, d snapshot.Device, t *Timeline) DeviceFacts {
 	f := DeviceFacts{Device: d.Index, Segments: len(d.Segments)}
+	if d.Index == snapshot.Host {
+		f.Kind = "host"
+	}
 	seen := make([]bool, s.Stacks.Len())
 	count := func(id stack.ID) {
 		if id > stack.Empty && !seen[id] {
@@ -171,7 +155,7 @@ func (t *Timeline) Gaps() (out []string) {
 	if !t.Snap.HasHistory() {
 		return nil
 	}
-	where := fmt.Sprintf("device %d", t.Device)
+	where := snapshot.DeviceName(t.Device)
 	if t.Trace.Len() == 0 {
 		if t.EndReserved > 0 {
 			out = append(out, where+": no events were recorded; only the state is known")

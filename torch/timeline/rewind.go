@@ -126,7 +126,7 @@ func (r *rewinder) undo(k int) {
 }
 
 func (r *rewinder) faults() (out []string) {
-	where := fmt.Sprintf("event %d of device %d", r.to-1, r.t.Device)
+	where := fmt.Sprintf("event %d of %s", r.to-1, snapshot.DeviceName(r.t.Device))
 	if r.wrong.n > 0 {
 		out = append(out, fmt.Sprintf("events after %s that contradict the segments: %s, first: %s",
 			where, units.Count(int64(r.wrong.n)), r.wrong.first))

@@ -26,24 +26,17 @@ type Rounding struct {
 func (r *Rounding) Lost() int64 { return r.Active - r.Requested }
 
 // RoundingOf measures the blocks of a device.
-func RoundingOf(s *snapshot.Snapshot, d snapshot.Device) Rounding {
-	segments := make([]*snapshot.Segment, len(d.Segments))
-	for k, i := range d.Segments {
-		segments[k] = &s.Segments[i]
-	}
-	return roundingOf(s.Stacks, segments)
-}
-
-func roundingOf(stacks *stack.Table, segments []*snapshot.Segment) (out Rounding) {
+func RoundingOf(s *snapshot.Snapshot, d snapshot.Device) (out Rounding) {
 	sites := map[stack.Site]*SiteSum{}
-	for _, seg := range segments {
+	for _, i := range d.Segments {
+		seg := &s.Segments[i]
 		for j := range seg.Blocks {
 			b := &seg.Blocks[j]
 			if !b.State.Active() || b.Requested <= 0 || b.Requested > b.Size {
 				continue
 			}
 			out.add(b)
-			site := stacks.Site(b.Stack)
+			site := s.Stacks.Site(b.Stack)
 			if sites[site] == nil {
 				sites[site] = &SiteSum{Site: site, Stack: b.Stack}
 			}
@@ -65,29 +58,6 @@ func (r *Rounding) add(b *snapshot.Block) {
 	case b.Size > least:
 		r.Unsplit += b.Size - least
 	}
-}
-
-// Pinned is the pinned host memory of a file.
-type Pinned struct {
-	Rounding
-	Held int64 // bytes of its segments
-	Free int64 // of them, kept for reuse
-}
-
-// PinnedOf measures pinned host memory, nil where the file has none of it.
-func PinnedOf(s *snapshot.Snapshot) *Pinned {
-	if len(s.HostSegments) == 0 {
-		return nil
-	}
-	out := &Pinned{}
-	segments := make([]*snapshot.Segment, len(s.HostSegments))
-	for i := range s.HostSegments {
-		segments[i] = &s.HostSegments[i]
-		out.Held += s.HostSegments[i].TotalSize
-		out.Free += s.HostSegments[i].Free()
-	}
-	out.Rounding = roundingOf(s.Stacks, segments)
-	return out
 }
 
 // mostFirst are sums by place, most bytes first and the same in every run.

@@ -30,12 +30,5 @@ func TestRounding(t *testing.T) {
 		if r.Active != c.active || r.Lost() != c.lost || r.Tiny != c.tiny || r.TinyCount != c.tinyCount || r.Unsplit != c.unsplit || len(r.Sites) != c.held {
 			t.Errorf("%s: %+v", c.name, r)
 		}
-		s.HostSegments = []snapshot.Segment{seg}
-		if p := PinnedOf(s); p.Lost() != c.lost || p.Held != c.block.Size || p.Free != seg.Free() {
-			t.Errorf("%s, pinned: %+v", c.name, p)
-		}
-	}
-	if PinnedOf(snapshot.New()) != nil {
-		t.Error("pinned memory that nobody recorded")
 	}
 }

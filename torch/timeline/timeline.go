@@ -120,8 +120,8 @@ func (t *Timeline) findUnsound() {
 			sum += seg.Blocks[j].Size
 		}
 		if sum != seg.TotalSize {
-			t.Unsound = fmt.Sprintf("the blocks of the segment at 0x%x of device %d do not add up: %s of %s",
-				seg.Addr, t.Device, units.Bytes(sum), units.Bytes(seg.TotalSize))
+			t.Unsound = fmt.Sprintf("the blocks of the segment at 0x%x of %s do not add up: %s of %s",
+				seg.Addr, snapshot.DeviceName(t.Device), units.Bytes(sum), units.Bytes(seg.TotalSize))
 			return
 		}
 	}
@@ -264,14 +264,14 @@ func (w *walker) end(d snapshot.Device) {
 		if missing.n == 1 {
 			are = "is"
 		}
-		t.Faults = append(t.Faults, fmt.Sprintf("%s of device %d %s neither freed in the history nor in a segment",
-			units.Plural(int64(missing.n), "allocation"), t.Device, are))
+		t.Faults = append(t.Faults, fmt.Sprintf("%s of %s %s neither freed in the history nor in a segment",
+			units.Plural(int64(missing.n), "allocation"), snapshot.DeviceName(t.Device), are))
 	}
 }
 
 func (t *Timeline) fault(f faults, one, what string) {
 	if f.n > 0 {
-		t.Faults = append(t.Faults, fmt.Sprintf("%s %s on device %d, first: %s", units.Plural(int64(f.n), one), what, t.Device, f.first))
+		t.Faults = append(t.Faults, fmt.Sprintf("%s %s on %s, first: %s", units.Plural(int64(f.n), one), what, snapshot.DeviceName(t.Device), f.first))
 	}
 }
 
@@ -293,8 +293,8 @@ func (t *Timeline) measure() {
 		}
 	}
 	if t.StartReserved < 0 && t.Snap.Partial == nil {
-		t.Unsound = fmt.Sprintf("device %d took %s more from the driver than its segments and releases account for",
-			t.Device, units.Bytes(-t.StartReserved))
+		t.Unsound = fmt.Sprintf("%s took %s more from the driver than its segments and releases account for",
+			snapshot.DeviceName(t.Device), units.Bytes(-t.StartReserved))
 		t.Faults = append(t.Faults, t.Unsound)
 	}
 	t.PeakRequested = Point{Never, t.StartRequested}

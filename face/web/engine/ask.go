@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"strandline/face/api/page"
+	"strandline/torch/snapshot"
 	"strandline/torch/tile"
 	"strandline/torch/timeline"
 )
@@ -206,7 +207,7 @@ func (q *question) which(f *file) (*device, error) {
 	if !q.has("d") {
 		return f.devices[0], nil
 	}
-	n, err := q.number("d", 0, 0, 1<<31)
+	n, err := q.number("d", 0, snapshot.Host, 1<<31)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +216,7 @@ func (q *question) which(f *file) (*device, error) {
 			return d, nil
 		}
 	}
-	return nil, absent("%s has no data on device %d", f.name(), n)
+	return nil, absent("%s has no data on %s", f.name(), snapshot.DeviceName(int(n)))
 }
 
 // The measures of bytes.

@@ -84,7 +84,7 @@ func (f *file) session(i int) page.File {
 		h := d.requested.h
 		out.Devices = append(out.Devices, h.Device)
 		events += h.Events()
-		if most := max(h.PeakRequested.Bytes, h.EndRequested); most > peak {
+		if most := max(h.PeakRequested.Bytes, h.EndRequested); most > peak && (h.Device != snapshot.Host || peak < 0) {
 			peak, out.Main = most, &h.Device
 		}
 	}
@@ -124,7 +124,7 @@ func (c *content) device(d *measured) page.Device {
 	doc.Version = c.snap.TorchVersion()
 	if set := c.snap.Settings; set != nil {
 		doc.Settings = &set.Conf
-		if h.Device < len(set.TraceMaxEntries) {
+		if h.Device >= 0 && h.Device < len(set.TraceMaxEntries) {
 			doc.MostEvents = &set.TraceMaxEntries[h.Device]
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strandline/stack"
 	"strandline/torch/allocator"
 	"strandline/torch/replay"
+	"strandline/torch/snapshot"
 	"strandline/units"
 )
 
@@ -73,7 +74,7 @@ func replayOf(x *replay.Result) page.Replay {
 // scenario returns the requested scenario: settings, and other differences.
 func (q *question) scenario(x *replay.Result) (sc replay.Scenario, notes []string, err error) {
 	if x.Lost {
-		return sc, nil, absent("device %d cannot be simulated: %v", x.Device, x.Difference)
+		return sc, nil, absent("%s cannot be simulated: %v", snapshot.DeviceName(x.Device), x.Difference)
 	}
 	if q.has("recorded") {
 		return x.Recorded(), []string{}, nil

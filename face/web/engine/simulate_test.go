@@ -101,7 +101,7 @@ func TestSameAsSimulate(t *testing.T) {
 		o := x.WhatIf(sc)
 		doc := report.NewSimulation(c.file, "", false)
 		doc.AddReplay(x)
-		doc.AddRun("", []report.Run{{On: x, Scenario: &sc, Outcome: &o}}, nil)
+		doc.AddRun(replay.Choice{}, []report.Run{{On: x, Scenario: &sc, Outcome: &o}}, nil)
 		want := doc.Runs[0].Devices[0]
 		if got.Reserved != want.Reserved || got.Allocated != want.Allocated || got.Stranded != want.Stranded || got.Calls != want.Calls ||
 			got.OOMs != want.OOMs || got.Retries != want.Retries || got.CostMS != want.CostMS || (got.OOM != nil) != (want.OOM != nil) {

@@ -99,5 +99,8 @@ export function utc(us: number): string {
   return Number.isNaN(at.getTime()) ? "" : at.toISOString().replace("T", " ").replace("Z", " UTC");
 }
 
+/** The name of a device's index; -1 is the host's pinned memory. */
+export const deviceName = (d: number): string => (d < 0 ? "pinned host memory" : `device ${d}`);
+
 /** The last part of a path. */
 export const base = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

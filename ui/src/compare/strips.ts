@@ -3,7 +3,7 @@
 import type { Process, Site } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
 import { h, placeTip, printable } from "../base/dom.ts";
-import { bytes, count, delta, plural } from "../base/format.ts";
+import { bytes, count, delta, deviceName, plural } from "../base/format.ts";
 import { byteStep, byteTick, levelFor, niceStep, ticks } from "../base/scale.ts";
 import type { Bands, Device } from "../base/wire.ts";
 import type { Page } from "../session/page.ts";
@@ -150,7 +150,7 @@ export class Strips {
   private lay(ctx: CanvasRenderingContext2D, { process, apart }: Shown): Layout & { how: string } {
     const { strips } = this;
     const rowHigh = Math.max(80, Math.min(150, Math.floor((innerHeight * 0.54 - 34) / strips.length) - 10));
-    const names = strips.map(({ f, device: { device } }) => `${this.name(f)}${device === this.page.d ? "" : `, device ${device}`}`);
+    const names = strips.map(({ f, device: { device } }) => `${this.name(f)}${device === this.page.d ? "" : `, ${deviceName(device)}`}`);
     const left = Math.min(220, Math.max(72, ...names.map((n) => ctx.measureText(short(n, names)).width + 24)));
     const found = process.survivors.find((s) => s.device === strips[0]!.device.device);
     const { offsets, how } = align(

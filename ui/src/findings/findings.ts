@@ -2,6 +2,7 @@
 
 import { fresh } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
+import { deviceName } from "../base/format.ts";
 import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { article, findingList } from "./article.ts";
@@ -71,7 +72,7 @@ export class Findings {
   /** Whose finding it is, where there are several processes or devices. */
   private owner(f: Finding): Node | null {
     const devices = new Set(this.page.session?.files.flatMap((x) => x.devices));
-    const names = [f.process, devices.size > 1 ? `device ${f.device}` : null].filter((x) => x);
+    const names = [f.process, devices.size > 1 && f.device !== null ? deviceName(f.device) : null].filter((x) => x);
     return names.length ? h("span", { class: "muted" }, ` · ${names.join(", ")}`) : null;
   }
 

@@ -1,7 +1,7 @@
 // The strip above the picture: the worst finding in one line, and the way to it.
 
 import { fill, h } from "../base/dom.ts";
-import { base, bytes, plural } from "../base/format.ts";
+import { base, bytes, deviceName, plural } from "../base/format.ts";
 import type { FindingPlace, FindingSite, Judgment } from "./wire.ts";
 import { kindBefore, marked } from "./words.ts";
 
@@ -61,7 +61,7 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
   root.dataset.severity = worst?.severity ?? "ok";
   if (!worst) return fill(root, h("span", {}, verdict === "ok" ? "Nothing found to be wrong." : "Too little is recorded for a judgment."));
   const where = worst.site?.file ? `${base(worst.site.file)}${worst.site.line ? `:${worst.site.line}` : ""} ${worst.site.function ?? ""}` : "";
-  const who = [worst.process, many && worst.device !== null ? `device ${worst.device}` : ""].filter(Boolean).join(", ");
+  const who = [worst.process, many && worst.device !== null ? deviceName(worst.device) : ""].filter(Boolean).join(", ");
   const others = findings.length - 1;
   const todo = toDo(findings);
   const record = worst.severity === "info" ? findings.findIndex((f) => f.kind === "history" && f.remedies?.length) : -1;

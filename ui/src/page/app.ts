@@ -5,7 +5,7 @@ import { engine, fresh, hand, json, Latest, link, Refused } from "../base/ask.ts
 import { Compare } from "../compare/compare.ts";
 import { byId, fill, h, printable } from "../base/dom.ts";
 import { Findings } from "../findings/findings.ts";
-import { bytes, count, plural } from "../base/format.ts";
+import { bytes, count, deviceName, plural } from "../base/format.ts";
 import { copyLine, inspector } from "./inspector.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
 import { coverages, groupings } from "../base/names.ts";
@@ -107,7 +107,7 @@ function drawTop(): void {
       ? pick("file", "file", page.f, order.map((f) => [f, files.find((x) => x.f === f)?.name ?? String(f)]), (f) => store.set({ f, ...reset }, true))
       : h("span", { title: file?.path }, title),
     session?.skipped?.length ? h("span", { class: "muted wide", title: session.skipped.map((x) => `${x.path}: ${x.why}`).join("\n") }, `${count(session.skipped.length)} skipped`) : null,
-    file && file.devices.length > 1 ? pick("device", "device", page.d ?? 0, file.devices.map((d) => [d, `device ${d}`]), (d) => store.set({ d, ...reset }, true)) : null,
+    file && file.devices.length > 1 ? pick("device", "device", page.d ?? 0, file.devices.map((d) => [d, deviceName(d)]), (d) => store.set({ d, ...reset }, true)) : null,
   );
   const badge = byId<HTMLButtonElement>("coverage");
   badge.hidden = !device;
