@@ -81,6 +81,7 @@ var beside = map[string][]string{
 	"pausable":              {"internal/socket", "pausable/state"},               // finds the socket, and reads the answer
 	"pausable/history":      {"pausable/state"},                                  // a log of states
 	"run/check":             {"run/trace"},                                       // the lines of a leak
+	"run/soak":              {"run/trace"},                                       // its cause
 }
 
 // wings are the roots that do not import each other: what needs two of them is

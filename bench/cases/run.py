@@ -7,7 +7,7 @@
     --torch DIR        real PyTorch, as bench/pytorch/setup.sh leaves it
     --ucx DIR          where `pip install --target DIR libucx-cu12==1.18.1` put UCX
     --commands LIST    check,record,trace,gpu,diagnose,watch,attach,soak (default: all)
-    --seconds N        how long each program runs (default 20)
+    --seconds N        how long each program runs (default 30)
     --keep DIR         write each document there
 
 A cell is right if every problem has the program's cause, and there is one if it leaks. It
@@ -59,12 +59,15 @@ class Bench:
         done = subprocess.run([self.options.strandline] + arguments, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=timeout, cwd=self.folder)
         text = done.stdout + "\n" + done.stderr
-        for at in [m.start() for m in re.finditer(r"^\{", text, re.M)][::-1]:
+        best = None
+        for at in [m.start() for m in re.finditer(r"^\{", text, re.M)]:
             try:
-                return json.loads(text[at:]), done
+                doc = json.JSONDecoder().raw_decode(text[at:])[0]
             except ValueError:
                 continue
-        return None, done
+            if best is None or findings_of(doc) or "findings" in doc:
+                best = doc  # a watch prints its samples first
+        return best, done
 
     def try_one(self, case, command):
         """The cell of a case and a command: its word, and the document."""
@@ -88,13 +91,15 @@ class Bench:
         target = subprocess.Popen(line, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             time.sleep(4 if case.needs in ("torch", "device") else 1)
+            while server and not answers(port):
+                time.sleep(0.2)
             pid = str(target.pid)
             seconds = f"{self.options.seconds - 7}s"
             if command == "soak":
                 return self.run(["soak", "--json", "--url", f"http://127.0.0.1:{port}/v1", "--requests", "60", "--settle", "300ms"], env)
             load = None
             if server:
-                load = subprocess.Popen([sys.executable, __file__, "--load", str(port)])
+                load = subprocess.Popen([sys.executable, __file__, "--load", str(port)], stderr=subprocess.DEVNULL)
             try:
                 words = {"gpu": ["trace", "--gpu"], "trace": ["trace"], "watch": ["watch"], "attach": ["record", "-o", out]}[command]
                 doc, done = self.run([*words, "--json", "--pid", pid, "--duration", seconds], env)
@@ -167,6 +172,11 @@ def judge(case, doc, done):
     return "WRONG", "no problem; " + (some[0]["kind"] + ": " + some[0]["title"][:140] if some else "nothing found")
 
 
+def answers(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
 def load(port):
     """Asks a server again and again."""
     body = json.dumps({"model": "tiny", "messages": [{"role": "user", "content": "a question of some words"}]}).encode()
@@ -181,7 +191,7 @@ def main():
     parser.add_argument("--torch")
     parser.add_argument("--ucx")
     parser.add_argument("--commands", default=",".join(COMMANDS))
-    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--keep")
     parser.add_argument("--load", type=int)
     parser.add_argument("names", nargs="*")

@@ -433,6 +433,8 @@ func (h host) loading(kind finding.Kind, uses []*ledger.Use, bytes int64) string
 	switch {
 	case live > 0 && 2*imported >= live:
 		return fmt.Sprintf("the process started %s ago, and most of it was allocated while modules were imported", age)
+	case kind == finding.AutogradGraph: // files are not loaded into it, nor is it rebuilt
+		return ""
 	case h.looks != nil && 2*h.readInto(kind) >= bytes && !mapsFiles(uses):
 		return fmt.Sprintf("the process started %s ago and read %s meanwhile, as when loading its data", age, units.Bytes(h.looks.Read))
 	case h.sums.Ended:

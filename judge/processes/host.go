@@ -101,6 +101,9 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	} else {
 		loading = cmp.Or(loading, g.recent(h.sums.Checkpoints), g.pauses(h.sums.Checkpoints), g.slows(h.sums.Checkpoints), g.uncollected(), g.waves(h))
 	}
+	if slices.ContainsFunc(known, func(k hooks.Library) bool { return leaksHere(k, top) }) {
+		loading = "" // it is known what is kept
+	}
 	switch {
 	case g.buffer:
 		f.Severity = finding.Info

@@ -32,6 +32,8 @@ type kind struct {
 	detail   func(u *ledger.Use) []string
 	remedies func(u *ledger.Use) []finding.Remedy
 	settings bool
+	// cause is true if the kind itself says why memory stays, so that no line is needed.
+	cause bool
 }
 
 // kinds are all of them. A call, and then a frame, is of the first that fits.
@@ -83,7 +85,7 @@ var kinds = []kind{
 		},
 	},
 	{
-		of:       finding.ThreadStacks,
+		of: finding.ThreadStacks, cause: true,
 		frame:    func(_ *ledger.Use, f symbolize.Frame, _ int) bool { return threads.MatchString(f.Function) },
 		title:    func(g *hostGrowth) string { return "the stacks of " + units.Plural(g.count, "thread") },
 		remedies: advice(finding.CodeChange("limit the thread pools (OMP_NUM_THREADS, TOKENIZERS_PARALLELISM, executors), and join threads that are done")),
@@ -151,11 +153,11 @@ var kinds = []kind{
 	},
 
 	// What looks from outside show.
-	{of: finding.AutogradGraph, title: words("autograd's graph and the tensors in it, which are kept from step to step"), remedies: advice(graphRemedies...)},
-	{of: finding.ArenaRetention, title: words("kept by malloc after the program freed it")},
-	{of: finding.HugePages, title: words("partly used huge pages")},
-	{of: finding.Pinned, title: words("memory that is locked or pinned")},
-	{of: finding.MemoryFiles, title: words("unnamed files that live in memory")},
+	{of: finding.AutogradGraph, cause: true, title: words("autograd's graph and the tensors in it, which are kept from step to step"), remedies: advice(graphRemedies...)},
+	{of: finding.ArenaRetention, cause: true, title: words("kept by malloc after the program freed it")},
+	{of: finding.HugePages, cause: true, title: words("partly used huge pages")},
+	{of: finding.Pinned, cause: true, title: words("memory that is locked or pinned")},
+	{of: finding.MemoryFiles, cause: true, title: words("unnamed files that live in memory")},
 }
 
 func mappings(g *hostGrowth) string {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"strandline/face/api"
 	"strandline/finding"
@@ -25,6 +26,7 @@ func Cure(setting string, without, with *api.CheckRun) *api.CheckCure {
 	case steady(with):
 		c.Cures, c.Confidence = &yes, sure
 		c.Text = setting + " cures the leak"
+		keep(without.Findings, setting)
 	case before != nil && after != nil && after.Metric == before.Metric && after.High < before.Low:
 		c.Cures, c.Confidence = &no, sure
 		c.Text = fmt.Sprintf("%s lowers the growth from %s to %s, and does not cure it", setting, rate(before), rate(after))
@@ -33,6 +35,16 @@ func Cure(setting string, without, with *api.CheckRun) *api.CheckCure {
 		c.Text = setting + " does not cure the leak"
 	}
 	return c
+}
+
+// keep makes a setting that was proved to cure a leak the first remedy of it.
+func keep(leaks []finding.Finding, setting string) {
+	proved := finding.SettingChange(setting, "keep it in the command's environment: the run with it does not leak")
+	for i := range leaks {
+		if f := &leaks[i]; f.Severity == finding.Problem {
+			f.Remedies = append([]finding.Remedy{proved}, slices.DeleteFunc(f.Remedies, func(r finding.Remedy) bool { return r.Setting == setting })...)
+		}
+	}
 }
 
 // failed reports whether a run failed by itself, and not because its leak filled the memory.

@@ -9,6 +9,7 @@ import (
 	"strandline/face/api"
 	"strandline/finding"
 	"strandline/judge/gate"
+	"strandline/judge/processes"
 	"strandline/judge/snapshots"
 	"strandline/record"
 )
@@ -143,7 +144,9 @@ func (j *judging) unmeasured(out *api.CheckRun) {
 	}
 	for i := range j.run.Manifest.Processes {
 		p := &j.run.Manifest.Processes[i]
-		judged := func(k gate.Judgment) bool { return k.Series.Metric == gate.Device && pidOf(k.Series.Process) == p.PID }
+		judged := func(k gate.Judgment) bool {
+			return k.Series.Metric == gate.Device && processes.PIDOf(k.Series.Process) == p.PID
+		}
 		if len(p.Devices) > 0 && len(p.Dumps) == 0 && !slices.ContainsFunc(j.all, judged) {
 			missing(p.PID, "it wrote no snapshot")
 		}

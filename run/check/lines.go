@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"strandline/internal/secret"
 	"strandline/internal/shell"
 	"strandline/judge/gate"
+	"strandline/judge/processes"
 	"strandline/record"
 	"strandline/run/trace"
 	"strandline/stack"
@@ -44,7 +44,7 @@ func (w *watch) suspect(pid int) {
 	}
 	if leak {
 		if w.follower == nil {
-			w.follower = follow(context.Background(), pid)
+			w.follower = trace.Follow(context.Background(), pid)
 		}
 		n, _ := w.run.Steps()
 		steps := n > 0 && n >= again*w.asked
@@ -71,52 +71,6 @@ func (w *watch) looking() bool {
 // asks is about how many steps a process traces at least.
 const asks = 20
 
-// A follower traces the calls of a command while it runs.
-type follower struct {
-	stop context.CancelFunc
-	done chan struct{}
-	doc  *report.Trace // nil where nothing was traced
-	why  error         // why it is nil
-}
-
-// follow traces a process and its children until they end or close is called.
-func follow(ctx context.Context, pid int) *follower {
-	f := &follower{done: make(chan struct{})}
-	ctx, f.stop = context.WithCancel(ctx)
-	go func() {
-		defer close(f.done)
-		f.doc, f.why = traced(ctx, pid)
-	}()
-	return f
-}
-
-func traced(ctx context.Context, pid int) (*report.Trace, error) {
-	s, err := trace.Start(ctx, trace.Options{
-		PID: pid, Backend: trace.BPF, Duration: math.MaxInt64,
-		Warn: func(string, ...any) {}, Progress: func(func() *report.Trace) {},
-	})
-	if ended := (*trace.ProcessError)(nil); errors.As(err, &ended) {
-		return nil, errTooSoon
-	}
-	if err != nil {
-		return nil, fmt.Errorf("its calls cannot be traced: %w", err)
-	}
-	defer s.Close()
-	if err := s.Run(ctx); err != nil {
-		return nil, err
-	}
-	return s.Document(nil), nil
-}
-
-var errTooSoon = errors.New("it looked like a leak only shortly before it ended; let it run for longer, or trace it from its start")
-
-// close ends the trace and puts what it found into a run.
-func (f *follower) close(r *Run) {
-	f.stop()
-	<-f.done
-	r.traced, r.untraced = f.doc, f.why
-}
-
 // lines names the line of each leak on the host, or states what names it.
 func (j *judging) lines(findings []finding.Finding) {
 	for i := range findings {
@@ -124,6 +78,12 @@ func (j *judging) lines(findings []finding.Finding) {
 		e, ok := f.Evidence.(*finding.StepGrowthEvidence)
 		if !ok || e.Metric != gate.Host || f.Severity != finding.Problem {
 			continue
+		}
+		if j.run.traced != nil {
+			if cause := processes.Cause(j.run.traced.Findings, j.run.grower(f)); cause != nil {
+				processes.Attribute(f, cause)
+				continue
+			}
 		}
 		if byObjects(f, j.run.grower(f), j.run.growing) || j.run.traced != nil && byCalls(f, j.run.traced) {
 			continue
@@ -145,11 +105,11 @@ func (j *judging) unnamed(f *finding.Finding) string {
 	case j.run.untraced != nil:
 		return j.run.untraced.Error()
 	case j.run.traced == nil:
-		return errTooSoon.Error()
+		return trace.ErrTooSoon.Error()
 	case len(j.run.growing) > 0:
 		return "neither one line of Python nor one call to the system took most of it"
 	}
-	return "no single call to the system took most of it: it is in the heap of malloc, or another allocator's" + j.heap(pidOf(f.Process))
+	return "no single call to the system took most of it: it is in the heap of malloc, or another allocator's" + j.heap(processes.PIDOf(f.Process))
 }
 
 // heap states which calls made the heap of a process grow, 0 for any; "" if that is not
@@ -157,7 +117,7 @@ func (j *judging) unnamed(f *finding.Finding) string {
 func (j *judging) heap(pid int) string {
 	for i := range j.run.traced.Findings {
 		g := &j.run.traced.Findings[i]
-		if q := pidOf(g.Process); g.Kind == finding.HeapLeak && g.Site != nil && !looks(g) && (q == pid || pid == 0 || q == 0) {
+		if q := processes.PIDOf(g.Process); g.Kind == finding.HeapLeak && g.Site != nil && !looks(g) && (q == pid || pid == 0 || q == 0) {
 			return fmt.Sprintf(". It grew most by what is allocated %s, which need not be what stays", at(*g.Site))
 		}
 	}
@@ -239,7 +199,7 @@ func byCalls(f *finding.Finding, doc *report.Trace) bool {
 		if !ok || g.Site == nil || g.Severity == finding.Info || looks(g) || !exact(g.Kind, e, doc.Stacks) || float64(e.ResidentBytes) < minLeakShare*float64(e.RSSGrowthBytes) {
 			continue
 		}
-		if a, b := pidOf(f.Process), pidOf(g.Process); a != b && a > 0 && b > 0 {
+		if a, b := processes.PIDOf(f.Process), processes.PIDOf(g.Process); a != b && a > 0 && b > 0 {
 			continue
 		}
 		places := merged(g.Sites)
@@ -281,14 +241,6 @@ func exact(kind finding.Kind, e *finding.CallGrowthEvidence, stacks []recording.
 		}
 	}
 	return all > 0 && 10*direct >= 9*all
-}
-
-// pidOf is the process that a name begins with; 0 if there is none.
-func pidOf(name string) (pid int) {
-	if _, err := fmt.Sscanf(strings.Replace(name, "pid ", "pid", 1), "pid%d", &pid); err != nil {
-		return 0
-	}
-	return pid
 }
 
 // siteOf is the innermost place of a stack of Python that is the program's own, and the

@@ -22,6 +22,7 @@ import (
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/levels"
 	"strandline/record"
+	"strandline/run/trace"
 )
 
 // Options state what is run and what its steps are.
@@ -122,7 +123,7 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 		s.Close()
 	}
 	if w.follower != nil {
-		w.follower.close(r)
+		r.traced, r.untraced = w.follower.Close()
 	}
 	w.measure()
 	if !r.Killed {
@@ -160,7 +161,7 @@ type watch struct {
 	looked  time.Time // when processes were looked for last
 	// What was done to name a line: the trace, nil if there is none, and the steps at which
 	// processes were asked last.
-	follower *follower
+	follower *trace.Follower
 	asked    int
 	next     time.Time // when the levels are judged next
 	periods  periods

@@ -12,6 +12,7 @@ import (
 	"strandline/finding"
 	"strandline/host/sampling/levels"
 	"strandline/judge/gate"
+	"strandline/judge/processes"
 	"strandline/record"
 )
 
@@ -305,7 +306,7 @@ const undecided = 0.5
 // grower is the process that a finding is about: the one it names, otherwise the one that
 // most of the growth of all is of since a quarter of the time; 0 if there is none.
 func (m *Measured) grower(f *finding.Finding) int {
-	if pid := pidOf(f.Process); pid > 0 {
+	if pid := processes.PIDOf(f.Process); pid > 0 {
 		return pid
 	}
 	var at []levels.Sample

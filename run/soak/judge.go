@@ -14,6 +14,7 @@ import (
 	"strandline/finding"
 	"strandline/internal/secret"
 	"strandline/judge/gate"
+	"strandline/judge/processes"
 	"strandline/run/soak/load"
 	"strandline/units"
 )
@@ -310,7 +311,11 @@ func (e *experiment) conclude(ctx context.Context) {
 			j.Verdict, j.Course.Growing = finding.Unknown, undecided
 			j.Why = "grows steadily, and the experiment ended before requests were sent again to rule out a cache"
 		}
-		d.Findings = append(d.Findings, j.Finding())
+		f := j.Finding()
+		if cause := processes.Leading(e.traced, j.Series.PID); cause != nil && j.Verdict == finding.Leaking && j.Series.Metric == gate.Host {
+			processes.Attribute(&f, cause)
+		}
+		d.Findings = append(d.Findings, f)
 		plain = append(plain, *j)
 		if j.Verdict == finding.Unknown && d.Failed == "" {
 			d.Missing = append(d.Missing, j.Series.Name()+": "+j.Why+e.unanswered())

@@ -17,6 +17,7 @@ import (
 	"strandline/internal/secret"
 	"strandline/judge/gate"
 	"strandline/run/soak/load"
+	"strandline/run/trace"
 )
 
 // Options state the experiment.
@@ -68,6 +69,8 @@ type experiment struct {
 	// repeatedAt is how many fresh waves there were when requests were last sent again.
 	repeatedAt int
 	last       int // the content of the last fresh wave
+	// traced is what a trace found while requests were sent again; nil without one.
+	traced []finding.Finding
 }
 
 // Run does an experiment. The error is one of the set-up: a server that fails in the
@@ -134,20 +137,34 @@ func (e *experiment) run(ctx context.Context) error {
 		last := n == e.o.Waves+e.o.Further
 		if e.o.Repeat && e.suspect(all, last) && (last || n >= 2*e.repeatedAt) {
 			e.repeatedAt = n
-			of := len(e.doc.Waves) - 1
-			for range repeats {
-				if ctx.Err() != nil {
-					return nil
-				}
-				if err := e.wave(ctx, e.last, of); err != nil || e.doc.Failed != "" {
-					return err
-				}
+			if err := e.repeat(ctx); err != nil || ctx.Err() != nil || e.doc.Failed != "" {
+				return err
 			}
 			all = e.judge()
 		}
 		if clear(all) && !last {
 			e.doc.Stopped = true
 			return nil
+		}
+	}
+	return nil
+}
+
+// repeat sends the last wave again, and traces the server meanwhile: its calls name the
+// cause of a leak.
+func (e *experiment) repeat(ctx context.Context) error {
+	if _, host := e.o.Limits[gate.Host]; host {
+		follower := trace.Follow(ctx, e.server.root.PID)
+		defer func() {
+			if doc, err := follower.Close(); err == nil {
+				e.traced = doc.Findings
+			}
+		}()
+	}
+	of := len(e.doc.Waves) - 1
+	for range repeats {
+		if err := e.wave(ctx, e.last, of); err != nil || ctx.Err() != nil || e.doc.Failed != "" {
+			return err
 		}
 	}
 	return nil

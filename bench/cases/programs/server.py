@@ -7,7 +7,6 @@ import sys
 KIND, PORT = sys.argv[1], int(sys.argv[2])
 history = []
 if KIND == "unmap":
-    sys.argv = [sys.argv[0], "0"]
     import unmap
     context = unmap.start_ucx()
 if KIND == "graph":

@@ -5,8 +5,6 @@ import os
 import sys
 import time
 
-SECONDS = float(sys.argv[1])
-
 
 def start_ucx():
     ucp = ctypes.CDLL("libucp.so.0", mode=ctypes.RTLD_GLOBAL)
@@ -27,10 +25,11 @@ def decode():
 
 def main():
     context = start_ucx()
-    end = time.time() + SECONDS
+    end = time.time() + float(sys.argv[1])
     while time.time() < end:
         decode()
     os._exit(0 if context else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

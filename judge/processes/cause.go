@@ -1,0 +1,75 @@
+package processes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"strandline/finding"
+	"strandline/host/calls/ledger"
+)
+
+// minCauseShare is the least share of a process's growth that a cause accounts for.
+const minCauseShare = 0.5
+
+// Cause returns the finding of a trace that knows more of a process's growth than the
+// calls behind it: what is kept there, and what ends that. The pid is 0 for any process.
+// It is nil where no finding does.
+func Cause(found []finding.Finding, pid int) *finding.Finding {
+	f := Leading(found, pid)
+	if f == nil || !kindOf(f.Kind).cause && !ofKnownLibrary(f) {
+		return nil
+	}
+	return f
+}
+
+// Leading returns the finding of a trace that accounts for most of a process's growth; nil
+// where none does. The pid is 0 for any process.
+func Leading(found []finding.Finding, pid int) *finding.Finding {
+	for i := range found {
+		f := &found[i]
+		var resident, growth int64
+		switch e := f.Evidence.(type) {
+		case *finding.CallGrowthEvidence:
+			resident, growth = e.ResidentBytes, e.RSSGrowthBytes
+		case *finding.SampledGrowthEvidence:
+			resident, growth = e.GrownBytes, e.RSSGrowthBytes
+		}
+		of := PIDOf(f.Process)
+		if f.Severity != finding.Info && resident > 0 && float64(resident) >= minCauseShare*float64(growth) && (of == pid || of == 0 || pid == 0) {
+			return f
+		}
+	}
+	return nil
+}
+
+// ofKnownLibrary reports whether a library that is known to leak made some mappings: no
+// other advice on mappings is a setting.
+func ofKnownLibrary(f *finding.Finding) bool {
+	return f.Kind == finding.MmapLeak && slices.ContainsFunc(f.Remedies, func(r finding.Remedy) bool { return r.Setting != "" })
+}
+
+// PIDOf is the process that a name begins with, such as "pid 7 (python)"; 0 for none.
+func PIDOf(name string) (pid int) {
+	if _, err := fmt.Sscanf(strings.Replace(name, "pid ", "pid", 1), "pid%d", &pid); err != nil {
+		return 0
+	}
+	return pid
+}
+
+// Attribute gives a finding that memory of the host leaks its cause: what is kept, where,
+// and what ends that.
+func Attribute(f, cause *finding.Finding) {
+	g := &hostGrowth{uses: []*ledger.Use{{}}}
+	if cause.Count != nil {
+		g.count = *cause.Count
+	}
+	what := kindOf(cause.Kind).title(g)
+	if ofKnownLibrary(cause) && len(cause.Detail) > 0 {
+		what = cause.Detail[0]
+	}
+	f.Kind, f.Site, f.Stack, f.Sites = cause.Kind, cause.Site, cause.Stack, cause.Sites
+	f.Detail = append(f.Detail, "traced: "+what)
+	f.Brief.Title = f.Title + ": " + what
+	f.Remedies = slices.DeleteFunc(slices.Clone(cause.Remedies), func(r finding.Remedy) bool { return r == traceLonger })
+}

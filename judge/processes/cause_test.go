@@ -1,0 +1,60 @@
+package processes
+
+import (
+	"strings"
+	"testing"
+
+	"strandline/finding"
+)
+
+// TestCause checks which findings of a trace know the cause of a leak, and what a finding
+// of a gate takes from them.
+func TestCause(t *testing.T) {
+	grew := func(kind finding.Kind, resident, of int64, remedies ...finding.Remedy) finding.Finding {
+		return finding.Finding{
+			Kind: kind, Severity: finding.Warning, Process: "pid 7 (python)", Count: finding.Int(3), Site: &finding.Site{File: "a.py", Line: 2},
+			Detail: []string{"UCX keeps a record of each munmap"}, Remedies: remedies, Evidence: &finding.CallGrowthEvidence{ResidentBytes: resident, RSSGrowthBytes: of},
+		}
+	}
+	const setting = "UCX_MEM_MMAP_HOOK_MODE=none"
+	hook := finding.SettingChange(setting, "turn its hooks off")
+	done := grew(finding.AutogradGraph, 8, 10)
+	done.Severity = finding.Info
+	for _, c := range []struct {
+		name  string
+		found []finding.Finding
+		pid   int
+		want  string // in the brief title; empty for no cause
+	}{
+		{"a graph", []finding.Finding{grew(finding.HeapLeak, 1, 10), grew(finding.AutogradGraph, 8, 10)}, 7, "autograd's graph"},
+		{"a library", []finding.Finding{grew(finding.MmapLeak, 8, 10, traceLonger, hook)}, 7, "UCX keeps"},
+		{"threads", []finding.Finding{grew(finding.ThreadStacks, 8, 10)}, 0, "the stacks of 3 threads"},
+		{"arenas, seen from outside", []finding.Finding{{
+			Kind: finding.ArenaRetention, Severity: finding.Problem, Process: "pid 7",
+			Evidence: &finding.SampledGrowthEvidence{GrownBytes: 7, RSSGrowthBytes: 10},
+		}}, 7, "kept by malloc after the program freed it"},
+		{"mappings of the program", []finding.Finding{grew(finding.MmapLeak, 8, 10, finding.CodeChange("unmap"))}, 7, ""},
+		{"a small part", []finding.Finding{grew(finding.AutogradGraph, 2, 10)}, 7, ""},
+		{"another process", []finding.Finding{grew(finding.AutogradGraph, 8, 10)}, 8, ""},
+		{"what ended", []finding.Finding{done}, 7, ""},
+		{"nothing", nil, 7, ""},
+	} {
+		f := finding.Finding{Kind: finding.Leak, Title: "host memory grows", Remedies: []finding.Remedy{finding.CodeChange("trace it")}}
+		cause := Cause(c.found, c.pid)
+		if (cause != nil) != (c.want != "") {
+			t.Errorf("%s: %v", c.name, cause)
+		}
+		if cause == nil {
+			continue
+		}
+		Attribute(&f, cause)
+		if !strings.HasPrefix(f.Brief.Title, "host memory grows: ") || !strings.Contains(f.Brief.Title, c.want) || f.Kind != cause.Kind {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+		for _, r := range f.Remedies {
+			if r == traceLonger {
+				t.Errorf("%s: advises to trace what was traced", c.name)
+			}
+		}
+	}
+}
