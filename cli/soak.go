@@ -245,6 +245,7 @@ func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 	s.Progress = progress.show
 	g.concludes.Store(true)
 	began := time.Now()
+	s.Trace = 10 * time.Second
 	d, err := soak.Run(ctx, *s)
 	progress.clear()
 	if err != nil {

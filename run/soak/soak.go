@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,7 @@ type Options struct {
 	// longest that is waited for that.
 	Quiet, Gap time.Duration
 	Return     time.Duration // how long the server may take to be there again after it ended
+	Trace      time.Duration // how long a server that leaks is traced for its cause; 0 for not
 	Reclaim    string        // a command of a shell that is run in each gap; "" for none
 	Limits     map[string]gate.Limits
 	Devices    func() sample.DeviceSource // nil for none
@@ -69,7 +71,7 @@ type experiment struct {
 	// repeatedAt is how many fresh waves there were when requests were last sent again.
 	repeatedAt int
 	last       int // the content of the last fresh wave
-	// traced is what a trace found while requests were sent again; nil without one.
+	// traced is what a trace found once the server leaked; nil without one.
 	traced []finding.Finding
 }
 
@@ -114,6 +116,7 @@ func Run(ctx context.Context, o Options) (*api.Soak, error) {
 			return nil, err
 		}
 	}
+	e.trace(ctx)
 	e.conclude(ctx)
 	return e.doc, nil
 }
@@ -137,8 +140,11 @@ func (e *experiment) run(ctx context.Context) error {
 		last := n == e.o.Waves+e.o.Further
 		if e.o.Repeat && e.suspect(all, last) && (last || n >= 2*e.repeatedAt) {
 			e.repeatedAt = n
-			if err := e.repeat(ctx); err != nil || ctx.Err() != nil || e.doc.Failed != "" {
-				return err
+			of := len(e.doc.Waves) - 1
+			for range repeats {
+				if err := e.wave(ctx, e.last, of); err != nil || ctx.Err() != nil || e.doc.Failed != "" {
+					return err
+				}
 			}
 			all = e.judge()
 		}
@@ -150,24 +156,25 @@ func (e *experiment) run(ctx context.Context) error {
 	return nil
 }
 
-// repeat sends the last wave again, and traces the server meanwhile: its calls name the
-// cause of a leak.
-func (e *experiment) repeat(ctx context.Context) error {
-	if _, host := e.o.Limits[gate.Host]; host {
-		follower := trace.Follow(ctx, e.server.root.PID)
-		defer func() {
-			if doc, err := follower.Close(); err == nil {
-				e.traced = doc.Findings
-			}
-		}()
+// trace traces a server that leaks while further requests are sent: its calls name the
+// cause. What these requests add is not judged.
+func (e *experiment) trace(ctx context.Context) {
+	leaks := slices.ContainsFunc(e.judge(), func(j gate.Judgment) bool { return j.Verdict == finding.Leaking && j.Series.Metric == gate.Host })
+	if !leaks || e.o.Trace == 0 || e.doc.Failed != "" || ctx.Err() != nil {
+		return
 	}
-	of := len(e.doc.Waves) - 1
-	for range repeats {
-		if err := e.wave(ctx, e.last, of); err != nil || ctx.Err() != nil || e.doc.Failed != "" {
-			return err
+	e.o.Progress(Progress{Stage: fmt.Sprintf("it leaks: tracing pid %d for its cause", e.server.root.PID)})
+	follower := trace.Follow(ctx, e.server.root.PID)
+	limited, stop := context.WithTimeout(ctx, e.o.Trace)
+	defer stop()
+	for content := e.last + 1; limited.Err() == nil; content++ {
+		if e.client.Send(limited, load.Wave{Content: content, Requests: e.o.Requests}, nil).GaveUp {
+			break
 		}
 	}
-	return nil
+	if doc, err := follower.Close(); err == nil {
+		e.traced = doc.Findings
+	}
 }
 
 // repeats is how many waves are sent again.

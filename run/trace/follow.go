@@ -48,7 +48,7 @@ func follow(ctx context.Context, pid int) (*report.Trace, error) {
 }
 
 // ErrTooSoon is the reason why nothing was traced of a command that ended.
-var ErrTooSoon = errors.New("it looked like a leak only shortly before it ended; let it run for longer, or trace it from its start")
+var ErrTooSoon = errors.New("it looked like a leak only shortly before it ended: let it run longer, or trace it from its start")
 
 // Close ends the trace and returns what it found, or why it found nothing.
 func (f *Follower) Close() (*report.Trace, error) {

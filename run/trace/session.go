@@ -254,6 +254,7 @@ func (w *Session) due(ctx context.Context, c *clock, now time.Time) error {
 		if w.look(); w.thinLooks() {
 			c.betweenLooks *= 2
 		}
+		w.learn() // a command can load libraries at any time, and ends by itself
 		c.look = time.Now().Add(max(c.betweenLooks-time.Since(now), share*(spent()-was)))
 	}
 	return nil
