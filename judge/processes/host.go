@@ -101,7 +101,8 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	} else {
 		loading = cmp.Or(loading, g.recent(h.sums.Checkpoints), g.pauses(h.sums.Checkpoints), g.slows(h.sums.Checkpoints), g.uncollected(), g.waves(h))
 	}
-	if slices.ContainsFunc(known, func(k hooks.Library) bool { return leaksHere(k, top) }) {
+	leaks := knownLeaks(known, top)
+	if len(leaks) > 0 {
 		loading = "" // it is known what is kept
 	}
 	switch {
@@ -145,11 +146,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 			f.Detail = append(f.Detail, loading)
 		}
 	}
-	for _, k := range known {
-		if leaksHere(k, top) {
-			f.Detail = append([]string{k.Leaks}, f.Detail...)
-		}
-	}
+	f.Detail = append(leaks, f.Detail...)
 	if g.shape == grows || f.Severity == finding.Warning {
 		f.Remedies = append(f.Remedies, hostRemedies(g.kind, top, known)...)
 	}
@@ -266,6 +263,16 @@ func hostRemedies(kind finding.Kind, u *ledger.Use, known []hooks.Library) (out 
 	default:
 		return append(out, k.remedies(u)...)
 	}
+}
+
+// knownLeaks states how libraries are known to leak as some calls do.
+func knownLeaks(known []hooks.Library, u *ledger.Use) (out []string) {
+	for _, k := range known {
+		if leaksHere(k, u) {
+			out = append(out, k.Leaks)
+		}
+	}
+	return out
 }
 
 // leaksHere reports whether a stack belongs to a library that is known to leak by keeping
