@@ -60,7 +60,7 @@ func TestMem(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	stdout, _, code := run("mem", "resume", "--pid", strconv.Itoa(p.PID))
-	if code != exitProblem || !strings.Contains(stdout, "the resume was refused") || !strings.Contains(stdout, "12 MiB of 64 MiB free") {
+	if code != exitProblem || !strings.Contains(stdout, "REFUSED  the resume: ") || !strings.Contains(stdout, "12 MiB of 64 MiB free") {
 		t.Errorf("exit status %d: %s", code, stdout)
 	}
 	p.Tell("give")

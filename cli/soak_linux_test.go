@@ -66,7 +66,7 @@ func TestSoak(t *testing.T) {
 		t.Errorf("the samples: status %d\n%s%s", code, stdout, stderr)
 	}
 
-	stdout, stderr, code = run(quickly(url, "--max-growth", "1MiB/request", "--waves", "5")...)
+	stdout, stderr, code = run(quickly(url, "-v", "--max-growth", "1MiB/request", "--waves", "5")...)
 	if code == exitProblem || !strings.Contains(stdout, "warm-up") {
 		t.Errorf("growth that is allowed: status %d\n%s%s", code, stdout, stderr)
 	}
@@ -76,13 +76,13 @@ func TestSoak(t *testing.T) {
 	}
 
 	url, _ = soakserver.Start(t, soakserver.Options{})
-	stdout, stderr, code = run(quickly(url, "--metric", "host")...)
+	stdout, stderr, code = run(quickly(url, "-v", "--metric", "host")...)
 	if code == exitProblem || !strings.Contains(stdout, "before the load") {
 		t.Errorf("a clean server: status %d\n%s%s", code, stdout, stderr)
 	}
 	url, _ = soakserver.Start(t, soakserver.Options{Ends: 400})
 	stdout, stderr, code = run(quickly(url, "--restart-wait", "100ms")...)
-	if code != exitCommand || !strings.Contains(stderr, "ended in wave 2") || !strings.HasPrefix(stdout, "FAILED: the server (pid ") {
+	if code != exitCommand || !strings.Contains(stderr, "ended in wave 2") || !strings.HasPrefix(stdout, "FAILED  the server (pid ") {
 		t.Errorf("a server that ends: status %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -90,7 +90,7 @@ func TestSoak(t *testing.T) {
 // TestSoakProcesses shows what each process of a server holds.
 func TestSoakProcesses(t *testing.T) {
 	url, pid := soakserver.Start(t, soakserver.Options{Helper: 1000})
-	stdout, stderr, code := run(quickly(url, "--waves", "1", "--metric", "host")...)
+	stdout, stderr, code := run(quickly(url, "-v", "--waves", "1", "--metric", "host")...)
 	if code != exitCannotJudge || !strings.Contains(stdout, "process ") || !strings.Contains(stdout, fmt.Sprintf("\n  pid%d ", pid)) {
 		t.Errorf("status %d: %s%s", code, stdout, stderr)
 	}
@@ -105,7 +105,7 @@ func TestSoakInterrupted(t *testing.T) {
 	var stdout bytes.Buffer
 	stderr := &until{text: "wave 1: host", then: stop}
 	code := Main(&Env{args: quickly(url, "--junit", junit, "--summary", summary), stdout: &stdout, stderr: stderr, getenv: func(string) string { return "" }, context: ctx})
-	if code != exitInterrupted || !strings.HasPrefix(stdout.String(), "INTERRUPTED: interrupted after wave 1\n") {
+	if code != exitInterrupted || !strings.HasPrefix(stdout.String(), "INTERRUPTED  interrupted after wave 1\n") {
 		t.Errorf("status %d: %s%s", code, &stdout, &stderr.Buffer)
 	}
 	for file, want := range map[string]string{

@@ -55,9 +55,9 @@ func (b *brief) verdict(word, title string) {
 // verdictInk is the word in the color of what it asks for.
 func verdictInk(s Style, word string) string {
 	switch word {
-	case "OK":
+	case "OK", "PASSED", "FITS", "SAME", "ALIKE", "KEEP", "SHRANK", "PAUSED", "RESUMED", "HELD", "LIVE", "ALLOC", "PEAK":
 		return s.green(word)
-	case "UNKNOWN", "WARNING":
+	case "UNKNOWN", "WARNING", "INTERRUPTED", "GREW", "DIFFER":
 		return s.yellow(word)
 	}
 	return s.red(word)
@@ -441,7 +441,12 @@ func leakTitle(list []*finding.Finding) string {
 		if f.BytesPerStep != nil {
 			rate += *f.BytesPerStep
 		}
-		if e, ok := f.Evidence.(*finding.LeakEvidence); ok && e.Steps > 0 {
+		switch e := f.Evidence.(type) {
+		case *finding.LeakEvidence:
+			if e.Steps > 0 {
+				per = "a step"
+			}
+		case *finding.StepGrowthEvidence:
 			per = "a step"
 		}
 	}
@@ -452,14 +457,20 @@ func leakTitle(list []*finding.Finding) string {
 	if lines == 1 {
 		verb = "keeps"
 	}
-	what := "tensors"
+	what := "memory"
 	if e, ok := list[0].Evidence.(*finding.LeakEvidence); ok && e.Devices != nil {
 		what = "arrays" // of JAX
+	} else if ok {
+		what = "tensors"
 	}
 	if list[0].Kind == finding.AutogradGraph {
 		what = "the autograd graph of past steps"
 	}
-	return fmt.Sprintf("%s%s %s %s: %s %s, now %s", maybe, units.Plural(lines, "line"), verb, what, units.SignedBytes(rate), per, units.Bytes(bytes))
+	growth := ""
+	if rate != 0 {
+		growth = units.SignedBytes(rate) + " " + per + ", "
+	}
+	return fmt.Sprintf("%s%s %s %s: %snow %s", maybe, units.Plural(lines, "line"), verb, what, growth, units.Bytes(bytes))
 }
 
 // via is how the program came to a place: the callers in its own code, nearest first.

@@ -77,40 +77,78 @@ func (d *LeakCheck) Text(w io.Writer, s Style) {
 	}
 }
 
-func writeRun(w io.Writer, s Style, r *api.CheckRun) {
+// runWord is the verdict on a run in a word, and in a few.
+func runWord(r *api.CheckRun) (word, text string) {
+	blamed := r.OutOfMemory && (r.Verdict == finding.Leaking || r.Verdict == finding.Over)
+	switch {
+	case r.Interrupted:
+		return "INTERRUPTED", "what was measured until then follows"
+	case r.Failed != "" && !blamed:
+		return "FAILED", "the command failed by itself, so nothing is proved"
+	}
+	return strings.ToUpper(string(r.Verdict)), map[finding.Verdict]string{
+		finding.OK: "no leak", finding.Unknown: "cannot be judged", finding.Leaking: "memory keeps growing", finding.Over: "above the limit",
+	}[r.Verdict]
+}
+
+// runSubject is the process of a finding, "" if its title names it.
+func runSubject(f *finding.Finding) string {
+	if strings.Contains(f.Title, f.Process) {
+		return ""
+	}
+	return f.Process
+}
+
+// briefRun prints the verdict with the worst finding, what ran, and what is missing.
+func briefRun(w io.Writer, s Style, r *api.CheckRun) {
+	b := newBrief(w, s, r.Findings, runSubject)
+	list := weighty(r.Findings)
+	word, text := runWord(r)
 	name := ""
 	if r.Name != "" {
 		name = r.Name + ": "
 	}
-	what := map[finding.Verdict]string{
-		finding.OK: s.green("OK") + s.bold(": no leak"), finding.Unknown: s.yellow("UNKNOWN") + s.bold(": cannot be judged"),
-		finding.Leaking: s.red("LEAK") + s.bold(": memory keeps growing"), finding.Over: s.red("OVER") + s.bold(": above the limit"),
-	}[r.Verdict]
-	blamed := r.OutOfMemory && (r.Verdict == finding.Leaking || r.Verdict == finding.Over)
-	failed := !r.Interrupted && r.Failed != "" && !blamed
-	if failed {
-		what = s.red("FAILED") + s.bold(": the command failed by itself, so nothing is proved")
+	if judged := word == "LEAK" || word == "OVER"; judged && len(list) > 0 && name == "" {
+		b.findings(word, list, list[0].Basis)
+	} else {
+		b.verdict(word, name+text)
+		for _, m := range r.Missing {
+			if word != "FAILED" {
+				b.line("", m)
+			}
+		}
+		if word != "FAILED" {
+			b.under(r.Findings)
+		}
 	}
-	if r.Interrupted {
-		what = s.yellow("INTERRUPTED") + s.bold(": what was measured until then follows")
+	b.line("RUN", RunBasis(r))
+	for i, n := range r.Notes {
+		if i == maxNotes {
+			b.left += len(r.Notes) - maxNotes
+			break
+		}
+		b.line("NOTE", n)
 	}
-	fmt.Fprintln(w, Line(name)+what)
+	b.more("")
+}
+
+func writeRun(w io.Writer, s Style, r *api.CheckRun) {
+	if !s.Verbose {
+		briefRun(w, s, r)
+		return
+	}
+	name := ""
+	if r.Name != "" {
+		name = r.Name + ": "
+	}
+	word, text := runWord(r)
+	failed := word == "FAILED"
+	fmt.Fprintln(w, Line(name)+verdictInk(s, word)+s.bold(": "+text))
 	fmt.Fprintln(w, s.dim("  "+Line(RunBasis(r))))
 	for _, m := range r.Missing {
 		if !failed {
 			printWrapped(w, s, "  ", m)
 		}
-	}
-	subject := func(f *finding.Finding) string {
-		if strings.Contains(f.Title, f.Process) {
-			return ""
-		}
-		return f.Process
-	}
-	if !s.Verbose && !failed {
-		newBrief(w, s, r.Findings, subject).under(r.Findings)
-		writeNotes(w, s, "note", r.Notes)
-		return
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -122,7 +160,7 @@ func writeRun(w io.Writer, s Style, r *api.CheckRun) {
 			writeNote(w, s, f, "")
 			continue
 		}
-		writeFinding(w, s, f, subject(f))
+		writeFinding(w, s, f, runSubject(f))
 	}
 	writeNotes(w, s, "note", r.Notes)
 }

@@ -46,6 +46,10 @@ func (d Checked) sentence() string {
 
 // Text writes planned beside observed, what differs most first.
 func (d Checked) Text(w io.Writer, s Style) {
+	if !s.Verbose {
+		d.brief(w, s)
+		return
+	}
 	fmt.Fprintf(w, "%s  against %s, %s\n%s\n\n", inputName(d.File), s.bold(Line(d.Model.Name)), modelWords(&d.Model), Line(d.Setup))
 	if f := d.Failure; f != nil {
 		for _, line := range wrap(fmt.Sprintf("line %s: %s", units.Count(f.Line), Line(f.Text)), s.columns()) {

@@ -36,10 +36,12 @@ func read(t *testing.T, name string, doc any) {
 	}
 }
 
-// same compares what a document prints with its golden file.
+// same compares what a document prints, short and long, with its golden file.
 func same(t *testing.T, name string, doc document) {
 	t.Helper()
 	var out bytes.Buffer
+	doc.Text(&out, report.Style{Width: 100})
+	out.WriteString("\n-- with -v\n")
 	doc.Text(&out, report.Style{Width: 100, Verbose: true})
 	if m, ok := doc.(interface{ Markdown(io.Writer) }); ok {
 		out.WriteString("\n-- Markdown\n")

@@ -15,6 +15,10 @@ type HandOvers struct{ *api.HandOvers }
 
 // Text prints phases, hand-overs, what stays behind, and what was found.
 func (d HandOvers) Text(w io.Writer, s Style) {
+	if !s.Verbose {
+		d.brief(w, s)
+		return
+	}
 	for i := range d.Processes {
 		if i > 0 {
 			fmt.Fprintln(w)

@@ -15,6 +15,10 @@ type Mem struct{ api.Mem }
 
 // Text prints what was done, the tags, the devices, and what was found.
 func (d *Mem) Text(w io.Writer, s Style) {
+	if !s.Verbose {
+		d.brief(w, s)
+		return
+	}
 	d.headline(w, s)
 	for i := range d.Steps {
 		step := &d.Steps[i]

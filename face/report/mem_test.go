@@ -70,7 +70,7 @@ no tags: the process has freed all its pausable memory
 `},
 	} {
 		var out strings.Builder
-		(&Mem{c.doc}).Text(&out, Style{})
+		(&Mem{c.doc}).Text(&out, Style{Verbose: true})
 		if out.String() != c.want {
 			t.Errorf("%s:\n%s", c.name, &out)
 		}

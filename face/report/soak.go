@@ -19,7 +19,12 @@ type Soak struct{ *api.Soak }
 
 // Text prints the verdict, the waves, and what was found.
 func (d *Soak) Text(w io.Writer, s Style) {
-	fmt.Fprintln(w, d.headline(s))
+	if !s.Verbose {
+		d.brief(w, s)
+		return
+	}
+	word, text := d.headline()
+	fmt.Fprintln(w, verdictInk(s, word)+s.bold(": "+Line(text)))
 	fmt.Fprintln(w, s.dim("  "+Line(d.Basis())))
 	if ended := d.Ended(); ended != "" && d.gates() {
 		printWrapped(w, s, "  ", ended)
@@ -30,15 +35,8 @@ func (d *Soak) Text(w io.Writer, s Style) {
 	fmt.Fprintln(w)
 	d.table(w)
 	d.processes(w)
-	if !s.Verbose {
-		fmt.Fprintln(w)
-		newBrief(w, s, d.Findings, func(*finding.Finding) string { return "" }).under(d.Findings)
-	}
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		if !s.Verbose {
-			break
-		}
 		fmt.Fprintln(w)
 		if f.Severity == finding.Info {
 			writeNote(w, s, f, "")
@@ -46,34 +44,73 @@ func (d *Soak) Text(w io.Writer, s Style) {
 		}
 		writeFinding(w, s, f, "")
 	}
-	if r := d.Reclaim; r != nil {
+	if d.Reclaim != nil {
 		fmt.Fprintln(w)
-		released := "nothing"
-		if r.ReleasedBytes > 0 {
-			released = units.Bytes(r.ReleasedBytes)
-		}
-		printWrapped(w, s, "", fmt.Sprintf("%s released %s after each wave; without it the verdict would be %s", r.Command, released, r.Without))
+		printWrapped(w, s, "", d.reclaimed())
 	}
 	writeNotes(w, s, "note", d.Notes)
 }
 
-// headline is the verdict, or what kept the experiment from one.
-func (d *Soak) headline(s Style) string {
-	word := s.yellow(d.Word())
-	switch text := d.sentence(); {
-	case d.Verdict == finding.Leaking:
-		return s.red(d.Word()) + s.bold(": "+text)
-	case d.Verdict == finding.Over:
-		return s.red(d.Word()) + s.bold(": above the limit")
-	case d.Failed != "":
-		return s.red(d.Word()) + s.bold(": "+Line(d.Failed))
-	case d.Interrupted:
-		return word + s.bold(": "+d.Ended())
-	case d.Verdict == finding.Unknown:
-		return word + s.bold(": cannot be judged")
-	default:
-		return s.green(d.Word()) + s.bold(": "+cmp.Or(text, "no leak"))
+// brief prints the verdict, the course of memory, what to do and why.
+func (d *Soak) brief(w io.Writer, s Style) {
+	b := newBrief(w, s, d.Findings, func(*finding.Finding) string { return "" })
+	word, text := d.headline()
+	list := weighty(d.Findings)
+	judged := d.gates() && len(list) > 0
+	if judged {
+		b.findings(word, list, list[0].Basis)
+	} else {
+		b.verdict(word, text)
 	}
+	if ended := d.Ended(); ended != "" && d.gates() {
+		b.line("", ended)
+	}
+	for _, m := range d.Missing {
+		b.line("", m)
+	}
+	if !judged {
+		b.under(d.Findings)
+	}
+	if d.Reclaim != nil {
+		b.line("NOTE", d.reclaimed())
+	}
+	b.line("RUN", d.Basis())
+	for i, n := range d.Notes {
+		if i == maxNotes {
+			b.left += len(d.Notes) - maxNotes
+			break
+		}
+		b.line("NOTE", n)
+	}
+	b.more("waves, processes")
+}
+
+// reclaimed is what the command after each wave released.
+func (d *Soak) reclaimed() string {
+	released := "nothing"
+	if d.Reclaim.ReleasedBytes > 0 {
+		released = units.Bytes(d.Reclaim.ReleasedBytes)
+	}
+	return fmt.Sprintf("%s released %s after each wave; without it the verdict would be %s", d.Reclaim.Command, released, d.Reclaim.Without)
+}
+
+// headline is the verdict, or what kept the experiment from one.
+func (d *Soak) headline() (word, text string) {
+	text = d.sentence()
+	switch {
+	case d.Verdict == finding.Leaking:
+	case d.Verdict == finding.Over:
+		text = "above the limit"
+	case d.Failed != "":
+		text = d.Failed
+	case d.Interrupted:
+		text = d.Ended()
+	case d.Verdict == finding.Unknown:
+		text = "cannot be judged"
+	default:
+		text = cmp.Or(text, "no leak")
+	}
+	return d.Word(), text
 }
 
 // gates reports whether the verdict is one against the server, whatever came after.

@@ -36,7 +36,7 @@ func (n *NVIDIA) Read(ctx context.Context) ([]sample.Device, error) {
 	}
 	devices, err := readSMI(ctx)
 	if errors.Is(err, nvsmi.ErrNone) {
-		return nil, errors.New("no driver of NVIDIA is here: neither its library libnvidia-ml.so.1 nor nvidia-smi")
+		return nil, errors.New("no NVIDIA driver found: neither libnvidia-ml.so.1 nor nvidia-smi")
 	}
 	return devices, err
 }
