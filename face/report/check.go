@@ -82,7 +82,7 @@ func runWord(r *api.CheckRun) (word, text string) {
 	blamed := r.OutOfMemory && (r.Verdict == finding.Leaking || r.Verdict == finding.Over)
 	switch {
 	case r.Interrupted:
-		return "INTERRUPTED", "what was measured until then follows"
+		return "INTERRUPTED", "measured until then"
 	case r.Failed != "" && !blamed:
 		return "FAILED", "the command failed by itself, so nothing is proved"
 	}

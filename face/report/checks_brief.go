@@ -91,7 +91,7 @@ func (d HandOvers) brief(w io.Writer, s Style) {
 			}
 			b.line("NOTE", n)
 		}
-		b.more("phases, hand-overs, what stays behind")
+		b.more("phases, hand-overs, the rest")
 	}
 }
 
