@@ -40,6 +40,7 @@ var columns = [][]string{
 	{"record"},
 	{"profiles"},
 	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/figures", "profiles/levels", "profiles/printed", "profiles/promql", "profiles/sites"}, // sources that state it in that form
+	{"logs/ranks"}, // what the processes of a job wrote, with the sizes that they state
 	{"host/code/image", "host/sampling/levels"},
 	{"host/proc/autograd", "host/code/cpython", "host/gpu/cudaalloc", "host/proc/glibcheap"},
 	{"host/code/unwind"},
@@ -53,6 +54,7 @@ var columns = [][]string{
 	{"plan/rl", "plan/observed"},
 	{"input"},                           // the door: what files hold, in the models of all wings
 	{"judge/shortage", "judge/verdict"}, // what snapshots and texts of a failure have in common
+	{"judge/jobs"},                      // of jobs of many ranks
 	{"judge/texts"},                     // of texts, which are judged with snapshots too
 	{"judge/snapshots", "judge/processes", "judge/tables", "judge/gate", "judge/samples", "judge/pauses", "judge/handovers"},
 	{"judge/diagnosis"},           // all subjects: one verdict of what the door let in

@@ -120,12 +120,17 @@ func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []stri
 	}
 	defer files.Close()
 	answer, err := g.judge(ctx, files, o)
+	job := diagnosis.JobOf(ctx, files, answer)
+	if err != nil && job != nil && ctx.Err() == nil {
+		answer, err = diagnosis.Nothing(), nil // its texts need not be about memory
+	}
 	if err != nil {
 		for _, n := range files.Notes() {
 			g.warn("not recorded: %s", n)
 		}
 		return err
 	}
+	answer.Job = job
 	for _, path := range answer.Skipped {
 		g.warnOfFile("skipped %s: a different kind than the files beside it", path)
 	}
@@ -194,6 +199,7 @@ func diagnosed(files *input.Files, a *diagnosis.Answer) (doc *report.Diagnosis, 
 		doc = report.NewDiagnosis(a)
 		doc.Notes = files.Notes()
 	}
+	doc.SetJob(a.Job)
 	return doc, doc.Text
 }
 

@@ -61,13 +61,16 @@ const (
 // are named: they quote messages of failures that did not happen.
 func nameOf(name string) named {
 	switch ext := extOf(name); ext {
-	case ".log", ".out", ".err", ".txt":
+	case ".log", ".out", ".err", ".txt", ".stdout", ".stderr":
 		return output
 	case "", ".pickle", ".pkl", ".json", ".jsonl", ".strandline", ".trace", ".csv", ".tsv", ".prof", ".pb", ".sqlite", ".sqlite3", ".db", ".dat", ".smaps":
 		return possible
 	default:
 		if _, err := strconv.ParseUint(ext[1:], 10, 64); err == nil { // step.100, smaps.2
 			return possible
+		}
+		if _, err := strconv.ParseUint(strings.TrimLeft(ext, ".oe"), 10, 64); err == nil { // job.o77 of PBS and Grid Engine
+			return output
 		}
 	}
 	return foreign

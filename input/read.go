@@ -93,6 +93,22 @@ func (f *File) unpacking(ctx context.Context, read func(r io.Reader, compression
 	})
 }
 
+// unpackingQuietly is unpacking without showing the progress, for files that are read at the
+// same time.
+func (f *File) unpackingQuietly(ctx context.Context, read func(r io.Reader) error) error {
+	r, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	unpacked, _, err := packed.Open(bufio.NewReader(&watched{ctx: ctx, r: r}), f.Size)
+	if err != nil {
+		return err
+	}
+	defer unpacked.Close()
+	return read(unpacked)
+}
+
 func (f *File) trace(ctx context.Context) Input {
 	var run *recording.Run
 	err := f.reading(ctx, func(r io.Reader) (err error) {

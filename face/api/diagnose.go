@@ -15,6 +15,8 @@ type Diagnosis struct {
 	Notes []string `json:"notes,omitempty"`
 	// Devices are those of the recording of a trace of the GPU's driver.
 	Devices []recording.GPUDevice `json:"gpu_devices,omitempty"`
+	// Job is the verdict on a job of several ranks, absent for other files.
+	Job *Job `json:"job,omitempty"`
 	// Traced are the processes of the recording of a trace.
 	Traced []recording.Process `json:"traced_processes,omitempty"`
 }

@@ -18,6 +18,7 @@ import (
 	"strandline/host/sampling/sample"
 	"strandline/host/store/recording"
 	"strandline/input"
+	"strandline/judge/jobs"
 	"strandline/judge/processes"
 	"strandline/judge/samples"
 	"strandline/judge/snapshots"
@@ -75,6 +76,7 @@ type Answer struct {
 	Series    []tables.Series
 	Trace     *recording.Run
 	Watch     *Watched
+	Job       *jobs.Job // of several ranks, beside any of these; nil if the files are not of one
 
 	// Skipped are the paths of files that are of another kind than those that were judged.
 	Skipped []string

@@ -94,6 +94,8 @@ type reader struct {
 	byKey map[key]*series
 	order []*series
 	table *table // that is being read
+	// take, if not nil, is called with each size instead of keeping it.
+	take func(name string, bytes float64)
 }
 
 type series struct {
@@ -112,7 +114,7 @@ var (
 	// number is a size in a cell of a table, with its unit.
 	number = lazyregexp.New(`(\d[\d,]*(?:\.\d+)?) ?((?:[KMGTkmgt]i?[Bb]|[KMGT]i?)\b)?`)
 	// memory are words by which a label is of memory.
-	memory = lazyregexp.New(`(?i)\bmem(?:ory)?\b|memory|_mem\b|\bmem_|\brss\b|vmrss|vmhwm|max_?rss|\bvram\b|\bram\b|\balloc|reserved|\bcached?\b|\bheap\b|\bswap\b|\bgtt\b|\bMA\b|\bCA\b|\bMax_[MC]A\b|in use|footprint|hbm`)
+	memory = lazyregexp.New(`(?i)\bmem(?:ory)?\b|memory|_mem\b|\bmem_|\brss\b|vmrss|vmhwm|max_?rss|\bvram\b|\bram\b|\balloc|reserved|\bcached?\b|\bheap\b|\bswap\b|\bgtt\b|_alloc|\bMA\b|\bCA\b|\bMax_[MC]A\b|in use|footprint|hbm`)
 	// unitIn is a unit that a label states.
 	unitIn = lazyregexp.New(`(?i)[\[(_ ]([kmgt])i?b[\])]*\W*$`)
 	stepIn = lazyregexp.New(`(?i)\b(?:step|iter(?:ation)?s?|it|loop|epoch|batch|global_step)\b[ :=#\[]*(\d+)`)
@@ -121,6 +123,9 @@ var (
 	excluded = lazyregexp.New(`(?i)^free\b|^avail|\b(?:total|limits?|capacity|free|freed|avail(?:able)?|expected|size|delta|excess|took|read|wrote|downloa\w*|upload\w*|checkpoint size|file|model size|param\w*|weights? file|percent|vocab|batch|bandwidth|speed|rate|loss|lr|eta|time|buffer size|shared|buff)\W*$`)
 	peaks    = lazyregexp.New(`(?i)\bmax|peak|hwm|high.?water`)
 )
+
+// unitAbove is the unit that the beginning of a line states for all its figures: "memory (MB) | ".
+var unitAbove = lazyregexp.New(`(?i)\bmem(?:ory)?\b[^|]{0,24}[(\[]([kmgt])i?b[)\]] ?\|`)
 
 // factors are bytes of units; those who print MB of memory mean MiB.
 var factors = map[byte]float64{'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 << 40}
@@ -142,6 +147,17 @@ func (t *reader) line(raw []byte) {
 			t.step = numberOf(m[1])
 		}
 	}
+	t.levels(said)
+}
+
+// Sizes calls take with the label and the bytes of each size of memory that a line states.
+func Sizes(line string, take func(name string, bytes float64)) {
+	t := reader{take: take}
+	t.levels(clockText.ReplaceAllString(line, ""))
+}
+
+// levels takes the sizes in a line.
+func (t *reader) levels(said string) {
 	last, process, known := 0, "", false
 	for at := 0; at < len(said); {
 		if !text.Digit(said[at]) {
@@ -274,7 +290,11 @@ func (t *reader) figure(process, before, after, digits, unit, line string) {
 		if !ofMemory {
 			return
 		}
-		factor = bare(name, digits)
+		if factor = bare(name, digits); factor == 0 {
+			if m := unitAbove.FindStringSubmatch(line); m != nil && strings.Contains(digits, ".") {
+				factor = factors[lower(m[1][0])]
+			}
+		}
 	}
 	if factor == 0 {
 		return
@@ -316,6 +336,10 @@ var inUse = lazyregexp.New(`(?i)^(?:current|used|active|peak|in use)$`)
 var shortName = lazyregexp.New(`(?i)^(?:max[_ ]?|gpu[_ ]?|cuda[_ ]?|peak[_ ]?)?(?:mem|memory)$`)
 
 func (t *reader) add(k key, n float64, line string) {
+	if t.take != nil {
+		t.take(k.name, n)
+		return
+	}
 	s := t.byKey[k]
 	if s == nil {
 		if len(t.order) >= maxColumns {

@@ -1,0 +1,74 @@
+package input
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"strandline/logs/ranks"
+	"strandline/logs/text"
+)
+
+// Ranks reads the texts among the files as those of a job of many processes, several at a time.
+// Files that are no texts, or cannot be read, are left out.
+func (fs *Files) Ranks(ctx context.Context) []*ranks.Text {
+	out := make([]*ranks.Text, len(fs.List))
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), max(1, len(fs.List))) {
+		all.Go(func() {
+			for i := range next {
+				out[i] = fs.List[i].ranks(ctx)
+			}
+		})
+	}
+	for i, f := range fs.List {
+		if f.mayBeOfJob() && ctx.Err() == nil {
+			next <- i
+		}
+	}
+	close(next)
+	all.Wait()
+	found := out[:0]
+	for _, t := range out {
+		if t != nil {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// mayBeOfJob reports whether the name is not that of a snapshot, a table or a recording.
+func (f *File) mayBeOfJob() bool {
+	if f.Path == "-" || f.Size == 0 {
+		return false // it can be read only once
+	}
+	switch extOf(f.Path) {
+	case ".log", ".out", ".err", ".txt", ".stdout", ".stderr", "", ".jsonl":
+		return true
+	case ".pickle", ".pkl", ".json", ".strandline", ".trace", ".csv", ".tsv", ".prof", ".pb", ".sqlite", ".sqlite3", ".db", ".dat", ".smaps":
+		return false
+	}
+	return nameOf(filepath.Base(f.Path)) != foreign
+}
+
+// ranks reads the file, nil if it is no text.
+func (f *File) ranks(ctx context.Context) (out *ranks.Text) {
+	const maxHead = 1024
+	defer f.release()
+	_ = f.unpackingQuietly(ctx, func(r io.Reader) error { // a file that cannot be read is reported by others
+		in := bufio.NewReader(r)
+		if head, _ := in.Peek(maxHead); !text.IsText(head) {
+			return nil
+		}
+		found, _ := ranks.Read(in, f.Path) // what was read before an error is used
+		if !found.Shape.Document() {
+			out = found
+		}
+		return nil
+	})
+	return out
+}

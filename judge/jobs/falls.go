@@ -1,0 +1,251 @@
+package jobs
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"strandline/logs/ranks"
+)
+
+// fall finds out how each rank ended.
+func (j *job) fall() {
+	j.attachLoose()
+	j.attachKills()
+	for i := range j.exits {
+		e := &j.exits[i]
+		if e.Task && j.tasksAreNodes() {
+			continue
+		}
+		for _, n := range e.Ranks {
+			if n < 0 || n >= max(j.world, 1) {
+				continue
+			}
+			r := j.ranks[n]
+			if r == nil {
+				continue
+			}
+			if r.exit == nil || len(e.Exit.Message) > 0 || r.exit.State == "" {
+				r.exit = e
+			}
+		}
+	}
+	for _, r := range j.order {
+		r.fall = j.fatal(r.events)
+		if f := r.fall; f != nil && !f.Timed && r.exit != nil && r.exit.Local >= 0 && len(r.exit.Ranks) == 1 && r.exit.at > f.at {
+			f.at = r.exit.at // of the error's file
+		}
+	}
+}
+
+// attachLoose gives events without a rank to the one whose device they name.
+func (j *job) attachLoose() {
+	const near = 80 // lines that a driver prints of an error
+	driver := map[*ranks.Text]event{}
+	for _, e := range j.loose {
+		if e.Kind == ranks.Driver {
+			if r := j.process(e.PID, e.IP); r != nil {
+				e.event.rank = r.n
+				driver[e.text] = e.event
+			}
+			continue
+		}
+		if d, ok := driver[e.text]; ok && e.Line > d.Line && e.Line < d.Line+near && e.Kind.Own() {
+			r := j.ranks[d.rank]
+			e.event.rank = r.n
+			if !slices.ContainsFunc(r.events, func(x event) bool { return x.Kind.Own() }) {
+				r.events = append(r.events, e.event)
+			}
+			continue
+		}
+		if e.node == nil || e.node.base < 0 || e.device < 0 {
+			continue
+		}
+		n := e.node.base + e.device
+		if n >= j.world && j.world > 0 {
+			continue
+		}
+		r := j.get(n)
+		if !slices.Contains(j.order, r) {
+			j.order = append(j.order, r)
+		}
+		e.event.rank = n
+		r.events = append(r.events, e.event)
+	}
+	slices.SortFunc(j.order, func(a, b *rank) int { return cmp.Compare(a.n, b.n) })
+}
+
+// process is the rank of a process that a driver names, or nil.
+func (j *job) process(pid int, ip string) *rank {
+	var found *rank
+	for _, r := range j.order {
+		if pid == 0 || !r.pids[pid] {
+			continue
+		}
+		if r.node != nil && slices.Contains(r.node.names, ip) {
+			return r
+		}
+		if r.node == nil {
+			r.node = j.at(ip)
+		}
+		if found == nil {
+			found = r
+		}
+	}
+	return found
+}
+
+// attachKills finds the ranks of processes that were killed.
+func (j *job) attachKills() {
+	for i := range j.kills {
+		k := &j.kills[i]
+		if k.rank >= 0 || k.PID == 0 {
+			continue
+		}
+		for _, r := range j.order {
+			if r.pids[k.PID] && (k.node == nil || r.node == nil || r.node == k.node || len(j.nodes) < 2) {
+				k.rank = r.n
+			}
+		}
+		for _, e := range j.exits {
+			if k.rank < 0 && e.PID == k.PID && len(e.Ranks) == 1 {
+				k.rank = e.Ranks[0]
+			}
+		}
+	}
+	for i := range j.kills {
+		if k := &j.kills[i]; k.rank >= 0 && j.ranks[k.rank] != nil {
+			j.ranks[k.rank].killed = k
+		}
+	}
+}
+
+// fatal is the event that ended a rank: the first after which nothing went on.
+func (j *job) fatal(events []event) *event {
+	for i := range events {
+		e := &events[i]
+		switch e.Kind {
+		case ranks.Signaled, ranks.Slow, ranks.Nothing:
+			continue
+		}
+		if e.Caught && e.Kind != ranks.RanOut || j.survived(e) {
+			continue
+		}
+		if e.Caught && i+1 < len(events) && later(events[i+1:]) {
+			continue
+		}
+		return e
+	}
+	return nil
+}
+
+// later reports whether the end of a rank is stated in later events.
+func later(events []event) bool {
+	for _, e := range events {
+		if !e.Caught && (e.Kind.Own() || e.Kind == ranks.Lost || e.Kind == ranks.Waited) {
+			return true
+		}
+	}
+	return false
+}
+
+// survived reports whether training went on after an event: at least two more steps.
+func (j *job) survived(e *event) bool {
+	const more = 2
+	for _, v := range e.text.Voices {
+		if v.Attempt == len(e.text.Restarts) && e.Step >= 0 && v.Number > e.Line && v.Step >= e.Step+more {
+			return true
+		}
+	}
+	for _, m := range e.text.Lived {
+		if m.Line > e.Line && e.Caught {
+			return true
+		}
+	}
+	if math.IsNaN(e.at) || !e.Timed {
+		return false
+	}
+	const slack = 6 // seconds that clocks may differ
+	last, count := int64(-1), 0
+	for i := len(j.steps) - 1; i >= 0 && j.steps[i].At > e.at+slack; i-- {
+		if s := j.steps[i].Step; s != last {
+			last, count = s, count+1
+		}
+		if count >= more {
+			return true
+		}
+	}
+	return false
+}
+
+// own are the ranks that failed by themselves, in the order of time.
+func (j *job) own() (out []*rank) {
+	for _, r := range j.order {
+		if r.fall != nil && r.fall.Kind.Own() {
+			out = append(out, r)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *rank) int {
+		x, y := a.fall.at, b.fall.at
+		switch {
+		case math.IsNaN(x) || math.IsNaN(y):
+			if a.fall.text == b.fall.text {
+				return cmp.Compare(a.fall.Line, b.fall.Line)
+			}
+			return cmp.Compare(b2i(math.IsNaN(x)), b2i(math.IsNaN(y)))
+		}
+		return cmp.Compare(x, y)
+	})
+	return out
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// lostAt is when the first of the others lost a peer, +Inf if none did.
+func (j *job) lostAt() float64 {
+	at := math.Inf(1)
+	for _, r := range j.order {
+		if r.fall != nil && (r.fall.Kind == ranks.Lost || r.fall.Kind == ranks.Waited) && !math.IsNaN(r.fall.at) {
+			at = min(at, r.fall.at)
+		}
+	}
+	return at
+}
+
+// lived reports whether the job came to its end.
+func (j *job) lived() bool {
+	said, lastFail := false, math.Inf(-1)
+	for _, t := range j.texts {
+		for _, m := range t.Lived {
+			if len(t.Restarts) == 0 || m.Line > t.Restarts[len(t.Restarts)-1].Line {
+				said = true
+			}
+		}
+	}
+	failed := 0
+	for _, r := range j.order {
+		if f := r.fall; f != nil && f.Kind != ranks.Stopped && f.Kind != ranks.Driver {
+			failed++
+			lastFail = max(lastFail, f.at)
+		}
+	}
+	bad := 0
+	for _, e := range j.exits {
+		if e.Code != 0 {
+			bad++
+		}
+	}
+	if bad > 0 || failed > 0 && !said {
+		return false
+	}
+	complete := j.planned > 0 && j.maxStep >= j.planned
+	if said && failed == 0 && len(j.kills) == 0 {
+		return true
+	}
+	return said && complete && bad == 0 && failed*4 < len(j.order) || complete && failed == 0 && len(j.kills) == 0 && len(j.ended) == 0
+}

@@ -1,0 +1,347 @@
+package ranks
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+
+	"strandline/logs/failure"
+	"strandline/logs/text"
+	"strandline/profiles/figures"
+	"strandline/times"
+)
+
+// A flag is what the words of a line may be about.
+type flag uint32
+
+const (
+	ofTrace flag = 1 << iota
+	ofFrame
+	ofStep
+	ofLength
+	ofMemory
+	ofLoad
+	ofRank
+	ofError
+	ofExit
+	ofKernel
+	ofSaving
+	ofEnd
+	ofWorld
+	ofRestart
+	ofSlow
+	ofCapacity
+	ofNCCL
+	ofOOM
+	ofFailure
+)
+
+var words = []struct {
+	word string
+	flag flag
+}{
+	{"traceback(mostrecentcalllast)", ofTrace},
+	{`file"`, ofFrame},
+	{"step", ofStep}, {"iteration", ofStep}, {"it/s", ofStep}, {"s/it", ofStep}, {"|loss:", ofStep},
+	{"tokens", ofLength}, {"len", ofLength}, {"input_ids", ofLength}, {"padded", ofLength}, {"seq", ofLength}, {"longest", ofLength},
+	{"alloc", ofMemory}, {"memory", ofMemory}, {"reserved", ofMemory}, {"mem", ofMemory}, {"vram", ofMemory},
+	{"expert", ofLoad}, {"moe", ofLoad}, {"router", ofLoad}, {"dispatch", ofLoad},
+	{"rank", ofRank}, {"cudadev", ofRank},
+	{"processgroup", ofError}, {"what():", ofError}, {"connectionclosed", ofError}, {"connectionreset", ofError}, {"remoteprocess", ofError},
+	{"brokenpipe", ofError}, {"timedout", ofError}, {"timeout", ofError}, {"nospaceleft", ofError}, {"diskquota", ofError}, {"cudaerror", ofError}, {"eccerror", ofError},
+	{"hiperror", ofError}, {"fatalpythonerror", ofError}, {"segmentationfault", ofError}, {"buserror", ofError}, {"raytaskerror", ofError}, {"cannotallocatememory", ofError},
+	{"actordied", ofError}, {"workercrashed", ofError}, {"fallenoffthebus", ofError}, {"illegalmemory", ofError}, {"socketerror", ofError}, {"peer", ofError},
+	{"exit", ofExit}, {"task", ofExit}, {"pid", ofExit}, {"rank:", ofExit}, {"host:", ofExit}, {"time:", ofExit}, {"traceback:", ofExit}, {"killed", ofExit},
+	{"signal", ofExit}, {"terminat", ofExit}, {"cancelled", ofExit}, {"preempt", ofExit}, {"evicted", ofExit}, {"failures:", ofExit}, {"rootcause", ofExit}, {"failed", ofExit}, {"sigterm", ofExit}, {"====", ofExit}, {"----", ofExit},
+	{"xid", ofKernel}, {"kernel:", ofKernel},
+	{"saving", ofSaving}, {"savecheckpoint", ofSaving}, {"writingcheckpoint", ofSaving}, {"savedcheckpoint", ofSaving}, {"savedmodel", ofSaving}, {"checkpoint", ofSaving},
+	{"trainingcompleted", ofEnd}, {"trainingcomplete", ofEnd}, {"trainingfinished", ofEnd}, {"trainingisdone", ofEnd}, {"train_runtime", ofEnd}, {"exitssuccessfully", ofEnd}, {"finishedtraining", ofEnd},
+	{"trainingdone", ofEnd}, {"100%|", ofEnd}, {"finalvalidation", ofEnd}, {"`trainer.fit`stopped", ofEnd}, {"exitedwithcode0", ofEnd}, {"jobcompleted", ofEnd}, {"succeeded", ofEnd}, {"trainingtime", ofEnd}, {"completedsuccessfully", ofEnd}, {"trainingtook", ofEnd},
+	{"world", ofWorld}, {"nranks", ofWorld}, {"parallel", ofWorld}, {"devicemesh", ofWorld}, {"processes", ofWorld}, {"member:", ofWorld}, {"totalsteps", ofWorld}, {"totaltrainingsteps", ofWorld},
+	{"totaloptimizationsteps", ofWorld}, {"max_steps", ofWorld}, {"nnodes", ofWorld}, {"--tp", ofWorld}, {"--pp", ofWorld}, {"tp=", ofWorld}, {"pp=", ofWorld},
+	{"restart", ofRestart}, {"rendezvouscomplete", ofRestart}, {"attempt", ofRestart},
+	{"slow", ofSlow}, {"stuck", ofSlow}, {"stalled", ofSlow}, {"waitingfor", ofSlow}, {"hung", ofSlow},
+	{"capacity", ofCapacity}, {"mig", ofCapacity},
+	{"ncclinfo", ofNCCL}, {"ncclwarn", ofNCCL},
+}
+
+// vocabulary is the words of a [reader]: its own, then those of the messages of PyTorch, then
+// those of all others.
+var vocabulary = sync.OnceValue(func() *text.Vocabulary {
+	var all []string
+	for _, w := range words {
+		all = append(all, w.word)
+	}
+	all = append(all, failure.OOMWords()...)
+	return text.NewVocabulary(append(all, failure.Words()...), nil)
+})
+
+// Read reads a text to its end, or to the error that it returns with what came before.
+func Read(r io.Reader, name string) (*Text, error) {
+	in := &watched{Reader: r}
+	t := &reader{
+		out: &Text{Name: name, World: map[int]int{}, Hosts: map[string]string{}}, voices: map[speaking]*voice{},
+		step: -1, at: math.NaN(), ooms: len(words), others: len(words) + len(failure.OOMWords()),
+	}
+	var err error
+	t.out.Lines, err = text.Each(in, vocabulary(), t, &t.out.Shape)
+	t.table.end(t)
+	t.out.Broken = in.last != '\n' && in.last != 0
+	for _, v := range t.order {
+		v.close(t)
+		t.out.Voices = append(t.out.Voices, v.Voice)
+	}
+	return t.out, err
+}
+
+// watched remembers the last byte of a text.
+type watched struct {
+	io.Reader
+	last byte
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if n > 0 {
+		w.last = p[n-1]
+	}
+	return n, err
+}
+
+// A reader takes the lines of a text.
+type reader struct {
+	out     *Text
+	voices  map[speaking]*voice
+	order   []*voice
+	last    *voice // that spoke last
+	attempt int
+	step    int64   // the last one named by anybody
+	at      float64 // the time of the last line that has one
+	table   table   // of elastic
+	ooms    int     // the index of the first of these words
+	others  int
+	ending  bool // a launcher ends processes
+}
+
+// speaking identifies a voice.
+type speaking struct {
+	text.Speaker
+	named   int
+	attempt int
+}
+
+const (
+	maxVoices = 1 << 15
+	maxEvents = 48
+	maxRankNo = 1 << 20
+)
+
+// A voice is one that is being read.
+type voice struct {
+	*Voice
+	trace trace
+	fresh bool // its lines follow a traceback that has ended
+}
+
+// Idle implements [text.Reader].
+func (t *reader) Idle(int64) bool { return false }
+
+// Line implements [text.Reader].
+func (t *reader) Line(number int64, line []byte, hits []text.Hit) {
+	var has flag
+	for _, h := range hits {
+		switch w := int(h.Word); {
+		case w < t.ooms:
+			has |= words[w].flag
+		case w < t.others:
+			has |= ofOOM
+		default:
+			has |= ofFailure
+		}
+	}
+	who, rest, stamp := text.SpeakerOf(line)
+	at, ok := math.NaN(), false
+	if x, _, found := times.Dated(string(rest[:min(len(rest), 100)])); found {
+		at, ok = x, true
+	} else if x, _, found := times.Dated(string(stamp)); found {
+		at, ok = x, true
+	}
+	if ok {
+		t.at = at
+	}
+	named, local := -1, -1
+	if has&ofRank != 0 {
+		named, local = writer(rest)
+	}
+	v := t.voice(who, named)
+	v.note(number, at, rest, who, named, local)
+	if has&ofNCCL != 0 {
+		if m := ncclHost.FindSubmatch(rest); m != nil {
+			v.Host = string(m[1])
+			v.PIDs[atoi(m[2])]++
+		}
+	}
+	t.read(v, lineOf{number, line, rest, hits, at, ok, has})
+	t.last = v
+}
+
+// lineOf is a line with all that was found in it.
+type lineOf struct {
+	number int64
+	whole  []byte
+	rest   []byte
+	hits   []text.Hit
+	at     float64
+	timed  bool
+	has    flag
+}
+
+// voice is the voice that a line is of.
+func (t *reader) voice(who text.Speaker, named int) *voice {
+	key := speaking{who, named, t.attempt}
+	if who.Rank >= 0 {
+		key.named = -1
+	}
+	v := t.voices[key]
+	if v == nil {
+		if len(t.order) >= maxVoices {
+			key = speaking{Speaker: text.Speaker{Rank: -1, Tag: -1, Label: -1}, named: -1}
+			if v = t.voices[key]; v != nil {
+				return v
+			}
+		}
+		v = &voice{Voice: newVoice(who, t.attempt)}
+		t.voices[key] = v
+		t.order = append(t.order, v)
+	}
+	return v
+}
+
+// note keeps what any line shows of its voice.
+func (v *voice) note(number int64, at float64, rest []byte, who text.Speaker, named, local int) {
+	v.Lines++
+	v.Number = number
+	if !math.IsNaN(at) {
+		if math.IsNaN(v.First) {
+			v.First = at
+		}
+		v.Last = at
+		if len(v.Said) < maxSaid {
+			v.Said = append(v.Said, Saying{shape(rest), at})
+		}
+	}
+	if who.Rank >= 0 {
+		named = who.Rank
+	}
+	if named >= 0 && named < maxRankNo {
+		v.Ranks[named]++
+		if local >= 0 {
+			v.Bases[named-local]++
+		}
+	}
+	if local >= 0 {
+		v.Locals[local]++
+	}
+	if len(rest) > 0 {
+		v.Quote = string(rest[:min(len(rest), maxQuote)])
+	}
+}
+
+const (
+	maxSaid  = 40
+	maxQuote = 400
+)
+
+// shape hashes a line without its digits.
+func shape(line []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range line[:min(len(line), 120)] {
+		if text.Digit(c) {
+			continue
+		}
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}
+
+// notWriter are words before "rank" by which it is another's, or of another kind.
+var notWriter = []string{"local", "parallel", "from", "peer", "remote", "group", "node", "machine", "tensor", "pipeline", "expert", "src", "dst", "source", "root", "to", "of", "with", "lora", "r_", "role", "on", "for", "dp", "tp", "pp", "ep", "cp", "host", "last", "n"}
+
+// writer returns the rank, and the local rank or device, that a line names as its writer's; -1
+// where it names none.
+func writer(line []byte) (rank, local int) {
+	const maxLook = 160
+	rank, local = -1, -1
+	head := bytes.ToLower(line[:min(len(line), maxLook)])
+	for from := 0; ; {
+		i := bytes.Index(head[from:], []byte("rank"))
+		if i < 0 {
+			break
+		}
+		i += from
+		from = i + len("rank")
+		x, ok := numberAfter(head[from:])
+		if !ok {
+			continue
+		}
+		before := strings.TrimRight(string(head[:i]), " _-")
+		word := before[strings.LastIndexAny(before, " ,;([_-=:|\"'")+1:]
+		switch {
+		case strings.HasSuffix(before, "local"):
+			if local < 0 {
+				local = x
+			}
+		case rank >= 0, word != "" && text.Letter(word[len(word)-1]) && other(word):
+		default:
+			rank = x
+		}
+	}
+	for _, key := range []string{"cudadev ", "device: cuda:", "best-guess gpu ", "using gpu "} {
+		if i := bytes.Index(head, []byte(key)); i >= 0 && local < 0 {
+			if x, ok := numberAfter(head[i+len(key):]); ok {
+				local = x
+			}
+		}
+	}
+	return rank, local
+}
+
+func other(word string) bool {
+	for _, w := range notWriter {
+		if word == w {
+			return true
+		}
+	}
+	return false
+}
+
+// numberAfter reads the number behind a key: ": 7", "=7", " 7".
+func numberAfter(s []byte) (int, bool) {
+	n := text.Run(s, 3, func(c byte) bool { return c == ' ' || c == ':' || c == '=' || c == '_' || c == '#' || c == '-' })
+	digits := text.Digits(s[n:])
+	if len(digits) == 0 || len(digits) > 6 || n+len(digits) < len(s) && (text.Letter(s[n+len(digits)]) || s[n+len(digits)] == '_' || s[n+len(digits)] == '.' && n+len(digits)+1 < len(s) && text.Digit(s[n+len(digits)+1])) {
+		return 0, false
+	}
+	x, err := strconv.Atoi(string(digits))
+	return x, err == nil
+}
+
+// sizes keeps the sizes of memory that a line states.
+func (t *reader) sizes(v *voice, l lineOf) {
+	const maxSeries = 24
+	figures.Sizes(string(l.rest[:min(len(l.rest), 1024)]), func(name string, n float64) {
+		name = strings.ToLower(name)
+		s := v.Sizes[name]
+		if s == nil {
+			if len(v.Sizes) == maxSeries {
+				return
+			}
+			s = &Series{}
+			v.Sizes[name] = s
+		}
+		s.add(Point{t.step, l.at, n})
+	})
+}
