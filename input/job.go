@@ -10,6 +10,7 @@ import (
 
 	"strandline/logs/ranks"
 	"strandline/logs/text"
+	"strandline/profiles/figures"
 )
 
 // Ranks reads the texts among the files as those of a job of many processes, several at a time.
@@ -64,7 +65,7 @@ func (f *File) ranks(ctx context.Context) (out *ranks.Text) {
 		if head, _ := in.Peek(maxHead); !text.IsText(head) {
 			return nil
 		}
-		found, _ := ranks.Read(in, f.Path) // what was read before an error is used
+		found, _ := ranks.Read(in, f.Path, figures.Sizes) // what was read before an error is used
 		if !found.Shape.Document() {
 			out = found
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"strandline/logs/ranks"
+	"strandline/profiles/figures"
 )
 
 // oom is PyTorch's message of a rank, of a device of 80 GiB.
@@ -56,7 +57,7 @@ func one(rank int, text string) map[string]string {
 func read(t testing.TB, texts map[string]string) (out []*ranks.Text) {
 	t.Helper()
 	for name, s := range texts {
-		x, err := ranks.Read(strings.NewReader(s), name)
+		x, err := ranks.Read(strings.NewReader(s), name, figures.Sizes)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 )
 
+func nothing(string, func(string, float64)) {}
+
 // FuzzRead reads any text twice: it ends, and finds the same.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{
@@ -16,11 +18,11 @@ func FuzzRead(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		a, err := Read(strings.NewReader(s), "a")
+		a, err := Read(strings.NewReader(s), "a", nothing)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, _ := Read(strings.NewReader(s), "a")
+		b, _ := Read(strings.NewReader(s), "a", nothing)
 		if len(a.Voices) != len(b.Voices) || len(a.Exits) != len(b.Exits) || a.Lines != b.Lines {
 			t.Errorf("%d voices, then %d", len(a.Voices), len(b.Voices))
 		}

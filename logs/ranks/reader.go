@@ -10,7 +10,6 @@ import (
 
 	"strandline/logs/failure"
 	"strandline/logs/text"
-	"strandline/profiles/figures"
 	"strandline/times"
 )
 
@@ -79,11 +78,15 @@ var vocabulary = sync.OnceValue(func() *text.Vocabulary {
 	return text.NewVocabulary(append(all, failure.Words()...), nil)
 })
 
+// A Sizer calls take with the label and the bytes of each size of memory that a line states.
+type Sizer func(line string, take func(name string, bytes float64))
+
 // Read reads a text to its end, or to the error that it returns with what came before.
-func Read(r io.Reader, name string) (*Text, error) {
+func Read(r io.Reader, name string, sizes Sizer) (*Text, error) {
 	in := &watched{Reader: r}
 	t := &reader{
-		out: &Text{Name: name, World: map[int]int{}, Hosts: map[string]string{}}, voices: map[speaking]*voice{},
+		sizesIn: sizes,
+		out:     &Text{Name: name, World: map[int]int{}, Hosts: map[string]string{}}, voices: map[speaking]*voice{},
 		step: -1, at: math.NaN(), ooms: len(words), others: len(words) + len(failure.OOMWords()),
 	}
 	var err error
@@ -124,6 +127,7 @@ type reader struct {
 	ooms    int     // the index of the first of these words
 	others  int
 	ending  bool // a launcher ends processes
+	sizesIn Sizer
 }
 
 // speaking identifies a voice.
@@ -332,7 +336,7 @@ func numberAfter(s []byte) (int, bool) {
 // sizes keeps the sizes of memory that a line states.
 func (t *reader) sizes(v *voice, l lineOf) {
 	const maxSeries = 24
-	figures.Sizes(string(l.rest[:min(len(l.rest), 1024)]), func(name string, n float64) {
+	t.sizesIn(string(l.rest[:min(len(l.rest), 1024)]), func(name string, n float64) {
 		name = strings.ToLower(name)
 		s := v.Sizes[name]
 		if s == nil {
