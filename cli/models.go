@@ -93,6 +93,9 @@ func readNamed(name string, maxBytes int64) ([]byte, error) {
 
 // modelFolder reads a folder as published models have it.
 func modelFolder(dir, quant string) (*model.Model, error) {
+	if _, err := os.Stat(filepath.Join(dir, "model_index.json")); err == nil {
+		return nil, errors.New(model.Diffusion)
+	}
 	config, err := safefile.ReadFile(filepath.Join(dir, "config.json"), model.MaxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		list, err := withSuffix(dir, ".gguf")

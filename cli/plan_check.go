@@ -92,7 +92,7 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 // or the file itself is given.
 func fileType(name string, log *engine.Log) (string, error) {
 	text := strings.ToLower(log.Setup["file_type"])
-	quant := strings.NewReplacer(" - medium", "_m", " - small", "_s", " - large", "_l", " ", "").Replace(text)
+	quant, _, _ := strings.Cut(strings.NewReplacer(" - medium", "_m", " - small", "_s", " - large", "_l").Replace(text), " ")
 	switch {
 	case text == "" || model.IsGGUF(name):
 		return "", nil
@@ -113,11 +113,14 @@ func (o *planFlags) strictly(rows []plan.Checked, err error) error {
 // loggedModel is the model that a log names, maybe by a folder of another machine,
 // with the quantization that the engine names where it is one that is known.
 func loggedModel(name, quant, engine string) (*model.Model, error) {
-	if quant == "" && model.KnownQuant(engine) {
-		quant = engine
-	}
 	if _, err := os.Stat(name); err != nil { // llama.cpp prints descriptive names
 		name = strings.ReplaceAll(name, " ", "-")
+	}
+	if quant == "" && model.KnownQuant(engine) {
+		quant = engine
+		if own, err := loadModel(name, ""); err == nil && strings.HasPrefix(own.Quant, engine) { // the method of the files, with its details
+			quant = ""
+		}
 	}
 	m, err := loadModel(name, quant)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,11 @@ const (
 	Fits    Verdict = "fits"
 	Tight   Verdict = "may fit" // at one end of the ranges
 	TooMuch Verdict = "does not fit"
+	NotRun  Verdict = "does not run" // the engine refuses it, whatever the memory
 )
+
+// Possible reports whether a set-up may run.
+func (v Verdict) Possible() bool { return v == Fits || v == Tight }
 
 // Judge returns whether a peak and what is outside PyTorch fit a GPU.
 func Judge(peak, outside Range, total int64) Verdict {

@@ -150,7 +150,7 @@ func FindGPU(name string) (*GPU, error) {
 	if other, ok := otherNames[asked]; ok {
 		asked = other
 	}
-	for _, plain := range []string{asked, strings.ReplaceAll(asked, "pcie", ""), "rtx" + asked, "rx" + asked, "arc" + asked} {
+	for _, plain := range []string{asked, PlainGPU(strings.ReplaceAll(asked, "pcie", "")), "rtx" + asked, "rx" + asked, "arc" + asked} {
 		if g := findPlain(plain); g != nil {
 			return g, nil
 		}

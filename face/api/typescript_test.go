@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the types of the page's source"
 // string can have its own in a tag, as in ts:"kept|freed".
 var unions = map[reflect.Type][]string{
 	reflect.TypeFor[finding.Severity](): {string(finding.Problem), string(finding.Warning), string(finding.Info)},
-	reflect.TypeFor[plan.Verdict]():     {string(plan.Fits), string(plan.Tight), string(plan.TooMuch)},
+	reflect.TypeFor[plan.Verdict]():     {string(plan.Fits), string(plan.Tight), string(plan.TooMuch), string(plan.NotRun)},
 }
 
 // TestTypeScript checks that the page's types of what it reads are those of this package.

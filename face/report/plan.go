@@ -177,6 +177,9 @@ func notes(w io.Writer, s Style, list []string) {
 
 func (p Plan) sentence() string {
 	used := p.GPU.Total
+	if p.Verdict == plan.NotRun {
+		return p.Binding
+	}
 	if p.Offload != nil {
 		text := units.Bytes(used) + " on each GPU"
 		if p.Verdict != plan.Fits {

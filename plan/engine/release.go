@@ -27,6 +27,7 @@ const (
 	TwoGraphs     Trait = "captures piecewise and full CUDA graphs"
 	CountsGraphs  Trait = "leaves room for CUDA graphs beside its pool"
 	SmallOutside  Trait = "measures what is outside PyTorch exactly"
+	MarlinTuring  Trait = "widens weights on compute capability 7.5"
 	RoomForImages Trait = "takes less for itself if the model sees images"
 )
 

@@ -33,7 +33,7 @@ var engines = []Engine{
 		Block:    16,
 		Since: map[Trait]Version{
 			OwnWeightsMLA: {0, 8}, ManyRequests: {0, 10}, SamplesInOne: {0, 10}, SkipsSampling: {0, 7}, KeepsWindows: {0, 10}, LimitsPixels: {0, 11},
-			TwoGraphs: {0, 11}, CountsGraphs: {0, 21}, SmallOutside: {0, 7},
+			TwoGraphs: {0, 11}, CountsGraphs: {0, 21}, SmallOutside: {0, 7}, MarlinTuring: {0, 14},
 		},
 		Marks:   []string{"vllm", "(enginecore", "occurredwhenwarmingup", "npurayworkerwrapper"},
 		Mention: `\bvllm\b|vllm[/_]`,

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"strandline/internal/lazyregexp"
 )
 
 // catalog.json holds, by the name of a published model, the fields of its
@@ -57,13 +59,32 @@ type notBuiltIn struct {
 	Like []string // names that may be meant
 }
 
+// Error states how to get what a plan needs.
 func (e *notBuiltIn) Error() string {
-	text := fmt.Sprintf("model %s is neither a file nor built in", shown(e.Name))
-	if len(e.Like) > 0 {
-		return text + "; did you mean " + strings.Join(e.Like, ", ") + "?"
+	if Diffuses(e.Name) {
+		return fmt.Sprintf("model %s: %s", shown(e.Name), Diffusion)
 	}
-	return text + "; `strandline plan models` lists those that are"
+	text := fmt.Sprintf("model %s is neither a file nor built in", shown(e.Name))
+	id := "OWNER/NAME"
+	if hubName.MatchString(e.Name) {
+		id = e.Name
+	}
+	if len(e.Like) > 0 {
+		text += "; did you mean " + strings.Join(e.Like, ", ") + "?"
+	}
+	return text + fmt.Sprintf("; give its config.json: curl -LO https://huggingface.co/%s/raw/main/config.json, then --model config.json", id)
 }
+
+var hubName = lazyregexp.New(`^[\w-][\w.-]*/[\w-][\w.-]*$`)
+
+// Diffusion is why a model that makes images or video has no plan.
+const Diffusion = "diffusion models are out of scope: their peak depends on resolution, steps and offloading; `strandline record` or `strandline watch` shows it"
+
+// diffusers are parts of names of models that make images or video.
+var diffusers = lazyregexp.New(`(?i)\b(?:flux|sdxl|sd[-_.]?(?:xl|1[-_.]?5|2[-_.]?1|3(?:[-_.]5)?)|stable[-_. ]?(?:diffusion|cascade|video)|wan[-_.]?2|wan[-_. ]?video|hunyuan[-_.]?(?:video|image|dit)|qwen[-_.]?image|z[-_.]image|ltx[-_.]?(?:video|2)|cogvideo\w*|pixart\w*|kolors|hidream\w*|auraflow|chroma\d?|lumina[-_.]image|sana|mochi|animatediff|kandinsky\w*|playground[-_.]v2)\b`)
+
+// Diffuses reports whether a name is that of a model that makes images or video.
+func Diffuses(name string) bool { return diffusers.MatchString(name) }
 
 // Find returns a model of the catalog by its name. The owner may be left out, and
 // a word like -Instruct; "(AWQ)" or "-AWQ" after a name is the format. Quant is as

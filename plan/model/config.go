@@ -33,6 +33,9 @@ func Parse(name string, data []byte, quant string) (*Model, error) {
 }
 
 func read(name string, f fields, quant string) (*Model, error) {
+	if class := f.text("_class_name"); class != "" && !f.has("model_type") { // of diffusers
+		return nil, fmt.Errorf("_class_name %s: %s", shown(class), Diffusion)
+	}
 	b := builder{f: f, text: f, m: &Model{Name: name, copies: 1}}
 	b.build(quant)
 	if *f.err != nil {
@@ -51,7 +54,7 @@ type builder struct {
 	kind    string // model_type of the language model
 	family  *decoder
 	q       quant
-	named   bool // q is what the user asked for, not the files' own
+	named   bool // a format was asked for, also of experts that the files hold in another
 	full    Format
 
 	assumptions []string // "name (value)" of fields that are not there
@@ -234,6 +237,7 @@ func (b *builder) readFormat(quantName string) {
 	case !ok:
 		b.f.fail("quantization", "%s is not a known format", shown(quantName))
 	case b.q.on && sameFamily(b.q, named):
+		b.named = true
 	default:
 		named.ignored = patterns{}
 		if named.base.Name == "mxfp4" && b.experts() == 0 {
@@ -282,10 +286,10 @@ func (b *builder) readDtype() {
 }
 
 // sameFamily reports whether the file has the format that was named: then what the
-// file states about its details applies.
+// file states about its details applies. A file of several formats does not.
 func sameFamily(file, named quant) bool {
 	family := func(s string) string { return strings.SplitN(s, "-", 2)[0] }
-	return family(file.base.Name) == family(named.base.Name)
+	return file.layers == nil && family(file.base.Name) == family(named.base.Name)
 }
 
 func (b *builder) readVocab() {

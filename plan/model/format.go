@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Format is how the numbers of a tensor are stored. The metadata that a
 // quantization adds (scales, zero points, indices) counts as part of the tensor.
@@ -33,6 +36,10 @@ func (f Format) Bytes(out, in int64) int64 {
 	}
 	return n + f.perTensor + f.perIn*in
 }
+
+// Group is how many rows and columns share a scale, 1 where each has its own; 0 means all of
+// them, or that the format has no scales.
+func (f Format) Group() (rows, columns int64) { return f.groupOut, f.groupIn }
 
 func orAll(group, all int64) int64 {
 	if group == 0 {
@@ -114,10 +121,21 @@ var ggufBits = map[string]float64{
 	"F32": 32, "F16": 16, "BF16": 16, "Q8_0": 8.5, "Q6_K": 6.5625, "Q5_K": 5.5, "Q5_0": 5.5, "Q5_1": 6, "Q4_K": 4.5,
 	"Q4_0": 4.5, "Q4_1": 5, "IQ4_XS": 4.25, "IQ4_NL": 4.5, "Q3_K": 3.4375, "IQ3_S": 3.4375, "IQ3_XXS": 3.0625, "Q2_K": 2.625,
 	"IQ2_S": 2.5625, "IQ2_XS": 2.3125, "IQ2_XXS": 2.0625, "IQ1_M": 1.75, "IQ1_S": 1.5625, "MXFP4": 4.25,
+	"TQ1_0": 1.6875, "TQ2_0": 2.0625, "NVFP4": 4.5,
 }
 
 // ggufMixtures are the bits a weight of whole files, by the name of their mixture.
 // Source: llama.cpp, tools/quantize/README.md, the table of Llama-3.1-8B.
 var ggufMixtures = map[string]float64{
-	"q2_k": 3.16, "q3_k_s": 3.64, "q3_k_m": 4.0, "q3_k_l": 4.3, "q4_k_s": 4.67, "q4_k_m": 4.89, "q4_0": 4.66, "q5_k_s": 5.57, "q5_k_m": 5.7, "q6_k": 6.56,
+	"iq1_s": 2.0, "iq1_m": 2.15, "iq2_xxs": 2.38, "iq2_xs": 2.59, "iq2_s": 2.74, "iq2_m": 2.93, "iq3_xxs": 3.25, "iq3_xs": 3.5, "iq3_s": 3.66, "iq3_m": 3.76,
+	"iq4_xs": 4.46, "iq4_nl": 4.68, "q2_k_s": 2.97, "q2_k": 3.16, "q3_k_s": 3.64, "q3_k_m": 4.0, "q3_k_l": 4.3, "q4_0": 4.66, "q4_1": 5.13, "q4_k_s": 4.67, "q4_k_m": 4.89,
+	"q5_0": 5.57, "q5_1": 6.04, "q5_k_s": 5.57, "q5_k_m": 5.7, "q6_k": 6.56, "q8_0": 8.5, "tq1_0": 2.0, "tq2_0": 2.35,
+	// Unsloth's, which keep some tensors wider.
+	"q2_k_xl": 3.3, "q3_k_xl": 4.15, "q4_k_xl": 4.97, "q5_k_xl": 5.72, "q6_k_xl": 7.3, "q8_k_xl": 10.1,
+}
+
+// mixtureBits are the bits a weight of a GGUF file by the name of its mixture, which "ud-" of
+// Unsloth may precede; 0 if it is not known.
+func mixtureBits(name string) float64 {
+	return ggufMixtures[strings.TrimPrefix(strings.ToLower(name), "ud-")]
 }

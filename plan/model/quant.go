@@ -259,13 +259,10 @@ func quantNamed(name string) (q quant, ok bool) {
 	case has("eetq"), has("w8a16"):
 		q.base = channel8("int8")
 		q.base.scaleBytes = 2
-	case ggufMixtures[strings.ToLower(name)] > 0:
-		q.base = Format{Name: "gguf-" + strings.ToUpper(name), Bits: ggufMixtures[strings.ToLower(name)]}
+	case mixtureBits(name) > 0:
+		q.base = Format{Name: "gguf-" + strings.ToUpper(name), Bits: mixtureBits(name)}
 		q.head, q.embedding = true, true
-	case has("q8_0"):
-		q.base = Format{Name: "gguf-Q8_0", Bits: ggufBits["Q8_0"]}
-		q.head, q.embedding = true, true
-	case has("gguf"), has("q4_"):
+	case has("gguf"):
 		q.base = Format{Name: "gguf-Q4_K_M", Bits: 4.85} // a mixture of Q4_K and Q6_K
 		q.head, q.embedding = true, true
 	case has("int8"), has("w8a8"):

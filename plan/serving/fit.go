@@ -103,6 +103,13 @@ func (f *Fit) judgeAsked() {
 	}
 }
 
+// judgeFormat adds to the verdict that the engine refuses the weights.
+func (f *Fit) judgeFormat() {
+	if why := f.Serving.refusal(); why != "" {
+		f.Verdict, f.Binding = plan.NotRun, why
+	}
+}
+
 // Offload is how much of a model is on GPUs.
 type Offload struct {
 	Layers, Of   int64 // the output counts as one
@@ -168,6 +175,7 @@ func (s Setup) Fit() (*Fit, error) {
 	f.offload()
 	f.judge(weights, activation, graphs, outside)
 	f.judgeAsked()
+	f.judgeFormat()
 	f.Flags = s.flags(f.Fraction)
 	f.Notes = append(append(f.Notes, s.Model.Notes...), s.notes()...)
 	f.Notes = append(f.Notes, s.imageNotes(f.Images)...)

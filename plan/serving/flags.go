@@ -15,6 +15,9 @@ func (s Setup) notes() (out []string) {
 	if s.Model.Unsure != "" {
 		out = append(out, s.Model.Unsure)
 	}
+	if text := s.widened(); text != "" {
+		out = append(out, text)
+	}
 	if stated := s.Model.KVFormat; stated != "" && s.KV.name == "auto" {
 		out = append(out, fmt.Sprintf("the checkpoint states %s for keys and values, which releases of engines since the end of 2025 use without being told; they are planned in 16 bits here: give --kv-dtype %s to plan with it", stated, stated))
 	}

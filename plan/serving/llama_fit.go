@@ -36,6 +36,7 @@ func (s Setup) fitLocal() (*Fit, error) {
 	f.place(&l)
 	f.capacityLocal(&l)
 	f.judgeLocal(&l)
+	f.judgeFormat()
 	f.Host = []plan.Component{
 		{Name: plan.Weights, Size: plan.Exactly(l.host.weights), Source: s.hostWeights(&l)},
 		{Name: plan.KVCache, Size: plan.Exactly(l.host.kv), Source: "of the layers that stay there"},

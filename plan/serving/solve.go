@@ -162,7 +162,7 @@ func (s Setup) largestFraction() (plan.Answer, error) {
 	a := plan.Answer{Binding: what}
 	a.Value = max(math.Floor(share*1000)/1000, 0)
 	s.Fraction = a.Value
-	if best, err := s.Fit(); a.Value == 0 || err != nil || best.Verdict == plan.TooMuch {
+	if best, err := s.Fit(); a.Value == 0 || err != nil || !best.Verdict.Possible() {
 		return plan.Answer{Binding: "no fraction leaves room for one request of the whole context"}, nil
 	}
 	return a, nil

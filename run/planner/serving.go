@@ -90,7 +90,12 @@ func (o *Serving) Plan(find Models) (doc Document, fits bool, err error) {
 			return nil, false, err
 		}
 	}
-	return report.Plan{Plan: api.NewPlan(fit, formats)}, fit.Verdict != plan.TooMuch, nil
+	for _, other := range formats {
+		if other.Verdict == plan.NotRun {
+			fit.Notes = append(fit.Notes, other.Binding)
+		}
+	}
+	return report.Plan{Plan: api.NewPlan(fit, formats)}, fit.Verdict.Possible(), nil
 }
 
 // answered reports whether anything fits.

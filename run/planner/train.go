@@ -166,5 +166,5 @@ func (o *Training) Plan(find Models) (Document, bool, error) {
 		return report.Solved{Solved: api.NewSolved(t.Model, o.solve, o.train.trainer+" on "+gpu.Name+o.train.words(), answers)}, answered(answers), err
 	}
 	doc := report.TrainPlan{TrainPlan: api.NewTrainPlan(t, o.train.trainer, o.train.words(), gpu, o.GPUs)}
-	return doc, doc.Verdict != plan.TooMuch, nil
+	return doc, doc.Verdict.Possible(), nil
 }

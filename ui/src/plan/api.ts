@@ -12,7 +12,7 @@ export interface Plan {
   gpu: PlanGPU;
   parallel: PlannedParallel;
   memory_fraction: number;
-  verdict: "fits" | "may fit" | "does not fit";
+  verdict: "fits" | "may fit" | "does not fit" | "does not run";
   binding: string;
   components: PlannedPart[];
   stages: PlannedStage[];
@@ -33,7 +33,7 @@ export interface TrainPlan {
   trainer: string;
   gpu: PlanGPU;
   gpus: number;
-  verdict: "fits" | "may fit" | "does not fit";
+  verdict: "fits" | "may fit" | "does not fit" | "does not run";
   peak: PlannedPart;
   outside: PlannedPart;
   host_bytes: number;
@@ -148,7 +148,7 @@ export interface PlannedFormat {
   format: string;
   weights_bytes: number;
   tokens: [number, number];
-  verdict: "fits" | "may fit" | "does not fit";
+  verdict: "fits" | "may fit" | "does not fit" | "does not run";
   gpu_layers?: number;
 }
 
@@ -190,7 +190,7 @@ export interface PlannedMoment {
 
 export interface PlannedWay {
   name: string;
-  verdict: "fits" | "may fit" | "does not fit";
+  verdict: "fits" | "may fit" | "does not fit" | "does not run";
   largest_memory_fraction: number | null;
   kv_bytes: number | null;
   binding: string;

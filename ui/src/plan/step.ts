@@ -79,7 +79,7 @@ function plot(phases: Moment[], highest: number, frame: Frame): HTMLElement {
   );
 }
 
-export const verdictClass = { fits: "good", "may fit": "warning", "does not fit": "danger" };
+export const verdictClass = { fits: "good", "may fit": "warning", "does not fit": "danger", "does not run": "danger" };
 
 function largest(way: Way, fraction: string): (Node | string)[] {
   if (way.largest_memory_fraction === null) return [`no ${fraction} fits: ${way.binding}`];
