@@ -91,8 +91,12 @@ func (d *Folder) Close() error { return d.root.Close() }
 // Create creates a file. One that exists is an [fs.ErrExist], and a link too.
 func (d *Folder) Create(name string) (*os.File, error) {
 	mode, _ := d.modes()
+	path := filepath.Join(d.path, name)
 	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
-	return f, plain(filepath.Join(d.path, name), err)
+	if err == nil {
+		f, err = withPath(f, path)
+	}
+	return f, plain(path, err)
 }
 
 // Write creates a file with its contents.

@@ -66,19 +66,22 @@ func create(path string, open func(*Output) error) (*Output, error) {
 }
 
 // begin opens a file without a name, where unnamed can, or one with a name of its own.
-func (o *Output) begin(unnamed func(*os.Root, fs.FileMode) (*os.File, func(string) error, error)) (err error) {
+func (o *Output) begin(unnamed func(dir *os.Root, path string, mode fs.FileMode) (*os.File, func(string) error, error)) (err error) {
 	p := o.place
 	if err := p.planted(); err != nil {
 		return err
 	}
 	if unnamed != nil {
-		o.File, o.link, _ = unnamed(p.dir, o.mode)
+		o.File, o.link, _ = unnamed(p.dir, p.path, o.mode)
 	}
 	if o.File == nil {
 		p.sweep()
 		part := p.part()
 		if o.File, err = p.dir.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, o.mode); err != nil {
 			return fmt.Errorf("no file can be made in %s: %w", filepath.Dir(p.path), errors.Unwrap(err))
+		}
+		if o.File, err = withPath(o.File, p.path); err != nil {
+			return errors.Join(err, p.dir.Remove(part))
 		}
 		o.part = part
 		if lock(o.File) == errHeld {

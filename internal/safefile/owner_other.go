@@ -32,4 +32,6 @@ func othersWrite(*os.File, fs.FileInfo) bool { return false }
 
 func takeAfter(f *os.File, old fs.FileInfo) error { return f.Chmod(old.Mode().Perm()) }
 
+func withPath(f *os.File, _ string) (*os.File, error) { return f, nil }
+
 func duplicate(int, string) (*os.File, error) { return nil, errors.ErrUnsupported }

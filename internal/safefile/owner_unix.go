@@ -157,6 +157,20 @@ func takeAfter(f *os.File, old fs.FileInfo) error {
 	return f.Chmod(mode)
 }
 
+// withPath returns a file by the path that the user knows it by, which its errors name:
+// one that is opened below an [os.Root] is called after the root. The former is closed.
+func withPath(f *os.File, path string) (out *os.File, err error) {
+	defer f.Close()
+	c, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	if failed := c.Control(func(fd uintptr) { out, err = duplicate(int(fd), path) }); failed != nil {
+		return nil, failed
+	}
+	return out, err
+}
+
 // duplicate is another descriptor of an open file.
 func duplicate(fd int, name string) (*os.File, error) {
 	n, err := syscall.Dup(fd)

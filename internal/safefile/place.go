@@ -220,6 +220,9 @@ func New(path string) (*os.File, error) {
 	}
 	defer dir.Close()
 	f, err := dir.OpenFile(filepath.Base(path), os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+	if err == nil {
+		f, err = withPath(f, path)
+	}
 	return f, plain(path, err)
 }
 
@@ -272,6 +275,9 @@ func named(path string, open func(*place) (*os.File, error)) (*os.File, error) {
 	}
 	defer p.close()
 	f, err := open(p)
+	if err == nil {
+		f, err = withPath(f, path)
+	}
 	return f, plain(path, err)
 }
 

@@ -363,7 +363,7 @@ func TestUnnamed(t *testing.T) {
 	root, err := os.OpenRoot(dir)
 	must(t, err)
 	defer root.Close()
-	if f, _, err := anonymous(root, fileMode); err != nil {
+	if f, _, err := anonymous(root, dir, fileMode); err != nil {
 		live.Missing(t, "files without a name", err)
 	} else {
 		f.Close()
@@ -373,6 +373,37 @@ func TestUnnamed(t *testing.T) {
 	defer o.Close()
 	if list, _ := os.ReadDir(dir); len(list) > 0 {
 		t.Error(list)
+	}
+}
+
+// The errors of a file name it as the user does, however it was opened.
+func TestErrorsNameThePath(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out")
+	folder, err := MakeFolder(dir)
+	must(t, err)
+	defer folder.Close()
+	for name, open := range map[string]func() (*os.File, error){
+		"Create": func() (*os.File, error) {
+			o, err := Create(t.Context(), path)
+			return o.File, err
+		},
+		"CreateNamed": func() (*os.File, error) {
+			o, err := CreateNamed(path)
+			return o.File, err
+		},
+		"Append":        func() (*os.File, error) { return Append(t.Context(), path) },
+		"Edit":          func() (*os.File, error) { return Edit(path) },
+		"New":           func() (*os.File, error) { return New(path) },
+		"Folder.Create": func() (*os.File, error) { return folder.Create("out") },
+	} {
+		os.Remove(path)
+		f, err := open()
+		must(t, err)
+		must(t, f.Close())
+		if _, err := f.Write(nil); err == nil || !strings.Contains(err.Error(), " "+path+": ") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

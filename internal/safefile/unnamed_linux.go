@@ -10,9 +10,12 @@ import (
 )
 
 // anonymous opens a file without a name in a folder, so that nothing is left of it if
-// the process is killed. link gives it a name. Not every file system has such files.
-func anonymous(dir *os.Root, mode fs.FileMode) (f *os.File, link func(name string) error, err error) {
+// the process is killed. link gives it a name; until then its errors name path. Not every file system has such files.
+func anonymous(dir *os.Root, path string, mode fs.FileMode) (f *os.File, link func(name string) error, err error) {
 	if f, err = dir.OpenFile(".", os.O_RDWR|unix.O_TMPFILE, mode); err != nil {
+		return nil, nil, err
+	}
+	if f, err = withPath(f, path); err != nil {
 		return nil, nil, err
 	}
 	at := fmt.Sprintf("/proc/self/fd/%d", f.Fd())

@@ -8,6 +8,6 @@ import (
 	"os"
 )
 
-func anonymous(*os.Root, fs.FileMode) (*os.File, func(name string) error, error) {
+func anonymous(*os.Root, string, fs.FileMode) (*os.File, func(name string) error, error) {
 	return nil, nil, errors.ErrUnsupported
 }
