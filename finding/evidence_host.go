@@ -104,6 +104,8 @@ type LevelsEvidence struct {
 	Column     string  `json:"column"`
 	Confidence float64 `json:"confidence"`
 	Growing    float64 `json:"growing"` // the probability that it keeps growing
+	// Keeper is the pool or process that grows, where a text names it.
+	Keeper string `json:"keeper,omitzero"`
 	// LevelBytes is where it is at the end, or where it levels off; between
 	// LevelBoundsBytes in 9 of 10 cases. Both are nil if nothing was measured.
 	// LevelPercent, its bounds and RatePercent, per second or Unit, take the place of
@@ -114,6 +116,8 @@ type LevelsEvidence struct {
 	LevelBytes         *int64      `json:"level_bytes"`
 	LevelPercent       *float64    `json:"level_percent,omitzero"`
 	LimitBytes         *int64      `json:"limit_bytes,omitzero"`
+	// Phase is the moment at which it was measured, where a text names one.
+	Phase string `json:"phase,omitzero"`
 	// RatePerSecond is the growth at the end; nil if it is not known.
 	RatePerSecond *float64 `json:"rate_bytes_per_second"`
 	// RatePerStep takes the place of RatePerSecond where the moments are counted in Unit.

@@ -86,8 +86,37 @@ func (f *File) withoutFailure(found *logs.Text, named bool, cause error) error {
 		return fmt.Errorf("%s: line %s of this text states that pinned host memory was refused: this is no failure, as ggml goes on with memory that is not pinned, from which copies to the GPU are slower; "+
 			"nothing else in its %s states that memory ran out", path, units.Count(at), lines)
 	}
-	return fmt.Errorf("%s: %w: it is a text of %s in which nothing states that memory ran out, without a table of memory_summary(); "+
-		"`strandline plan --check` compares the start-up log of an engine with a plan; `strandline help guide out-of-memory` lists the known messages", path, snapshot.ErrNotSnapshot, lines)
+	for _, x := range otherFaults {
+		if at := found.Hints[x.hint]; at > 0 {
+			return refused("%s: not memory: line %s of this text reports %s. %s", path, units.Count(at), x.what, x.instead)
+		}
+	}
+	if at := found.Hints[failure.HintReady]; at > 0 && (found.Hints[failure.HintVLLM] > 0 || found.Hints[failure.HintSGLang] > 0) {
+		return refused("%s: a start-up log of an engine without a failure (line %s): `strandline plan --check` compares it with a plan", path, units.Count(at))
+	}
+	return refused("%s: it is a text of %s in which nothing states that memory ran out, without levels of memory; "+
+		"give the lines of the error, lines with memory figures, or a CSV (time,bytes); `strandline help guide out-of-memory` lists the known messages", path, lines)
+}
+
+// A refusal is why a text is not judged. It is no snapshot either.
+type refusal string
+
+func refused(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+
+func (r refusal) Error() string { return string(r) }
+
+// Is reports whether the target is the error of a file that is no snapshot.
+func (r refusal) Is(target error) bool { return target == snapshot.ErrNotSnapshot }
+
+// otherFaults are faults that mention memory, or come where it is watched, and are none of it.
+var otherFaults = []struct {
+	hint          failure.Hint
+	what, instead string
+}{
+	{failure.HintECC, "an ECC error of the GPU's memory", "The GPU is faulty: see `nvidia-smi -q -d ECC,ROW_REMAPPER`, then reset or replace it"},
+	{failure.HintXid, "an Xid, a fault that the NVIDIA driver found", "Look its number up in NVIDIA's list: 13, 31 and 43 are bugs of a program, 48, 63, 79 and 94 are faults of hardware"},
+	{failure.HintIllegal, "an illegal memory access, a bug in a kernel or its arguments", "CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer finds the kernel"},
+	{failure.HintTimeout, "a time-out of NCCL", "Find the rank that stopped first: its log may hold the cause"},
 }
 
 // Holds names the contents of the log for a message.

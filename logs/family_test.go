@@ -247,6 +247,8 @@ func TestFamilies(t *testing.T) {
 		{"[myengine] FATAL: not enough device memory for the plan", "unknown"},
 		{"ValueError: req_to_token_pool memory leak detected!available_size=60, total_size=64", "sglang-lost lost_slots=4 slots=64"},
 		{"pool memory leak detected! swa_available_size=8, swa_evictable_size=1, swa_protected_size=0, swa_token_to_kv_pool.size=10", "sglang-lost lost_slots=1 slots=10"},
+		{"ValueError: pool memory leak detected! [full] total=911, available=76, evictable=835, protected=0, session_held=0, uncached=0\n[swa] total=91, available=20, evictable=67, protected=0", "sglang-lost lost_slots=4 slots=91"},
+		{"UserWarning: Warning: available_size=352, max_total_num_token=423\nKV cache pool leak detected!", "sglang-lost lost_slots=71 slots=423"},
 		{"INFO Starting to load model small\nModel loading took 9.0 GiB memory and 3.1 seconds", "start-up needed=9216"},
 		{"INFO Starting to load model small\nGPU KV cache size: 4,096 tokens", ""},
 		{"INFO Starting to load model small\nTraceback (most recent call last):", ""},

@@ -59,6 +59,7 @@ type Column struct {
 	// Logged states that a program printed these lines, alike but for their figures; Died that
 	// the last of them says that it died.
 	Logged, Died bool
+	Phase        string // that all lines name, such as "after offload"; "" if none
 	// Evicts states that it is a cache that stays below Limit by evicting its oldest entries.
 	Evicts bool
 	// Percent states that Bytes and Limit are percent of a size that is not known.

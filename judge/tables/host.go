@@ -300,10 +300,10 @@ func hostParts(h *profiles.Host) (out []string) {
 		n    *int64
 		what string
 	}{
-		{h.RSS, "resident"}, {h.Anonymous, "anonymous"}, {h.File, "file"}, {h.Cache, "page cache"}, {h.Shared, "shared"},
+		{h.RSS, "resident"}, {h.Anonymous, "anonymous"}, {h.File, "file"}, {h.Cache, "page cache"}, {h.Shared, "shared"}, {h.Kernel, "held by the kernel (slabs)"},
 		{h.Total, "in total"}, {h.Available, "available"},
 	} {
-		if x.n != nil {
+		if x.n != nil && (*x.n > 0 || x.n == h.RSS) {
 			out = append(out, units.Bytes(*x.n)+" "+x.what)
 		}
 	}

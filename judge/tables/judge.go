@@ -132,6 +132,9 @@ func usage(f *profiles.File) (out finding.Finding, ok bool) {
 		Title:  filepath.Base(f.Name) + ": " + list(parts),
 		Detail: f.Notes,
 	}
+	if f.Host != nil {
+		out.Brief.Title = list(parts)
+	}
 	if place, bytes := heaviest(f); bytes > 0 {
 		out.Detail = append([]string{fmt.Sprintf("most is allocated at %s: %s", at(place), units.Bytes(bytes))}, f.Notes...)
 		out.Site = (*finding.Site)(&place)

@@ -43,6 +43,9 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 		limit = c.Limit
 	}
 	e := v.Evidence(c.Name, limit)
+	if e.Phase = c.Phase; v.Leaks() && c.Lines[1] != "" {
+		e.Keeper = strings.TrimSpace(c.Process + " " + strings.TrimSuffix(c.Name, " "+c.Phase))
+	}
 	f := finding.Finding{
 		Kind: finding.Usage, Severity: finding.Info, Confidence: e.Confidence, Process: c.Process, Bytes: e.LevelBytes, Evidence: e,
 		Title: c.Name + ": " + v.Words(), Basis: v.Basis(),
@@ -79,6 +82,9 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 	case v.Leaks():
 		f.Kind, f.Severity = finding.Leak, finding.Problem
 		f.Remedies = remedies(c)
+		if c.Phase != "" {
+			f.Detail = append(f.Detail, "each time "+c.Phase+" more is kept than the time before")
+		}
 		if ofGPU := OfDevice(c) || ofDevice.MatchString(c.Lines[1]) || engineName.MatchString(c.Lines[1]); ofGPU && c.Lines[1] != "" && !pooled.MatchString(c.Name) {
 			f.Detail = append(f.Detail, "the lines do not say whether tensors grow or PyTorch's cache (reserved): print memory_allocated() and memory_reserved()")
 		}
@@ -114,6 +120,9 @@ func endsOf(c *profiles.Column) string {
 		text += units.Bytes(int64(most)) + " at most, "
 	}
 	text += units.Bytes(int64(last)) + " at the end"
+	if c.Limit != nil {
+		text += " of " + units.Bytes(*c.Limit)
+	}
 	const minHours = 1.0 / 6 // of less, an hour cannot be told
 	if hours := (c.Times[n] - c.Times[0]) / 3600; c.Unit == "" && hours >= minHours && last > first && !(most > last) {
 		text += fmt.Sprintf(": %s an hour", units.Bytes(int64((last-first)/hours)))

@@ -18,6 +18,7 @@ const maxDevice = 512 << 30
 // these were stated.
 func (t *Statement) check(f *finding.Finding) {
 	if t.Hints[failure.HintJetson] > 0 {
+		f.Detail = append(f.Detail, "this is a Jetson: its GPU shares the host's memory, and `sudo tegrastats` shows both")
 		for i := range f.Remedies { // there is no nvidia-smi, and the GPU's memory is the host's
 			if r := &f.Remedies[i]; r.Setting == shortage.ListProcesses {
 				r.Setting, r.Text = "sudo tegrastats", "look for other programs: the GPU shares the host's memory (free -h shows it; drop_caches returns the page cache)"

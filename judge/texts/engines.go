@@ -33,7 +33,10 @@ func (v *view) sglangLost() {
 		pool = of + " pool"
 	}
 	v.title("SGLang's idle check found slots of its %s that are neither free nor in use", pool)
-	if v.has(failure.Lost) {
+	switch lost := v.f.Figures[failure.Lost]; {
+	case lost < 0:
+		v.title("SGLang's idle check found %s too many in its %s of %s: requests gave them back twice", units.Plural(int64(-lost), "free slot"), pool, v.count(failure.Slots))
+	case lost > 0:
 		v.title("SGLang's idle check found %s lost, of the %s in its %s: requests did not give them back", units.Plural(int64(v.f.Figures[failure.Lost]), "slot"), v.count(failure.Slots), pool)
 	}
 	v.say("this is a bug in SGLang's scheduling, not memory that ran out: the process ends by its own check")

@@ -51,8 +51,9 @@ func (v *view) victim() string {
 	return name
 }
 
-// holders states who else held memory according to the kernel's table.
-func (v *view) holders() {
+// holders states who else held memory according to the kernel's table, and returns the largest
+// in words and its bytes.
+func (v *view) holders() (largest string, most int64) {
 	var list []string
 	for line := range strings.Lines(v.f.Words["others"]) {
 		fields := strings.Fields(line)
@@ -64,11 +65,15 @@ func (v *view) holders() {
 		if err != nil || n == 0 {
 			continue
 		}
+		if n<<10 > most {
+			largest, most = strings.Join(fields[:len(fields)-2], " "), n<<10
+		}
 		list = append(list, fmt.Sprintf("%s by %s (%s)", units.Bytes(n<<10), strings.Join(fields[:len(fields)-2], " "), fields[len(fields)-2]))
 	}
 	if len(list) > 0 {
 		v.say("the kernel's table shows, with pages of 4 KiB: %s", strings.Join(list, ", "))
 	}
+	return largest, most
 }
 
 // kernel is a kill by the kernel because the host had no memory left.
@@ -87,7 +92,11 @@ func (v *view) kernel() {
 	if by := v.f.Words["invoker"]; by != "" {
 		v.say("%s asked for memory when there was none; which process the kernel then killed is not in the text", by)
 	}
-	v.holders()
+	largest, most := v.holders()
+	if rss := v.f.Figures[failure.RSS]; rss > 0 && float64(most) > 2*rss {
+		v.title("%s was killed with %s resident, but %s holds the most, %s: the host's memory ran out, not the GPU's", v.victim(), v.size(failure.RSS), largest, units.Bytes(most))
+		v.do("look at %s first: it holds %s, and the kernel chose a process with a higher score", largest, units.Bytes(most))
+	}
 	if v.smallVictim() {
 		v.say("%s is a small part of a full machine: other processes hold the memory; see the kernel's table of tasks above the kill (dmesg)", v.size(failure.RSS))
 		v.say("on unified memory (GB10, Jetson, an APU) the GPU's share is in no process's resident size: weights and KV cache fill the same memory")
@@ -132,6 +141,13 @@ func (v *view) cgroup() {
 // service is systemd's report that the kernel killed something.
 func (v *view) service() {
 	v.title("a process of a service was killed: the host's memory ran out, or the service reached its limit")
+	if v.has(failure.RSS) {
+		v.title("a service was killed at %s: the host's memory ran out, or the service reached its limit", v.size(failure.RSS))
+	}
+	if v.has("entry") {
+		v.say("it was saving a prompt of %s to llama.cpp's prompt cache in host memory (--cache-ram, 8 GiB by default)", v.size("entry"))
+		v.set("--cache-ram 0", "turn the prompt cache off, or give it less: one entry can exceed its limit while it is saved")
+	}
 	v.lessHost()
 	v.kernelLog()
 }

@@ -73,6 +73,8 @@ func (v *view) unknownDevice() {
 	case v.has(failure.Request, failure.Capacity) && v.f.Figures[failure.Request] > v.f.Figures[failure.Capacity]-v.f.Figures[failure.Active]:
 		v.cause(causeTooBig)
 		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, of %s in total", v.size(failure.Request), v.size(failure.Capacity))
+	case v.has(failure.Request, failure.Capacity):
+		v.title("an error in unknown wording: memory ran out on a device of %s: %s was requested", v.size(failure.Capacity), v.size(failure.Request))
 	case v.has(failure.Request):
 		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested", v.size(failure.Request))
 	}

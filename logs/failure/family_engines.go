@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"strings"
 
 	"strandline/internal/lazyregexp"
@@ -101,18 +102,30 @@ var familySGLang = &family{
 	},
 }
 
-// A pool of SGLang and its slots: "mamba_available_size=315, …, self.mamba_pool.size=454".
+// A pool of SGLang and its slots: "mamba_available_size=315, …, self.mamba_pool.size=454", or
+// "[swa] total=9116, available=2352, evictable=6760".
 var (
-	slotsOf   = lazyregexp.New(`(?i)(?:(full|swa|mamba)_)?(available|evictable|protected)_size(?:\(\))?=(\d{1,15})`)
-	slotsSize = lazyregexp.New(`(?i)(?:(full|swa|mamba)\w*_)?(?:pool\.size|allocator\.size|max_total_num_tokens|total_size|pool_size)=(\d{1,15})`)
+	slotsOf   = lazyregexp.New(`(?i)(?:\[(full|swa|mamba)\]|\b(?:(full|swa|mamba)_)?(available|evictable|protected|session_held|uncached|total)(?:_size)?(?:\(\))?)(?:=(\d{1,15}))?`)
+	slotsSize = lazyregexp.New(`(?i)(?:(full|swa|mamba)\w*_)?(?:pool\.size|allocator\.size|max_total_num_tokens?|pool_size)=(\d{1,15})`)
 )
 
-// slots reads which pool of an excerpt lost slots, and how many.
+// slots reads which pool of an excerpt lost slots, and how many: fewer than none if some were
+// given back twice.
 func (f *Failure) slots(e *excerpt) {
-	held, size := map[string]float64{}, map[string]float64{}
-	for _, m := range slotsOf.FindAllSubmatch(e.raw, 32) {
-		n, _ := amountOf("int", string(m[3]))
-		held[string(m[1])] += n
+	held, size, pool := map[string]float64{}, map[string]float64{}, ""
+	seen := map[string]bool{}
+	for _, m := range slotsOf.FindAllSubmatch(e.raw, 64) {
+		if pool = cmp.Or(string(m[1]), pool); len(m[4]) == 0 {
+			continue
+		}
+		n, _ := amountOf("int", string(m[4]))
+		name, part := cmp.Or(string(m[2]), pool), strings.ToLower(string(m[3]))
+		if part == "total" {
+			size[name] = n
+		} else if k := name + " " + part; !seen[k] { // later lines take it apart
+			seen[k] = true
+			held[name] += n
+		}
 	}
 	for _, m := range slotsSize.FindAllSubmatch(e.raw, 8) {
 		name := string(m[1])
@@ -122,7 +135,7 @@ func (f *Failure) slots(e *excerpt) {
 		size[name], _ = amountOf("int", string(m[2]))
 	}
 	for _, name := range []string{"", "full", "swa", "mamba"} {
-		if lost := size[name] - held[name]; size[name] > 0 && lost > 0 {
+		if lost := size[name] - held[name]; size[name] > 0 && lost != 0 && seen[name+" available"] {
 			f.Figures[Lost], f.Figures[Slots], f.Words["of"] = lost, size[name], name
 		}
 	}

@@ -60,6 +60,8 @@ var familyKernel = &family{
 		{kind: ServiceKill, text: "systemd-oomd killed"},
 	},
 	facts: []string{
+		"{rss_bytes:size} memory peak",
+		"total state size = {entry:size}",
 		"constraint=CONSTRAINT_{constraint:word},",
 		"memory: usage {usage:kb}, limit {limit_bytes:kb}",
 		"oom_memcg={cgroup:word},",

@@ -141,6 +141,9 @@ func statement(line string) []string {
 	return lines
 }
 
+// totalIn is the size of a device in a line before an error.
+var totalIn = lazyregexp.New(`(?i)\btotal[=: ]+(\d[\d.]* ?[kmgt]i?b)\b`)
+
 var hosts = lazyregexp.Of(`(?m)^` + text.SyslogPrefix)
 
 // interpret reads an error in unknown wording: its line, those that follow, and all that is
@@ -159,6 +162,9 @@ func (f *Failure) interpret(lines []string, around []byte) {
 		if len(f.Figures) == 0 && about.MatchString(next) && !advised.MatchString(next) {
 			f.state(next, true)
 		}
+	}
+	if m := totalIn.FindAllSubmatch(around, -1); len(m) > 0 && f.Figures[Request] > 0 && f.Figures[Capacity] == 0 && ofDevice.MatchString(line) {
+		f.Figures[Capacity], _ = amountOf("size", strings.ToLower(strings.ReplaceAll(string(m[len(m)-1][1]), " ", "")))
 	}
 	f.Host = ofHost.MatchString(line) && !(ofDevice.MatchString(line) && !strings.Contains(strings.ToLower(line), "pinned"))
 	if line != lines[0] && !ofDevice.MatchString(line) { // the word is that of the host's memory

@@ -38,6 +38,10 @@ const (
 	HintAttempt  // the driver refused a request, see [Failure.Attempt]
 	HintProgress // a step, a request or a stage is done
 	HintCrash    // a process ends with an error
+	HintXid      // the NVIDIA driver's fault messages
+	HintECC      // broken device memory
+	HintTimeout  // a collective of NCCL that did not end
+	HintIllegal  // an address that is nobody's
 	HintReady    // an engine knows the size of its cache, or serves
 
 	maxHints // how many there are
@@ -77,6 +81,10 @@ var hints = []struct {
 	{HintAttempt, familyAttempt.keys},
 	{HintProgress, []string{"it/s", "s/it", "loss:", "loss=", "'loss'", `"loss"`, `http/1.1"200`, "tokens/s", "tok/s", "samples/s", "tps:", "applicationstartupcomplete", "finishedin", "elapsedtime"}},
 	{HintCrash, []string{"traceback(mostrecentcalllast)", "coredumped", "terminatecalled", "segmentationfault", "childfailederror", "exitcode", "exitedwith", "internalassertfailed", "outofmemoryerror", "enginedeaderror"}},
+	{HintXid, []string{"nvrm:xid"}},
+	{HintECC, []string{"uncorrectableecc", "doublebiterror", "uncorrectabledoublebit"}},
+	{HintTimeout, []string{"watchdogcaughtcollectiveoperationtimeout", "collectiveoperationtimeout"}},
+	{HintIllegal, []string{"illegalmemoryaccess", "cudaerror:misalignedaddress"}},
 	{HintReady, []string{"applicationstartupcomplete", "uvicornrunning", "gpukvcachesize", "availablekvcachememory", "gpublocks:", "max_total_num_tokens=", "firedup", "http/1.1\"", "serverislistening", "capturingfinished", "shuttingdown", "shutdown", "loss"}},
 	{HintPinned, []string{"mibofpinnedmemory", "mbofpinnedmemory", "ggml_vulkan:failedtoallocatepinnedmemory"}},
 }

@@ -79,6 +79,8 @@ func Read(r io.Reader) (*profiles.File, error) {
 type reading struct {
 	at, step float64 // seconds, and the step that was named last; NaN if there was none
 	bytes    float64
+	phase    string // "after offload", "" if no line named one
+	line     string
 }
 
 // key identifies what a figure is about.
@@ -91,6 +93,7 @@ type reader struct {
 	step  float64 // that the last lines named; NaN before
 	count int     // of lines
 	kept  int
+	phase string // that the last line with one named
 	byKey map[key]*series
 	order []*series
 	table *table // that is being read
@@ -104,6 +107,7 @@ type series struct {
 	lines    [2]string // of the first and the last reading
 	peak     bool
 	cells    bool // of a table
+	phase    string
 }
 
 func newReader() *reader {
@@ -145,6 +149,11 @@ func (t *reader) line(raw []byte) {
 	if stepped(said) {
 		if m := stepIn.FindStringSubmatch(said); m != nil {
 			t.step = numberOf(m[1])
+		}
+	}
+	if moments(said) {
+		if m := momentIn.FindStringSubmatch(said); m != nil && !stepped(m[0][len("after "):]) {
+			t.phase = strings.ToLower(strings.TrimSpace(digitsOf.ReplaceAllString(m[0], "")))
 		}
 	}
 	t.levels(said)
@@ -308,6 +317,14 @@ func (t *reader) figure(process, before, after, digits, unit, line string) {
 	t.add(key{process, name}, numberOf(digits)*factor, line)
 }
 
+// momentIn is a phase that a line names: up to six words behind before or after.
+var momentIn = lazyregexp.New(`(?i)\b(?:before|after) [a-z_][\w./-]*(?: (?:[a-z_][\w./-]*)){0,5}`)
+
+// moments reports whether a line may name a phase.
+func moments(line string) bool {
+	return strings.Contains(line, "efore ") || strings.Contains(line, "fter ")
+}
+
 // phaseIn is how loggers name a moment: "Before vllm offload in sharding manager".
 var phaseIn = lazyregexp.New(`(?i)\b(?:before|after|during|at|around)\b.*`)
 
@@ -356,7 +373,7 @@ func (t *reader) add(k key, n float64, line string) {
 	if s.lines[1] = line; len(s.readings) == 0 {
 		s.lines[0] = line
 	}
-	s.readings = append(s.readings, reading{t.now, t.step, n})
+	s.readings = append(s.readings, reading{t.now, t.step, n, t.phase, line})
 }
 
 // columns are the series that are long enough.
@@ -366,18 +383,52 @@ func (t *reader) columns() (out []profiles.Column) {
 	if t.count <= maxExcerpt {
 		least = 2
 	}
-	for _, s := range t.order {
-		if len(s.readings) < least {
-			continue
+	for _, whole := range t.order {
+		for _, s := range whole.byPhase() {
+			if len(s.readings) >= least {
+				out = append(out, s.column())
+			}
 		}
-		c := profiles.Column{Process: s.process, Name: s.name, Peak: s.peak, Lines: s.lines}
-		c.Times, c.Unit = s.axis()
-		c.Died = deaths.MatchString(s.lines[1])
-		c.Logged = !s.cells && digitsOf.ReplaceAllString(s.lines[0], "") == digitsOf.ReplaceAllString(s.lines[1], "") && !sweeps.MatchString(s.lines[0])
-		for _, r := range s.readings {
-			c.Bytes = append(c.Bytes, r.bytes)
+	}
+	return out
+}
+
+// column is a series as others read it.
+func (s *series) column() profiles.Column {
+	c := profiles.Column{Process: s.process, Name: s.name, Peak: s.peak, Lines: s.lines, Phase: s.phase}
+	if s.phase != "" {
+		c.Name += " " + s.phase
+	}
+	c.Times, c.Unit = s.axis()
+	c.Died = deaths.MatchString(s.lines[1])
+	c.Logged = !s.cells && digitsOf.ReplaceAllString(s.lines[0], "") == digitsOf.ReplaceAllString(s.lines[1], "") && !sweeps.MatchString(s.lines[0])
+	for _, r := range s.readings {
+		c.Bytes = append(c.Bytes, r.bytes)
+	}
+	return c
+}
+
+// byPhase takes a series apart by the phases that its lines name, where that makes each long
+// enough to be judged, or all are too short as they are.
+func (s *series) byPhase() (out []*series) {
+	const minEach, enough = 3, 13 // readings
+	parts := map[string]*series{}
+	for i := range s.readings {
+		r := &s.readings[i]
+		part := parts[r.phase]
+		if part == nil {
+			part = &series{key: s.key, peak: s.peak, cells: s.cells, phase: r.phase, lines: [2]string{r.line, r.line}}
+			parts[r.phase] = part
+			out = append(out, part)
 		}
-		out = append(out, c)
+		part.readings, part.lines[1] = append(part.readings, *r), r.line
+	}
+	longest, shortest := 0, len(s.readings)
+	for _, part := range out {
+		longest, shortest = max(longest, len(part.readings)), min(shortest, len(part.readings))
+	}
+	if s.cells || longest < minEach || shortest < enough && len(s.readings) >= enough {
+		return []*series{s}
 	}
 	return out
 }
@@ -388,7 +439,7 @@ var (
 	// digitsOf are the figures of a line.
 	digitsOf = lazyregexp.New(`[\d.,]+`)
 	// sweeps are words of lines whose levels rise by what they try, or load.
-	sweeps = lazyregexp.New(`(?i)batch[ _]?size|\bbs ?=|seq(?:uence)?[ _]?len|context|tokens|resolution|shard|layers?\b|load|warm|init|\bnum_|frames`)
+	sweeps = lazyregexp.New(`(?i)batch[ _]?size|\bbs ?=|seq(?:uence)?[ _]?len|context|tokens|resolution|shard|layers?\b|\bload|warm|\binit|\bnum_|frames`)
 )
 
 // axis are the times of the readings, else their steps, else their numbers.

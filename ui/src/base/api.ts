@@ -835,11 +835,13 @@ export interface FindingLevelsEvidence {
   column: string;
   confidence: number;
   growing: number;
+  keeper?: string;
   level_bounds_bytes: [number, number] | null;
   level_bounds_percent?: [number, number];
   level_bytes: number | null;
   level_percent?: number;
   limit_bytes?: number;
+  phase?: string;
   rate_bytes_per_second: number | null;
   rate_bytes_per_step?: number;
   rate_percent?: number;
