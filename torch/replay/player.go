@@ -371,7 +371,7 @@ func (r *Recording) prepare(a *allocator.Allocator) {
 
 // poolFor is the pool that the request at event end goes to.
 func (p *player) poolFor(end int) allocator.PoolID {
-	if p.e.Action[end] == snapshot.OOM && p.e.Pool == nil && p.k == end && p.Snap.Stream(p.e.Stream[end]) != 0 {
+	if p.e.Action[end] == snapshot.OOM && p.e.Pool == nil && (p.k == end && p.Snap.Stream(p.e.Stream[end]) != 0 || len(p.out.assumed.pools) > 0) {
 		p.out.RetriesInDoubt = true
 	}
 	if len(p.out.assumed.pools) == 0 {

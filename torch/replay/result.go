@@ -21,8 +21,9 @@ type Result struct {
 	Calls, CallsMet       int // of the driver: recorded, and reproduced
 	Segments, SegmentsMet int // of the final state, block for block
 	events                int // that were reproduced
-	// RetriesInDoubt states that a request may have failed during graph capture, where
-	// there is no retry: before 2.12 a file does not record to which pool it went.
+	// RetriesInDoubt is true if a request may have failed during graph capture or in a
+	// private pool, where there is no retry: before 2.12 a file does not record its pool.
+	// It is also true if garbage collection explains the same calls as retries do.
 	RetriesInDoubt bool
 	Lost           bool // the state before the first event cannot be used: nothing can be simulated
 
