@@ -32,7 +32,7 @@ func pinnedRounding(s *subject) []finding.Finding {
 		Remedies: []finding.Remedy{
 			finding.CodeChange("pin buffers whose size is a power of two, or one large buffer and views of it"),
 			finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:64",
-				"pin larger requests without rounding, at the price of less reuse (since PyTorch 2.12)"),
+				"pin larger requests without rounding, at the price of less reuse (since PyTorch 2.13)"),
 		},
 	}
 	f.Brief.Title = fmt.Sprintf("rounding: %s of %s pinned host memory was not requested", units.Bytes(m.Lost()), units.Bytes(m.Active))

@@ -95,12 +95,13 @@ func mostBlocks(sites map[stack.Site]*SiteSum) (out []SiteSum) {
 type Space struct {
 	Free
 
-	// Taken is what was taken from the driver while the free memory held already
-	// was enough for the request, but was in pieces, or in another pool.
+	// Taken is the most that was held of what was taken from the driver while the free
+	// memory held already was enough for the request, but was in pieces, or in another
+	// pool.
 	Taken int64
 	// Overhead is by how much the peak of reserved memory exceeds the peak of live
-	// memory until then (each request rounded up to 512 bytes), bounded by Taken:
-	// the share of Taken that no peak explains.
+	// memory until then (each request rounded up to 512 bytes), bounded by what had been
+	// taken like that and was held: what the history began with is not explained by it.
 	Overhead int64
 }
 
@@ -169,8 +170,8 @@ func Strand(seg *snapshot.Segment, stranded int64) []int64 {
 	return out
 }
 
-// taken follows reserved and live memory and adds up the segments that were
-// taken although enough was free.
+// taken follows reserved and live memory, and the segments that were taken although
+// enough was free, until as much is released.
 func (t *Timeline) taken() (taken, overhead int64) {
 	e := &t.Trace.Events
 	round := func(n int64) int64 { return max(512, (n+511)/512*512) }
@@ -182,6 +183,7 @@ func (t *Timeline) taken() (taken, overhead int64) {
 		live += round(t.Size(i))
 	}
 	peakLive, peakReserved, atPeak := live, reserved, live
+	var held, heldAtPeak int64 // needlessly
 	for k, a := range e.Action {
 		switch a {
 		case snapshot.Alloc:
@@ -192,17 +194,19 @@ func (t *Timeline) taken() (taken, overhead int64) {
 			live -= round(e.Size[k])
 		case snapshot.SegmentAlloc, snapshot.SegmentMap:
 			if want := t.wanted(k); want > 0 && reserved-live >= round(want) {
-				taken += e.Size[k]
+				held += e.Size[k]
+				taken = max(taken, held)
 			}
 			reserved += e.Size[k]
 			if reserved > peakReserved {
-				peakReserved, atPeak = reserved, peakLive
+				peakReserved, atPeak, heldAtPeak = reserved, peakLive, held
 			}
 		case snapshot.SegmentFree, snapshot.SegmentUnmap:
 			reserved -= e.Size[k]
+			held = max(0, held-e.Size[k])
 		}
 	}
-	return taken, max(0, min(taken, peakReserved-atPeak))
+	return taken, max(0, min(heldAtPeak, peakReserved-atPeak))
 }
 
 // wanted is the request for which the segment of event k was taken: the next

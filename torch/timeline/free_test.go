@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"slices"
 	"testing"
 
 	"strandline/torch/snapshot"
@@ -71,6 +72,10 @@ func TestTaken(t *testing.T) {
 		addr uint64
 		mib  int64
 	}
+	again := []event{
+		{snapshot.SegmentAlloc, 2 * base, 16}, {snapshot.Alloc, 2 * base, 12},
+		{snapshot.FreeRequested, 2 * base, 12}, {snapshot.FreeCompleted, 2 * base, 12}, {snapshot.SegmentFree, 2 * base, 16},
+	}
 	for _, c := range []struct {
 		name            string
 		events          []event
@@ -84,6 +89,12 @@ func TestTaken(t *testing.T) {
 		{"the segment was needed", []event{
 			{snapshot.SegmentAlloc, base, 20}, {snapshot.Alloc, base, 15}, {snapshot.SegmentAlloc, 2 * base, 20}, {snapshot.Alloc, 2 * base, 20},
 		}, [2][]int64{{15, -5}, {20}}, 0, 0},
+		{"the peak was there when the history began, and is returned first", []event{
+			{snapshot.SegmentFree, 3 * base, 60}, {snapshot.SegmentAlloc, 2 * base, 16}, {snapshot.Alloc, 2 * base, 12},
+		}, [2][]int64{{5, -15}, {12, -4}}, 16, 0},
+		{"each time for nothing, and returned before the next",
+			slices.Concat([]event{{snapshot.SegmentAlloc, base, 20}, {snapshot.Alloc, base, 5}}, again, again, again[:2]),
+			[2][]int64{{5, -15}, {12, -4}}, 16, 16},
 	} {
 		s := snapshot.New()
 		var e snapshot.Events
