@@ -25,8 +25,13 @@ type inferred struct {
 const (
 	fullSet   = 0.9 // of the gradients' bytes have a partner of their size
 	maxStates = 2   // an optimizer keeps at most so many of a tensor
+	resident  = 0.8 // how certain what a forward-only program never frees is its model
+	minWidth  = 16  // elements of a row, so that few sizes fit by chance
 	unseen    = 0.8 // how much more certain a step of an optimizer makes that states are states
 )
+
+// Weights are looked for with so many sizes of requests, and among so many sizes of tensors.
+const maxRequests, maxSizes = 64, 1000
 
 // inferBefore finds what was there before the history by its sizes: a backward pass
 // leaves a gradient for each parameter, and an optimizer keeps states of the same
@@ -53,6 +58,7 @@ func (j *judge) inferBefore() {
 		}
 	}
 	if len(of) == 0 {
+		j.inferModel(taken)
 		return
 	}
 	bySize := map[int64][]int{}
@@ -88,7 +94,112 @@ func (j *judge) inferBefore() {
 	if len(same) > 0 {
 		wide = same
 	}
-	j.infer(Optimizer, wide[:min(len(wide), maxStates)], sure)
+	j.inferStates(wide, j.statesMade(want), sure)
+}
+
+// inferModel finds the model of a program that only runs it forward: what was there
+// before the history and is never freed, if most of it are weights by their sizes.
+func (j *judge) inferModel(taken map[int]bool) {
+	if len(j.forwards) == 0 || len(j.passes) > 0 || len(j.updates) > 0 {
+		return
+	}
+	var model []int
+	bytes := map[int64]int64{}
+	requests := map[int64]bool{}
+	for i := range j.allocs {
+		switch size := j.t.Size(i); {
+		case !j.t.Before(i):
+			if len(requests) < maxRequests {
+				requests[size] = true
+			}
+		case j.t.Stack(i) <= stack.Empty && !taken[i] && j.death(i) == timeline.Never && j.always(i) == count:
+			model = append(model, i)
+			bytes[size] += size
+		}
+	}
+	var all, explained int64
+	for _, n := range bytes {
+		all += n
+	}
+	for size, n := range bytes {
+		if n >= all/maxSizes && multiplies(size, requests) {
+			explained += n
+		}
+	}
+	if share := float64(explained) / float64(max(all, 1)); share > 0.5 {
+		j.sets = append(j.sets, inferred{Parameters, model, resident * share})
+	}
+}
+
+// multiplies reports whether a tensor of so many bytes can be the matrix between two
+// requests: rows of one width go in, and as many of the other come out.
+func multiplies(size int64, requests map[int64]bool) bool {
+	for _, element := range [...]int64{4, 2, 1} {
+		for in := range requests {
+			for out := range requests {
+				if size%element == 0 && in%element == 0 && out%element == 0 && matrix(size/element, in/element, out/element) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// matrix reports whether n elements are as many as a matrix has that makes out elements
+// of in.
+func matrix(n, in, out int64) bool {
+	rows := int64(math.Round(math.Sqrt(float64(in) * float64(out) / float64(max(n, 1)))))
+	if rows < 1 || in%rows != 0 || out%rows != 0 {
+		return false
+	}
+	in, out = in/rows, out/rows
+	return in >= minWidth && out >= minWidth && n%in == 0 && n/in == out
+}
+
+// inferStates notes sets of an optimizer's states, and of gradients that the program
+// cleared in the history. If the optimizer made its states there, none is older.
+func (j *judge) inferStates(sets []sizeSet, made bool, sure float64) {
+	states := 0
+	for i, s := range sets {
+		switch {
+		case j.cleared(s.allocs):
+			j.infer(Gradients, sets[i:i+1], sure)
+		case !made && states < maxStates:
+			j.infer(Optimizer, sets[i:i+1], sure)
+			states++
+		}
+	}
+}
+
+// cleared reports whether nearly all of some tensors, by bytes, are freed in the history
+// outside of the optimizer's steps, which keep states or replace them.
+func (j *judge) cleared(allocs []int) bool {
+	var all, freed int64
+	for _, i := range allocs {
+		all += j.t.Size(i)
+		if k := j.t.Freed(i); k != timeline.Never && k < j.events && j.trait(j.t.Trace.Stack[k]).phase != updating {
+			freed += j.t.Size(i)
+		}
+	}
+	return float64(freed) >= fullSet*float64(max(all, 1))
+}
+
+// statesMade reports whether the optimizer made states of nearly all sizes wanted in the
+// history.
+func (j *judge) statesMade(want map[int64]int) bool {
+	made := map[int64]int{}
+	for i := range j.allocs {
+		if x := j.trait(j.t.Stack(i)); !j.t.Before(i) && x.phase == updating && j.isState(i, x) {
+			made[j.t.Size(i)]++
+		}
+	}
+	var all, found int64
+	for size, n := range want {
+		all += size * int64(n)
+		found += size * int64(min(n, max(made[size], made[2*size])))
+	}
+	return float64(found) >= fullSet*float64(max(all, 1))
 }
 
 // lasts is the event at which allocation i ends, after all others if it does not.

@@ -94,6 +94,9 @@ func TestInferred(t *testing.T) {
 		{"bfloat16 beside float32", join(before(1, 500, 5), before(3, 1000, 10), train(500, 5)), map[string]int64{"parameters": 1515, "optimizer": 2020}, 0.75},
 		{"other sizes", join(before(3, 400, 70), train(1000, 10)), nil, 0},
 		{"no gradients", join(before(3, 1000, 10), []step{made("h", 300, "forward"), freed("h", "loss")}), nil, 0},
+		{"a model that only runs forward", join(before(2, 4*32*64, 4*32*128, 4*64), []step{made("x", 4*10*32, "load"), made("h", 4*10*64, "forward"),
+			made("y", 4*10*128, "forward"), freed("h", "forward"), freed("y", "loss")}), map[string]int64{"parameters": 2 * 4 * (32*64 + 32*128 + 64)}, resident},
+		{"a cache beside one", join(before(2, 4*32*64), before(9, 90004), []step{made("x", 4*10*32, "load"), made("h", 4*10*64, "forward"), freed("h", "loss")}), nil, 0},
 		{"a stack identifies the parameters", join([]step{old(1000, "model"), old(10, "model")}, before(2, 1000, 10), train(1000, 10)), map[string]int64{"optimizer": 2020}, 0.75},
 	} {
 		m := Of(lineOf(c.steps))
@@ -115,6 +118,20 @@ func TestInferred(t *testing.T) {
 		if sum > m.End.By[Unknown] {
 			t.Errorf("%s: %d bytes are inferred of %d that are unknown", c.name, sum, m.End.By[Unknown])
 		}
+	}
+}
+
+// Gradients of a pass before the recording are no states: the program clears them, and
+// the optimizer makes its states later.
+func TestInferredGradients(t *testing.T) {
+	cleared := []step{{name: "p0", size: 1000, at: "zero", free: true}, {name: "p1", size: 10, at: "zero", free: true}}
+	steps := join(before(1, 1000, 10), []step{made("i", 9000, "load"), freed("i", "loss")}, cleared, []step{
+		made("h", 300, "forward"), made("g0", 1000, "backward"), made("g1", 10, "backward"), freed("h", "backward"),
+		made("s0", 1000, "update"), made("s1", 10, "update"), freed("g0", "zero"), freed("g1", "zero"), made("h", 300, "forward"), freed("h", "loss"),
+	})
+	in := Of(lineOf(steps)).Peak.Inferred
+	if want := map[string]int64{"parameters": 1010, "gradients": 1010}; in == nil || !maps.Equal(in.By.Map(), want) {
+		t.Errorf("inferred %+v, want %v", in, want)
 	}
 }
 
