@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -192,31 +193,66 @@ func TestCommandLines(t *testing.T) {
 	seen := 0
 	for page, lines := range commandLines(t) {
 		for _, line := range lines {
-			line = strings.TrimSpace(line)
-			for _, m := range invocation.FindAllStringSubmatch(quoted.ReplaceAllString(line, "TEXT"), -1) {
-				seen++
-				words := strings.Fields(m[1])
-				command, rest, err := newRoot(&globals{env: &Env{}}).Find(words)
-				if err != nil {
-					t.Errorf("%s: %s: %v", page, line, err)
-					continue
-				}
-				for _, word := range rest {
-					if word == "--" {
-						break
-					}
-					flag, _, _ := strings.Cut(strings.Trim(word, "`\"')…[]"), "=")
-					name, long := strings.CutPrefix(flag, "--")
-					if long && command.Flag(name) == nil && name != "help" {
-						t.Errorf("%s: %s: no flag %s of %s", page, line, flag, command.CommandPath())
-					}
-				}
-			}
+			seen += shows(t, page, strings.TrimSpace(line))
 		}
 	}
 	if seen < 400 {
 		t.Errorf("%d command lines are shown", seen)
 	}
+}
+
+// TestPrintedCommands looks for the commands and flags that findings and messages print.
+func TestPrintedCommands(t *testing.T) {
+	printed := regexp.MustCompile("`(strandline (?:[^`\"\\\\]|\\\\.)+)`")
+	verb := regexp.MustCompile(`%[-+.0-9]*[a-z]`)
+	seen := 0
+	for _, folder := range []string{"../judge", "../run", "../face", "../host", "../record", "../logs", "../plan", "."} {
+		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for _, m := range printed.FindAllStringSubmatch(string(text), -1) {
+				seen++
+				shows(t, path, verb.ReplaceAllString(m[1], "7"))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen < 20 {
+		t.Errorf("%d commands are printed", seen)
+	}
+}
+
+// shows looks for the commands and flags of a line; where says what shows it.
+func shows(t *testing.T, where, line string) (seen int) {
+	t.Helper()
+	for _, m := range invocation.FindAllStringSubmatch(quoted.ReplaceAllString(line, "TEXT"), -1) {
+		seen++
+		words := strings.Fields(m[1])
+		command, rest, err := newRoot(&globals{env: &Env{}}).Find(words)
+		if err != nil {
+			t.Errorf("%s: %s: %v", where, line, err)
+			continue
+		}
+		for _, word := range rest {
+			if word == "--" {
+				break
+			}
+			flag, _, _ := strings.Cut(strings.Trim(word, "`\"')…[]"), "=")
+			name, long := strings.CutPrefix(flag, "--")
+			if long && command.Flag(name) == nil && name != "help" {
+				t.Errorf("%s: %s: no flag %s of %s", where, line, flag, command.CommandPath())
+			}
+		}
+	}
+	return seen
 }
 
 // documented are the fields that a page names.

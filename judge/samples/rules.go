@@ -21,7 +21,7 @@ type rule struct {
 	severity finding.Severity
 	what     string // the subject of the sentence
 	detail   string
-	remedies func(pid int) []finding.Remedy
+	remedies func(p *sample.Process) []finding.Remedy
 	// fills is a detail of one that levels off, empty if it is not reported.
 	fills   string
 	release finding.Remedy
@@ -36,18 +36,25 @@ var rules = []rule{
 	{
 		figure: allocated, device: true, kind: finding.Leak, severity: finding.Problem, what: "memory allocated by PyTorch",
 		detail: "tensors are kept: the allocations themselves grow, not the cache around them",
-		remedies: func(pid int) []finding.Remedy {
-			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the line that keeps the tensors: `strandline diagnose -- \"$(strandline snapshot --pid %d)\"`", pid))}
+		remedies: func(p *sample.Process) []finding.Remedy {
+			if p.Outside {
+				return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the line that keeps the tensors: `strandline record --pid %d --duration 60s`", p.PID))}
+			}
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the line that keeps the tensors: `strandline diagnose -- \"$(strandline snapshot --pid %d)\"`", p.PID))}
 		},
 		fills: "tensors were allocated, and stay; this is not a leak",
 	},
 	{
 		figure: reserved, device: true, only: without(allocated), kind: finding.Fragmentation, severity: finding.Problem, what: "PyTorch's cache",
 		detail: "reserved memory grows while allocated memory does not: free blocks do not fit the requests",
-		remedies: func(pid int) []finding.Remedy {
+		remedies: func(p *sample.Process) []finding.Remedy {
+			sizes := fmt.Sprintf("see which sizes fragment it: `strandline simulate -- \"$(strandline snapshot --pid %d)\"`", p.PID)
+			if p.Outside {
+				sizes = fmt.Sprintf("see which sizes fragment it: `strandline record --pid %d --duration 60s`", p.PID)
+			}
 			return []finding.Remedy{
 				finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "start the process with segments that grow instead of new ones"),
-				finding.CodeChange(fmt.Sprintf("see which sizes fragment it: `strandline simulate -- \"$(strandline snapshot --pid %d)\"`", pid)),
+				finding.CodeChange(sizes),
 			}
 		},
 		fills:   "memory that PyTorch keeps for its next allocations; this is not a leak",
@@ -56,26 +63,26 @@ var rules = []rule{
 	{
 		figure: other, device: true, kind: finding.Leak, severity: finding.Problem, what: "device memory outside PyTorch",
 		detail: "a library, CUDA graphs or the driver takes it, not PyTorch's allocator",
-		remedies: func(pid int) []finding.Remedy {
-			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find what allocates it: `strandline trace --gpu --pid %d`", pid))}
+		remedies: func(p *sample.Process) []finding.Remedy {
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find what allocates it: `strandline trace --gpu --pid %d`", p.PID))}
 		},
 		fills: "the context, kernels and libraries; this is not a leak",
 	},
 	{
 		figure: used, device: true, only: unsplit, kind: finding.Leak, severity: finding.Problem, what: "device memory",
 		detail: "which part of it grows is not known: what PyTorch has of it is not reported: the process has no recorder, and no PyTorch whose counters can be read",
-		remedies: func(pid int) []finding.Remedy {
-			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find what allocates it: `strandline record --pid %d --duration 60s` for PyTorch's allocations, `strandline trace --gpu --pid %d` for those from the driver", pid, pid))}
+		remedies: func(p *sample.Process) []finding.Remedy {
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find what allocates it: `strandline trace --gpu --pid %d`; `strandline doctor --pid %d` says whether PyTorch's part can be recorded", p.PID, p.PID))}
 		},
 		fills: "it does not grow any more",
 	},
 	{
 		figure: residue, device: true, kind: finding.Leak, severity: finding.Problem, what: "what stays on the device while all pausable memory is paused",
 		detail: "each cycle of pause and resume leaves more behind: it is in no region, or was allocated again and not freed",
-		remedies: func(pid int) []finding.Remedy {
+		remedies: func(p *sample.Process) []finding.Remedy {
 			return []finding.Remedy{
 				finding.CodeChange("before a pause: `torch.cuda.empty_cache()`, so that segments go that no tensor uses"),
-				finding.CodeChange(fmt.Sprintf("while it is paused: `strandline mem status --pid %d` says whose the rest is, and `strandline trace --gpu --pid %d` over some cycles what allocates it", pid, pid)),
+				finding.CodeChange(fmt.Sprintf("while it is paused: `strandline mem status --pid %d` says whose the rest is, and `strandline trace --gpu --pid %d` over some cycles what allocates it", p.PID, p.PID)),
 			}
 		},
 	},
@@ -93,8 +100,8 @@ var rules = []rule{
 	},
 }
 
-func traceHost(pid int) []finding.Remedy {
-	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the calls that allocate it: `strandline trace --pid %d`", pid))}
+func traceHost(p *sample.Process) []finding.Remedy {
+	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the calls that allocate it: `strandline trace --pid %d`", p.PID))}
 }
 
 // without holds where another figure of the same subject does not leak.
@@ -193,7 +200,7 @@ func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
 			f.Detail = append(f.Detail, fmt.Sprintf("whether its control group %s has a limit, which may be reached sooner, is not known: %s", p.Group, note))
 		}
 		if r.remedies != nil {
-			f.Remedies = r.remedies(p.PID)
+			f.Remedies = r.remedies(p)
 			if w.over {
 				f.Detail = append([]string{endedDetail}, f.Detail...)
 			}

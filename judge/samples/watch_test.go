@@ -25,10 +25,13 @@ func noisy(l level, by float64) level {
 }
 
 // made is a process of which each figure follows a curve; nil is one that is not known.
-type made struct{ anonymous, file, shared, allocated, cached, other level }
+type made struct {
+	anonymous, file, shared, allocated, cached, other level
+	outside                                           bool
+}
 
 func (m made) at(t float64) *sample.Sample {
-	p := sample.Process{PID: 4242, Started: 1, Name: "python", Group: "/jobs", Devices: []sample.DeviceShare{}}
+	p := sample.Process{PID: 4242, Started: 1, Name: "python", Group: "/jobs", Devices: []sample.DeviceShare{}, Outside: m.outside}
 	if m.anonymous != nil {
 		p.Host = &sample.Host{Anonymous: *bytesOf(m.anonymous(t)), File: *bytesOf(m.file(t)), Shared: *bytesOf(m.shared(t))}
 	}
@@ -76,6 +79,9 @@ func TestFindings(t *testing.T) {
 	}{
 		{"nothing grows", device(constant(500), constant(100), constant(400)), "", "", "", ""},
 		{"tensors", device(line(500, 2), constant(100), constant(400)), finding.Leak, finding.Problem, "strandline snapshot --pid 4242", "device 0"},
+		{"tensors of a process without a recorder", host(func(m *made) {
+			m.allocated, m.cached, m.other, m.outside = line(500, 2), constant(100), constant(400), true
+		}), finding.Leak, finding.Problem, "strandline record --pid 4242 --duration 60s", "device 0"},
 		{"the cache fills", device(constant(500), fills(10, 800), constant(400)), finding.Usage, finding.Info, "empty_cache", "not a leak"},
 		{"fragmentation", device(noisy(constant(500), 0.2), line(10, 3), constant(400)), finding.Fragmentation, finding.Problem, "expandable_segments", "reserved memory grows while"},
 		{"outside PyTorch", device(constant(500), constant(100), line(400, 2)), finding.Leak, finding.Problem, "strandline trace --gpu --pid 4242", "not PyTorch's allocator"},

@@ -105,6 +105,9 @@ type Process struct {
 	// is [Young].
 	Read    *int64        `json:"read_bytes,omitempty"`
 	Devices []DeviceShare `json:"devices"`
+	// Outside is true if what PyTorch has of devices was read from outside, since the
+	// process has no recorder.
+	Outside bool `json:"read_from_outside,omitempty"`
 	// Pausable is memory of devices that the process can give back for a time; nil if it
 	// has none, or does not answer.
 	Pausable []Tag `json:"pausable,omitempty"`

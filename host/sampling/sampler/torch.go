@@ -55,6 +55,8 @@ type torch struct {
 	files int64         // bytes of files that it had in memory when it was last sampled
 	stats *record.Stats // the last ones; nil if there are none
 	note  string        // why there are none
+	// outside is true if the last ones were read from outside.
+	outside bool
 
 	gauge gauge // used by one goroutine, as what follows
 	again time.Time
@@ -69,11 +71,12 @@ func newTorches(dial func(ctx context.Context, pid int) (*record.Control, error)
 	return &torches{dial: dial, open: open, every: max(every, 10*time.Millisecond), ctx: ctx, stop: stop, all: map[int]*torch{}}
 }
 
-// of returns the figures of a process, nil as long as there are none, and maybe why. The
+// of returns the figures of a process, nil as long as there are none, whether they were
+// read from outside, and maybe why there are none. The
 // first call begins to ask for them. Only a process that holds memory of a device is
 // looked into from outside, and again only when it has other bytes of files in memory:
 // PyTorch's libraries are hundreds of MiB.
-func (t *torches) of(pid int, holds bool, files int64) (*record.Stats, string) {
+func (t *torches) of(pid int, holds bool, files int64) (stats *record.Stats, outside bool, note string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.all[pid]
@@ -84,7 +87,7 @@ func (t *torches) of(pid int, holds bool, files int64) (*record.Stats, string) {
 		t.wait.Go(func() { t.follow(ctx, pid, own) })
 	}
 	own.holds, own.files = own.holds || holds, files
-	return own.stats, own.note
+	return own.stats, own.outside && own.stats != nil, own.note
 }
 
 // follow reads the figures of a process as long as it is watched. A recorder can begin
@@ -170,7 +173,7 @@ func (t *torches) found(own *torch, levels []cudaalloc.Level) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own.stats, own.note = stats, ""
+	own.stats, own.note, own.outside = stats, "", true
 }
 
 // unlook forgets what was read from outside.
@@ -196,7 +199,7 @@ func (t *torches) stream(ctx context.Context, pid int, own *torch) (came bool) {
 	for s, err := c.Stats(t.every); err == nil; s, err = c.Next(t.every) {
 		came = true
 		t.mu.Lock()
-		own.stats = &s
+		own.stats, own.outside = &s, false
 		t.mu.Unlock()
 		select {
 		case <-time.After(t.every / 2): // one that sends more often waits
@@ -245,7 +248,7 @@ func (s *Sampler) share(out *sample.Sample) {
 			if p.Host != nil {
 				files = p.Host.File
 			}
-			stats, note := s.torch.of(p.PID, len(p.Devices) > 0, files)
+			stats, outside, note := s.torch.of(p.PID, len(p.Devices) > 0, files)
 			var paused map[int]int64
 			p.Pausable = nil
 			if s.o.root == procRoot {
@@ -254,7 +257,7 @@ func (s *Sampler) share(out *sample.Sample) {
 			if stats != nil {
 				split(p, own.visible, stats.Devices, paused, out.Devices)
 			}
-			p.Note = cmp.Or(p.Note, note)
+			p.Outside, p.Note = outside, cmp.Or(p.Note, note)
 		}
 	}
 }
