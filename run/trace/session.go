@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"strandline/face/report"
@@ -65,8 +66,7 @@ type Session struct {
 	gpu     *gpuWatch // nil if the GPU's driver is not watched
 	began   time.Time
 	sums    *ledger.Sums // the latest, for when the process ends
-	before  *ledger.Sums // those before them
-	summed  time.Time    // when the latest were made
+	past    []pastSums   // those of the last seconds, the latest last
 	known   []hooks.Library
 	looks   map[procfs.Process][]*footprint.Observation
 	lost    error         // why the recording ended before the trace
@@ -190,7 +190,7 @@ func (w *Session) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return w.finish(ctx)
+			return w.interrupted(ctx)
 		case <-time.After(min(pollEvery, time.Until(end))):
 		}
 		if err := w.trace.Step(); err != nil {
@@ -279,7 +279,10 @@ func (w *Session) check(ctx context.Context) error {
 // sum sums up as long as there is something to sum up: when the process ends, the earlier
 // figures stay.
 func (w *Session) sum() {
-	w.before, w.sums, w.summed = w.sums, w.trace.Sums(), time.Now()
+	w.sums = w.trace.Sums()
+	now := time.Since(w.began)
+	w.past = slices.DeleteFunc(w.past, func(p pastSums) bool { return p.at < now-2*ending })
+	w.past = append(w.past, pastSums{w.sums, now})
 	if w.gpu != nil {
 		w.gpu.sum(time.Since(w.began))
 	}
@@ -296,8 +299,8 @@ func (w *Session) finish(ctx context.Context) error {
 	if w.trace.Alive() {
 		w.sum()
 		w.look()
-	} else if time.Since(w.summed) < ending && gaveBack(w.before, w.sums) {
-		w.sums = w.before
+	} else {
+		w.beforeTeardown()
 	}
 	w.sums.Ended = !w.running() && w.source.failed() == ""
 	w.learn()
@@ -307,14 +310,45 @@ func (w *Session) finish(ctx context.Context) error {
 	return nil
 }
 
-// ending is how long a process may take, before it ends, to free what it holds.
-const ending = 300 * time.Millisecond
-
-// gaveBack reports whether much was unmapped between two sums: if the process ended then,
-// the last sums show its end and not its growth.
-func gaveBack(before, last *ledger.Sums) bool {
-	return before != nil && mapped(last) < mapped(before)-mapped(before)/10
+// interrupted takes the last figures after an interrupt. A command that was started here
+// gets it, too: what it frees as it ends is not what it held.
+func (w *Session) interrupted(ctx context.Context) error {
+	if len(w.options.Command) == 0 {
+		return w.finish(ctx)
+	}
+	if w.gpu != nil {
+		return w.gpu.finish(ctx)
+	}
+	return nil
 }
+
+// pastSums are sums with their time in the trace.
+type pastSums struct {
+	*ledger.Sums
+	at time.Duration
+}
+
+// ending is how long a process may take, before it ends, to free what it holds.
+const ending = 3 * time.Second
+
+// beforeTeardown goes back to the sums from before a process, which has ended, began to
+// free what it held, and forgets the looks since then.
+func (w *Session) beforeTeardown() {
+	i := len(w.past) - 1
+	for i > 0 && w.past[len(w.past)-1].at-w.past[i-1].at < ending && gaveBack(w.past[i-1].Sums, w.past[i].Sums) {
+		i--
+	}
+	if i < 0 || i == len(w.past)-1 {
+		return
+	}
+	w.sums = w.past[i].Sums
+	for p, looks := range w.looks {
+		w.looks[p] = slices.DeleteFunc(looks, func(o *footprint.Observation) bool { return o.At > w.past[i].at+checkEvery/2 })
+	}
+}
+
+// gaveBack reports whether much was unmapped between two sums.
+func gaveBack(before, last *ledger.Sums) bool { return mapped(last) < mapped(before)-mapped(before)/10 }
 
 func mapped(s *ledger.Sums) (bytes int64) {
 	for i := range s.Uses {

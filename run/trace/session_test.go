@@ -2,33 +2,39 @@ package trace
 
 import (
 	"testing"
+	"time"
 
 	"strandline/host/calls/ledger"
+	"strandline/host/proc/footprint"
+	"strandline/host/proc/procfs"
 )
 
-// The sums of a process that is about to end and frees what it has are not its
-// growth.
-func TestGaveBack(t *testing.T) {
-	sums := func(live ...int64) *ledger.Sums {
-		s := &ledger.Sums{}
-		for _, n := range live {
-			s.Uses = append(s.Uses, ledger.Use{Live: n})
-		}
-		return s
-	}
+// TestTeardown checks which sums are those of a process that has ended: not those of the
+// time in which it freed what it held.
+func TestTeardown(t *testing.T) {
 	for _, c := range []struct {
-		before, last *ledger.Sums
-		want         bool
+		name  string
+		held  []int64 // once a second
+		want  int64
+		looks int // that remain of one a second
 	}{
-		{nil, sums(100), false},
-		{sums(), sums(), false},
-		{sums(100, 50), sums(110, 50), false},
-		{sums(100, 50), sums(95, 50), false},
-		{sums(100, 50), sums(20, 50), true},
-		{sums(100, 50), sums(), true},
+		{"it ends at once", []int64{10, 20, 30}, 30, 3},
+		{"it frees slowly", []int64{10, 30, 20, 10}, 30, 2},
+		{"it freed a little", []int64{10, 30, 29}, 29, 3},
+		{"it freed much earlier", []int64{30, 10, 20, 21}, 21, 4},
+		{"the first sums", []int64{7}, 7, 1},
+		{"none", nil, 0, 0},
 	} {
-		if got := gaveBack(c.before, c.last); got != c.want {
-			t.Errorf("%+v after %+v: %v", c.last, c.before, got)
+		w := &Session{looks: map[procfs.Process][]*footprint.Observation{}, sums: &ledger.Sums{}}
+		for i, live := range c.held {
+			at := time.Duration(i) * time.Second
+			w.sums = &ledger.Sums{Uses: []ledger.Use{{Live: live}}}
+			w.past = append(w.past, pastSums{w.sums, at})
+			w.looks[7] = append(w.looks[7], &footprint.Observation{At: at})
+		}
+		w.beforeTeardown()
+		if got := mapped(w.sums); got != c.want || len(w.looks[7]) != c.looks {
+			t.Errorf("%s: %d bytes and %d looks", c.name, got, len(w.looks[7]))
 		}
 	}
 }
