@@ -35,3 +35,12 @@ func HostRemedies(kind Kind) []Remedy {
 	}
 	return nil
 }
+
+// CacheRemedies are what to do about PyTorch's cache of a device, which its allocator keeps
+// for its next requests.
+func CacheRemedies() []Remedy {
+	return []Remedy{
+		SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "start the process with segments that grow instead of new ones"),
+		CodeChange("if other processes need it: `torch.cuda.empty_cache()` gives it back; the next allocations then ask the driver again, which takes about a millisecond each"),
+	}
+}

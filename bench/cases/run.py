@@ -82,7 +82,8 @@ class Bench:
         if command == "check":
             return self.run(["check", "--json", "--", *line], env)
         if command == "record":
-            return self.run(["record", "--json", "-o", out, "--", *line], env)
+            self.run(["record", "-o", out, "--", *line], env)
+            return self.run(["diagnose", "--json", out], env)
         if command == "trace" and not server:
             return self.run(["trace", "--json", "--", *line], env)
         if command == "diagnose":

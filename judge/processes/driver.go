@@ -96,6 +96,9 @@ func driverGrows(uses []*gpudriver.Use, sums *gpudriver.Sums, devices []recordin
 			f.Detail = append(f.Detail, text)
 		}
 		f.Remedies = driverRemedies(u)
+		if u.Owner == gpudriver.OwnerPyTorch && u.Memory == event.Device {
+			cached(&f, live, sums.Tensors)
+		}
 	} else if !ended(&f, e, all, sums, taken) {
 		return f, false
 	}
@@ -103,6 +106,25 @@ func driverGrows(uses []*gpudriver.Use, sums *gpudriver.Sums, devices []recordin
 		f.Title += "; requested here: " + where
 	}
 	return f, true
+}
+
+// cached takes back that PyTorch's segments are a leak if its tensors grew by less than
+// half of what they did: the rest is a cache.
+func cached(f *finding.Finding, live int64, tensors []int64) {
+	const minLooks = 6
+	half := len(tensors) / 2
+	if len(tensors) < minLooks {
+		return
+	}
+	kept := max(0, slices.Min(tensors[half:])-slices.Min(tensors[:half]))
+	if 2*kept >= live {
+		return
+	}
+	f.Severity = finding.Warning
+	f.Title = fmt.Sprintf("PyTorch's cache grew: it took %s from the driver, and its tensors hold %s more", units.Bytes(live), units.Bytes(kept))
+	f.Brief.Title = f.Title
+	f.Basis = "PyTorch's own counters, read from outside"
+	f.Remedies = finding.CacheRemedies()
 }
 
 // ended makes a finding of memory that was taken at first, or until shortly before the
@@ -138,6 +160,9 @@ func ended(f *finding.Finding, e *finding.DriverLeakEvidence, all *trend.Populat
 // remains of the device, how long that lasts at this rate and at that of the curve's
 // second half. It returns the same in words.
 func driverPace(e *finding.DriverLeakEvidence, curve []int64, marks []uint64, room *remains) string {
+	if burst(curve) {
+		return ""
+	}
 	if e.RatePerSecond = perSecond(curve, marks); e.RatePerSecond <= 0 {
 		return ""
 	}

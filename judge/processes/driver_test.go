@@ -46,3 +46,23 @@ func TestDriverOverTime(t *testing.T) {
 		}
 	}
 }
+
+// TestCached checks when the segments of PyTorch are a cache.
+func TestCached(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		tensors []int64
+		want    finding.Severity
+	}{
+		{"not known", nil, finding.Problem},
+		{"too few looks", []int64{100, 100, 100}, finding.Problem},
+		{"tensors that come and go", []int64{100, 400, 100, 100, 500, 100, 900, 100}, finding.Warning},
+		{"tensors that stay", []int64{100, 200, 300, 400, 500, 600, 700, 800}, finding.Problem},
+	} {
+		f := finding.Finding{Kind: finding.DriverLeak, Severity: finding.Problem}
+		cached(&f, 700, c.tensors)
+		if f.Severity != c.want || (c.want == finding.Warning) != strings.Contains(f.Title, "PyTorch's cache grew") {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+	}
+}

@@ -129,7 +129,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	if g.until > 0 && !g.buffer {
 		e.SettledSeconds = g.until.Seconds()
 	}
-	if g.shape == grows {
+	if g.shape == grows && !burst(g.course(g.all)[g.from:]) {
 		pace, text := h.pace(g.resident, g.from)
 		e.RatePerSecond, e.LimitBytes, e.SecondsToLimit = pace.rate, pace.limit, pace.seconds
 		if text != "" {

@@ -47,6 +47,13 @@ func (h host) pace(bytes int64, from int) (p pace, text string) {
 	return p, text
 }
 
+// burst reports whether a curve rose in its last quarter alone: how long that goes on is
+// not known, so that it has no rate.
+func burst(curve []int64) bool {
+	last := len(curve) - 1
+	return last >= 4 && 4*(riseReached(curve, 1-nearly)-1) >= 3*last
+}
+
 // growth is how many bytes all processes grew by between two checkpoints.
 func (h host) growth(from, to int) float64 { return float64(h.sums.Grown[to] - h.sums.Grown[from]) }
 

@@ -46,3 +46,21 @@ func TestPace(t *testing.T) {
 		}
 	}
 }
+
+// TestBurst checks which curves have a rate.
+func TestBurst(t *testing.T) {
+	for _, c := range []struct {
+		curve []int64
+		want  bool
+	}{
+		{[]int64{0, 1, 2, 3, 4, 5, 6, 7, 8}, false},
+		{[]int64{0, 0, 0, 0, 0, 0, 0, 5, 9}, true},
+		{[]int64{0, 0, 0, 0, 5, 6, 7, 8, 9}, false},
+		{[]int64{0, 0, 9}, false},
+		{[]int64{9, 9, 9, 9, 9}, false},
+	} {
+		if got := burst(c.curve); got != c.want {
+			t.Errorf("%v: %v", c.curve, got)
+		}
+	}
+}

@@ -52,13 +52,10 @@ var rules = []rule{
 			if p.Outside {
 				sizes = fmt.Sprintf("see which sizes fragment it: `strandline record --pid %d --duration 60s`", p.PID)
 			}
-			return []finding.Remedy{
-				finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "start the process with segments that grow instead of new ones"),
-				finding.CodeChange(sizes),
-			}
+			return []finding.Remedy{finding.CacheRemedies()[0], finding.CodeChange(sizes)}
 		},
 		fills:   "memory that PyTorch keeps for its next allocations; this is not a leak",
-		release: finding.CodeChange("if other processes need it: `torch.cuda.empty_cache()` gives it back; the next allocations then ask the driver again, which takes about a millisecond each"),
+		release: finding.CacheRemedies()[1],
 	},
 	{
 		figure: other, device: true, kind: finding.Leak, severity: finding.Problem, what: "device memory outside PyTorch",

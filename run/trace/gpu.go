@@ -9,9 +9,11 @@ import (
 
 	"strandline/host/calls/event"
 	"strandline/host/calls/ledger"
+	"strandline/host/gpu/cudaalloc"
 	"strandline/host/gpu/gpuaccount"
 	"strandline/host/gpu/gpudriver"
 	"strandline/host/gpu/nvsmi"
+	"strandline/host/proc/procfs"
 	"strandline/host/store/recording"
 	"strandline/judge/processes"
 	"strandline/torch/compare"
@@ -31,6 +33,9 @@ type gpuWatch struct {
 	asked     chan countOrWhy
 	next      time.Time // when to ask again
 	snapshots []*snapshot.Snapshot
+	gauges    map[uint32]*cudaalloc.Gauge // of PyTorch's allocators, by process
+	retry     time.Time                   // when to look for further ones
+	tensors   []int64                     // what they have allocated in all, from look to look
 }
 
 // patience is how long the driver's tool may take; it is slow if no process keeps the
@@ -44,7 +49,7 @@ func watchGPU(ctx context.Context, t *ledger.Trace, source event.Source, backend
 	if !ok {
 		return nil, fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` says what to do", backend)
 	}
-	w := &gpuWatch{used: used, trace: t}
+	w := &gpuWatch{used: used, trace: t, gauges: map[uint32]*cudaalloc.Gauge{}}
 	var err error
 	if w.driver, err = gpudriver.Watch(t, driver); err != nil {
 		return nil, err
@@ -67,7 +72,50 @@ func (w *gpuWatch) holds() *recording.GPUState {
 // sum sums up what has been taken so far.
 func (w *gpuWatch) sum(at time.Duration) {
 	w.taken, w.held = w.driver.Sums(), w.holds()
+	w.gauge()
+	w.taken.Tensors = w.tensors
 	w.held.At = at.Round(time.Millisecond).Seconds()
+}
+
+// gauge reads what PyTorch's tensors hold in the processes that took memory.
+func (w *gpuWatch) gauge() {
+	const often = 2 * time.Second
+	now := time.Now()
+	search := now.After(w.retry)
+	if search {
+		w.retry = now.Add(often)
+	}
+	var sum int64
+	known := false
+	for _, h := range w.taken.Holders {
+		g := w.gauges[h.PID]
+		if g == nil && search && h.Name == gpudriver.OwnerPyTorch {
+			g, _ = cudaalloc.OpenGauge(procfs.Process(h.PID))
+			w.gauges[h.PID] = g
+		}
+		if g == nil || h.Name != gpudriver.OwnerPyTorch || h.Memory != event.Device {
+			continue
+		}
+		all, err := g.Read()
+		if err != nil {
+			continue // the process has ended
+		}
+		known = true
+		for _, l := range all {
+			sum += l.Allocated
+		}
+	}
+	if known {
+		w.tensors = append(w.tensors, sum)
+	}
+}
+
+func (w *gpuWatch) close() {
+	for _, g := range w.gauges {
+		if g != nil {
+			g.Close()
+		}
+	}
 }
 
 // A countOrWhy is a state with the driver's count from the same moment, or the reason why

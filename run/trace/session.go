@@ -115,6 +115,9 @@ func (w *Session) Close() {
 	if w.source.end != nil {
 		w.source.end()
 	}
+	if w.gpu != nil {
+		w.gpu.close()
+	}
 	w.names.Close()
 }
 

@@ -26,6 +26,9 @@ type Sums struct {
 	// Checkpoints are the moments at which growth is measured, in ns since the trace began.
 	Checkpoints []uint64
 	Began       uint64 // of the trace, on the events' clock
+	// Tensors is what PyTorch's tensors held on all devices, from look to look, in bytes; nil
+	// where that is not known.
+	Tensors []int64
 }
 
 // An Owner is what one library's calls hold of one kind of memory.
