@@ -59,6 +59,7 @@ type Column struct {
 	// Logged states that a program printed these lines, alike but for their figures; Died that
 	// the last of them says that it died.
 	Logged, Died bool
+	Kept         string // the phase that should give memory back, and gave next to nothing; "" if none
 	Phase        string // that all lines name, such as "after offload"; "" if none
 	// Evicts states that it is a cache that stays below Limit by evicting its oldest entries.
 	Evicts bool

@@ -475,6 +475,9 @@ func (d *Diagnosis) footer(w io.Writer, s Style) {
 // newest returns the file to look into: the newest of the process of the most severe
 // finding, or of the first process; "" if that is not a snapshot.
 func (d *Diagnosis) newest() string {
+	if len(d.Processes) == 0 {
+		return "" // a job, of which no text states that memory ran out
+	}
 	p := d.Processes[0]
 	for _, q := range d.Processes {
 		if q.Process != nil && len(d.Findings) > 0 && d.Findings[0].Process == *q.Process {

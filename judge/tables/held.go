@@ -14,7 +14,7 @@ import (
 
 // oneReading reports whether each column has one level: who holds the memory, and no course.
 func oneReading(columns []profiles.Column) bool {
-	return !slices.ContainsFunc(columns, func(c profiles.Column) bool { return len(c.Bytes) != 1 || c.Percent || c.Cache })
+	return !slices.ContainsFunc(columns, func(c profiles.Column) bool { return len(c.Bytes) != 1 || c.Percent || c.Cache || c.Evicts })
 }
 
 // A holder is the processes of one command.

@@ -53,13 +53,22 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 	if !c.Percent {
 		f.Trend = trend.Thinned(c.Bytes)
 	}
-	if ends := endsOf(c); ends != "" {
+	ends := endsOf(c)
+	if ends != "" {
 		switch over := 2*c.Bytes[len(c.Bytes)-1] < slices.Max(c.Bytes); {
 		case over && !v.Leaks() && v.Shape != trend.Sawtooth:
 			f.Title = c.Name + ": " + ends // the job that held it is over
 		case over, v.Shape == trend.Unknown:
 			f.Detail = append(f.Detail, ends)
 		}
+	}
+	switch {
+	case c.Kept != "" && !v.Leaks():
+		f.Severity, f.Confidence, e.Phase, e.Keeper = finding.Warning, 0.7, c.Kept, c.Name
+		f.Title = fmt.Sprintf("%s: %s it is no lower than before: next to nothing was given back", c.Name, c.Kept)
+		f.Remedies = []finding.Remedy{finding.CodeChange("find who still holds it " + c.Kept + ": references, or a pool that this call does not free (weights, KV cache, PyTorch's cache)")}
+	case v.Shape == trend.Unknown && ends != "":
+		f.Brief.Title = c.Name + ": " + ends
 	}
 	for i, at := range []string{"first", "last"} {
 		if c.Lines[i] != "" {

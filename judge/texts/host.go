@@ -219,6 +219,9 @@ func (v *view) slurm() {
 		return
 	}
 	v.title("Slurm killed a process of the job at its memory limit: the host's memory, not the GPU's")
+	if node := v.f.Words["node"]; node != "" {
+		v.title("Slurm killed task %s on %s at the job's memory limit: the host's memory, not the GPU's", v.f.Words["task"], node)
+	}
 	v.set("#SBATCH --mem=128G", "ask for more of the node's memory for the job (--mem, or --mem-per-cpu, --mem-per-gpu)")
 	v.set("sacct -j JOBID --format=JobID,ReqMem,MaxRSS,State", "see how much memory the job used, and how much it was allowed")
 	v.lessHost()

@@ -103,7 +103,9 @@ func (t *Statement) candidates(message *failure.OOM) (out []candidate) {
 		switch {
 		case f.Attempt(), f.Kind == failure.StartUp:
 			c.strength = attempt
-		case f.Weak, f.Kind == failure.SGLangLost:
+		case f.Kind == failure.SGLangLost:
+			c.strength = bare
+		case f.Weak:
 			c.strength = indirect
 		case f.Source == failure.SourceDriver || f.Kind == failure.DriverNVML:
 			c.strength = bare

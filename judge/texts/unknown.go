@@ -78,6 +78,9 @@ func (v *view) unknownDevice() {
 	case v.has(failure.Request):
 		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested", v.size(failure.Request))
 	}
+	if total := v.f.Words["total"]; total != "" {
+		v.say("a line before it gives the device's size: %s", total)
+	}
 	v.engineOptions()
 	v.do("allocate less at once: a smaller batch, input or model, or fewer bits; keep less on the device")
 	v.others("look for other processes on the device")

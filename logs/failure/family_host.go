@@ -209,7 +209,16 @@ var familySlurm = &family{
 		{kind: SlurmKilled, text: "PBS: job killed: {:any}mem {usage:kb} exceeded limit {limit_bytes:kb}"},
 		{kind: SlurmKilled, line: `PBS: job killed: v?mem `},
 	},
+	read: func(e *excerpt, f *Failure) bool {
+		if m := slurmTask.FindSubmatch(e.raw); m != nil {
+			f.Words["node"], f.Words["task"] = string(m[1]), string(m[2])
+		}
+		return true
+	},
 }
+
+// slurmTask is the node and the tasks of a job that ended.
+var slurmTask = lazyregexp.New(`srun: error: ([\w.-]+): tasks? ([\d,-]+): Out Of Memory`)
 
 // RayKilled is a worker that Ray ended.
 const RayKilled Kind = "ray"

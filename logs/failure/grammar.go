@@ -164,6 +164,7 @@ func (f *Failure) interpret(lines []string, around []byte) {
 		}
 	}
 	if m := totalIn.FindAllSubmatch(around, -1); len(m) > 0 && f.Figures[Request] > 0 && f.Figures[Capacity] == 0 && ofDevice.MatchString(line) {
+		f.Words["total"] = string(m[len(m)-1][1])
 		f.Figures[Capacity], _ = amountOf("size", strings.ToLower(strings.ReplaceAll(string(m[len(m)-1][1]), " ", "")))
 	}
 	f.Host = ofHost.MatchString(line) && !(ofDevice.MatchString(line) && !strings.Contains(strings.ToLower(line), "pinned"))

@@ -336,6 +336,8 @@ func bare(name, digits string) float64 {
 		return factors[lower(m[1][0])]
 	}
 	switch {
+	case x >= 1<<20 && inBytes.MatchString(name):
+		return 1
 	case strings.Contains(strings.ToLower(name), "maxrss"):
 		return 1 << 10
 	case inUse.MatchString(name) && strings.Contains(digits, ".") && x < 1<<10: // as TensorFlow's get_memory_info in GiB
@@ -345,6 +347,9 @@ func bare(name, digits string) float64 {
 	}
 	return 0
 }
+
+// inBytes are functions and fields of PyTorch, and names that say so.
+var inBytes = lazyregexp.New(`(?i)memory_(?:allocated|reserved)\b|(?:^|_)bytes$|_bytes\.`)
 
 // inUse are labels that are of memory where the line is.
 var inUse = lazyregexp.New(`(?i)^(?:current|used|active|peak|in use)$`)
@@ -385,7 +390,7 @@ func (t *reader) columns() (out []profiles.Column) {
 	}
 	for _, whole := range t.order {
 		for _, s := range whole.byPhase() {
-			if len(s.readings) >= least {
+			if len(s.readings) >= least || stillHeld.MatchString(s.name) {
 				out = append(out, s.column())
 			}
 		}
@@ -400,6 +405,7 @@ func (s *series) column() profiles.Column {
 		c.Name += " " + s.phase
 	}
 	c.Times, c.Unit = s.axis()
+	c.Kept = s.keeps()
 	c.Died = deaths.MatchString(s.lines[1])
 	c.Logged = !s.cells && digitsOf.ReplaceAllString(s.lines[0], "") == digitsOf.ReplaceAllString(s.lines[1], "") && !sweeps.MatchString(s.lines[0])
 	for _, r := range s.readings {
@@ -432,6 +438,25 @@ func (s *series) byPhase() (out []*series) {
 	}
 	return out
 }
+
+// stillHeld are figures that say something alone: what an engine keeps while it sleeps.
+var stillHeld = lazyregexp.New(`(?i)memory is still in use`)
+
+// keeps returns the phase, such as "after sleep", in which memory is to be given back, and at which
+// next to nothing was; "" if there is none.
+func (s *series) keeps() string {
+	const nearly = 0.95
+	for i := 1; i < len(s.readings); i++ {
+		before, r := s.readings[i-1], s.readings[i]
+		if release.MatchString(r.phase) && r.phase != before.phase && r.bytes >= nearly*before.bytes && r.bytes > 0 {
+			return r.phase
+		}
+	}
+	return ""
+}
+
+// release are phases that give memory back.
+var release = lazyregexp.New(`(?i)^after .*(?:sleep|offload|empty|release|unload|clean|\bdel\b|\bgc\b)`)
 
 var (
 	// deaths are words on the end of a program.

@@ -34,6 +34,8 @@ func TestRead(t *testing.T) {
 		{"getrusage", repeat("iter #: maxrss = %.0f", 222688, 274084, 300000), "", "maxrss", "step", []float64{222688 << 10, 274084 << 10, 300000 << 10}},
 		{"TensorFlow", repeat("Memory info of GPU /physical_device:GPU:0: current: %.2f", 0.25, 0.5, 0.75), "GPU:0", "current", "reading", []float64{gib / 4, gib / 2, gib * 3 / 4}},
 		{"one phase", repeat("After offload, memory allocated (GB): %.2f, x", 0.5, 20.5, 40), "", "memory allocated (GB) after offload", "reading", []float64{gib / 2, 20.5 * gib, 40 * gib}},
+		{"bytes", repeat("step #: torch.cuda.memory_allocated()=%.0f", 168654098432, 168654098432, 168654098432), "", "torch.cuda.memory_allocated()", "step", []float64{168654098432, 168654098432, 168654098432}},
+		{"alone", "Sleep mode freed 19.50 GiB memory, 26.25 GiB memory is still in use.\n", "", "memory is still in use.", "reading", []float64{26.25 * gib}},
 		{"a figure like a date", repeat("device memory used/total (GB): %g/60.96", 10.25, 28.75, 28.5), "", "device memory used/total (GB)", "reading", []float64{10.25 * gib, 28.75 * gib, 28.5 * gib}},
 		{"of so much", repeat("step #: memory in use: %.1f GB / 79.10 GB.", 66.5, 7.5, 66.5), "", "memory in use", "step", []float64{66.5 * gib, 7.5 * gib, 66.5 * gib}},
 		{"rows of Markdown", "| | t+10s | t+70s | t+130s |\n|---|---|---|---|\n| server RSS | 604 MB | 2629 MB | **5304 MB** |\n", "", "server RSS", "reading", []float64{604 * mib, 2629 * mib, 5304 * mib}},

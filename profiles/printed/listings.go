@@ -39,11 +39,12 @@ func newListing(l *levels) reader {
 	return &listing{levels: l, before: math.NaN()}
 }
 
+// auxRow is a row of `ps aux`, of which people cut the line of names.
+const auxRow = `(?m)^[\w.@+-]+ +\d+ +\d+\.\d +\d+\.\d +\d{3,} +\d{3,} +\S+ +[RSDZTIt][A-Za-z<+]* +\S`
+
 var (
 	// escapes are what programs print to clear a terminal.
-	escapes = lazyregexp.New("\x1b\\[[0-9;?]*[A-Za-z]")
-	// auxRow is a row of `ps aux`, of which people cut the line of names.
-	auxRow    = `(?m)^[\w.@+-]+ +\d+ +\d+\.\d +\d+\.\d +\d{3,} +\d{3,} +\S+ +[RSDZTIt][A-Za-z<+]* +\S`
+	escapes   = lazyregexp.New("\x1b\\[[0-9;?]*[A-Za-z]")
 	auxRows   = lazyregexp.New(auxRow)
 	auxNames  = strings.Fields("USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND")
 	shortAux  = strings.Fields("USER PID %CPU %MEM VSZ RSS TTY STAT COMMAND")
