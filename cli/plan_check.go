@@ -30,7 +30,7 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 	}
 	if o.Model == "" {
 		if o.Model = log.Setup["model"]; o.Model == "" {
-			return errors.New("the log does not name the model; give --model")
+			return g.logAlone(o, log, errors.New("the log does not name the model; give --model"))
 		}
 	}
 	if o.Quant == "" {
@@ -40,7 +40,7 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 	}
 	m, err := loggedModel(o.Model, o.Quant, log.Setup["quant"])
 	if err != nil {
-		return fmt.Errorf("%w; --model gives the model of the log", err)
+		return g.logAlone(o, log, fmt.Errorf("%w; --model gives the model of the log", err))
 	}
 	s, err := o.Given(m)
 	if err != nil {
@@ -82,10 +82,29 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 		setup += fmt.Sprintf(", TP %d, PP %d", s.Parallel.TP, max(s.Parallel.PP, 1))
 	}
 	doc := report.Checked{Checked: api.NewChecked(o.check, m, setup, rows)}
+	doc.Notes = append(doc.Notes, serving.CheckNotes(log)...)
 	if f := log.Failure; f != nil {
 		doc.Failure = &api.CheckedFailure{Line: f.Line, Text: f.Quote}
 	}
 	return o.strictly(rows, g.printPlan(o.markdown, doc))
+}
+
+// logAlone prints what a log states where its model is not known, and why nothing is
+// compared; without a figure that is the error.
+func (g *globals) logAlone(o *servingPlan, log *engine.Log, why error) error {
+	rows := serving.Breakdown(log)
+	if len(rows) == 0 {
+		return why
+	}
+	doc := report.Checked{Checked: api.NewChecked(o.check, nil, strings.TrimSpace(log.Engine+" "+log.Version), rows)}
+	doc.Notes = append(serving.CheckNotes(log), "nothing is compared: "+why.Error())
+	if f := log.Failure; f != nil {
+		doc.Failure = &api.CheckedFailure{Line: f.Line, Text: f.Quote}
+	}
+	if err := g.printPlan(o.markdown, doc); err != nil {
+		return err
+	}
+	return exit(exitPartial)
 }
 
 // fileType is the format of a GGUF file that llama.cpp names, "" where it names none

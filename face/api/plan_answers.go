@@ -21,12 +21,12 @@ type SolvedAnswer struct {
 
 // Checked is the document of `strandline plan --check`.
 type Checked struct {
-	Schema string       `json:"schema"`
-	File   string       `json:"file"`
-	Model  PlannedModel `json:"model"`
-	Setup  string       `json:"setup"`
-	Rows   []CheckedRow `json:"rows"`
-	Off    *string      `json:"off"`
+	Schema string        `json:"schema"`
+	File   string        `json:"file"`
+	Model  *PlannedModel `json:"model"` // null where it is not known, and nothing compared
+	Setup  string        `json:"setup"`
+	Rows   []CheckedRow  `json:"rows"`
+	Off    *string       `json:"off"`
 	// Failure is the log's own statement that memory ran out.
 	Failure *CheckedFailure `json:"failure"`
 	Notes   []string        `json:"notes"`

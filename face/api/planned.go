@@ -172,9 +172,14 @@ func NewTextbook(s serving.Setup, b *serving.Textbook) *Textbook {
 	}, Why: list(b.Why)}
 }
 
-// NewChecked is a run beside its plan; setup states what was planned.
+// NewChecked is a run beside its plan, or alone without a model; setup states what was
+// planned.
 func NewChecked(file string, m *model.Model, setup string, rows []plan.Checked) *Checked {
-	d := &Checked{Schema: PlanSchema, File: file, Model: NewPlannedModel(m), Setup: setup, Notes: list(m.Notes)}
+	d := &Checked{Schema: PlanSchema, File: file, Setup: setup, Notes: []string{}}
+	if m != nil {
+		planned := NewPlannedModel(m)
+		d.Model, d.Notes = &planned, list(m.Notes)
+	}
 	for i := range rows {
 		c := &rows[i]
 		r := CheckedRow{Component: c.Component, Unit: "bytes", Observed: c.Observed, Off: c.Off, Line: given(max(c.Line, 0)), Cause: given(c.Cause)}

@@ -28,6 +28,9 @@ func checkedCells(r *api.CheckedRow) (planned, observed, off string) {
 }
 
 func (d Checked) sentence() string {
+	if d.Model == nil {
+		return "the log's own figures, compared with nothing"
+	}
 	if d.Off == nil && d.Failure != nil {
 		return "what can be checked is as planned"
 	}
@@ -50,7 +53,7 @@ func (d Checked) Text(w io.Writer, s Style) {
 		d.brief(w, s)
 		return
 	}
-	fmt.Fprintf(w, "%s  against %s, %s\n%s\n\n", inputName(d.File), s.bold(Line(d.Model.Name)), modelWords(&d.Model), Line(d.Setup))
+	fmt.Fprintf(w, "%s%s\n%s\n\n", inputName(d.File), d.against(s), Line(d.Setup))
 	if f := d.Failure; f != nil {
 		for _, line := range wrap(fmt.Sprintf("line %s: %s", units.Count(f.Line), Line(f.Text)), s.columns()) {
 			fmt.Fprintln(w, s.red(line))
@@ -91,13 +94,21 @@ func (d Checked) Text(w io.Writer, s Style) {
 	notes(w, s, d.Notes)
 }
 
+// against names the model, if it is known.
+func (d Checked) against(s Style) string {
+	if d.Model == nil {
+		return ""
+	}
+	return "  against " + s.bold(Line(d.Model.Name)) + ", " + modelWords(d.Model)
+}
+
 // Markdown writes the check for a ticket.
 func (d Checked) Markdown(w io.Writer) {
 	if f := d.Failure; f != nil {
 		fmt.Fprintf(w, "line %d: %s\n\n", f.Line, cell(f.Text))
 	}
-	fmt.Fprintf(w, "**%s** against %s, %s: %s\n\n| | planned | observed | difference | likely cause |\n| --- | --: | --: | --: | --- |\n",
-		cell(inputName(d.File)), cell(d.Model.Name), cell(d.Setup), cell(d.sentence()))
+	fmt.Fprintf(w, "**%s**%s, %s: %s\n\n| | planned | observed | difference | likely cause |\n| --- | --: | --: | --: | --- |\n",
+		cell(inputName(d.File)), cell(d.against(Style{})), cell(d.Setup), cell(d.sentence()))
 	for _, r := range d.Rows {
 		planned, observed, off := checkedCells(&r)
 		cause := ""

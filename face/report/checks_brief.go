@@ -17,6 +17,8 @@ func (d Checked) brief(w io.Writer, s Style) {
 	b := &brief{w: w, s: s}
 	word := "OK"
 	switch {
+	case d.Model == nil:
+		word = "LOG"
 	case d.Off != nil:
 		word = "OFF"
 	case d.Failure != nil:
@@ -33,6 +35,10 @@ func (d Checked) brief(w io.Writer, s Style) {
 		planned, observed, off := checkedCells(&r)
 		if r.Planned != nil && r.Off == 0 {
 			same = append(same, r.Component)
+			continue
+		}
+		if d.Model == nil {
+			t.row(r.Component, observed)
 			continue
 		}
 		t.row(r.Component, observed, "planned "+planned, off)

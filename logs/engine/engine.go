@@ -21,6 +21,7 @@ type worker struct {
 	engine.Rank
 	parts map[string]int64 // sizes of devices, which are stated again
 	ended bool             // the pools of SGLang are complete
+	draft string           // [engine.DraftPart] once a second model is loaded
 }
 
 // Free memory at moments of SGLang's start, of which differences are taken.
@@ -387,6 +388,7 @@ func (e *reader) collect() {
 func (r *worker) differences() {
 	for _, d := range []struct{ name, not, before, after string }{
 		{engine.Weights, engine.Weights, freeFirst, freeLoaded}, {engine.Pool, engine.KV, freeLoaded, freePool}, {engine.GraphPool, engine.GraphPool, freeBefore, freeAfter},
+		{engine.DraftPart + engine.Weights, engine.DraftPart + engine.Weights, engine.DraftPart + freeFirst, engine.DraftPart + freeLoaded},
 	} {
 		before, ok := r.Figures[d.before]
 		after, too := r.Figures[d.after]
@@ -396,5 +398,6 @@ func (r *worker) differences() {
 	}
 	for _, name := range []string{freeFirst, freeLoaded, freePool, freeBefore, freeAfter} {
 		delete(r.Figures, name)
+		delete(r.Figures, engine.DraftPart+name)
 	}
 }

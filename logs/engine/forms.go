@@ -23,16 +23,22 @@ type reading struct {
 // readings are the lines of vLLM from 0.5 on, SGLang from 0.3 on, which writes GB and
 // means GiB, torchtitan, verl, the C++ runtime of TensorRT-LLM, llama.cpp and Ollama.
 var readings = append([]reading{
-	{[]string{"Load weight begin.", "Starting to load model", "Loading model from scratch", "llama_model_loader: loaded meta data"}, (*reader).start},
+	{[]string{"Load weight begin. avail mem={GiB}"}, (*reader).second},
+	{[]string{"Starting to load model", "Loading model from scratch", "llama_model_loader: loaded meta data"}, (*reader).start},
 	sizes(engine.Weights, last, "Loading model weights took {GiB}", "Model loading took {GiB}", "model weights take {GiB}", "Load weight end.{…}mem usage={GiB}"),
 	sizes(engine.NonTorch, last, "non_torch_memory takes {GiB}", "non_torch_memory{:signs}{GiB}"),
 	sizes(engine.Activation, last, "PyTorch activation peak memory takes {GiB}", "PyTorch activation peak memory {GiB}"),
+	sizes(engine.Estimated, last, "Estimated CUDA graph memory: {GiB} total"),
+	{[]string{"with `--kv-cache-memory={digits}`", "--kv-cache-memory={digits}"}, func(e *reader, m *text.Match) {
+		if n := text.Count(m.Text[0]); n != nil {
+			e.rank().Figures[engine.Suggested] = engine.Stated{Size: *n, Line: e.number}
+		}
+	}},
 	sizes(engine.KV, last, "reserved for KV Cache is {GiB}", "available_kv_cache_memory {GiB}", "kv_cache_size={GiB}", "Available KV cache memory: {GiB}"),
 	{[]string{"KV Cache is allocated.{…}K size: {GiB}, V size: {GiB}", "KV Cache is allocated.{…}KV size: {GiB}"}, (*reader).pool},
 	sizes(engine.Total, last, "total_gpu_memory{:signs}{GiB}", "Free memory on device{…}/{GiB})"),
 	sizes(engine.GraphPool, last, "Graph capturing finished in{…}took {GiB}", "CUDA graph pool memory: {GiB} (actual)"),
-	sizes(engine.GraphPool, summed, "cuda graph end.{…}mem usage={GiB}"),
-	sizes(freeFirst, last, "Load weight begin. avail mem={GiB}"),
+	sizes(engine.GraphPool, summed, "cuda graph end.{…}mem usage={GiB}", "npu graph end.{…}mem usage={GiB}"),
 	ended(sizes(freeLoaded, last, "Load weight end.{…}avail mem={GiB}")),
 	ended(sizes(freePool, last, "Memory pool end. avail mem={GiB}")),
 	sizes(freeBefore, last, "cuda graph begin.{…}avail mem={GiB}"),
@@ -42,6 +48,11 @@ var readings = append([]reading{
 	{[]string{"peak_torch_memory={GiB}"}, (*reader).peakTorch},
 	{[]string{"# GPU blocks: {count}", "# CUDA blocks: {count}", "# rocm blocks: {count}"}, func(e *reader, m *text.Match) { e.rank().Blocks = text.Count(m.Text[0]) }},
 	{[]string{"GPU KV cache size: {count} tokens", "max_total_num_tokens={count}", "KV Cache is allocated.{…}#tokens: {count}"}, func(e *reader, m *text.Match) { e.rank().Tokens = text.Count(m.Text[0]) }},
+	{[]string{"SpeculativeConfig(method='{name}'", "speculative_algorithm='{name}'", "'method': '{name}'"}, func(e *reader, m *text.Match) {
+		if bytes.Contains(bytes.ToLower(e.text), []byte("speculative")) {
+			e.Setup["draft"] = strings.ToLower(string(m.Text[0]))
+		}
+	}},
 	{[]string{"Maximum concurrency for {count} tokens per request: {number}x"}, func(e *reader, m *text.Match) {
 		if x, err := strconv.ParseFloat(string(m.Text[1]), 64); err == nil {
 			e.rank().Length, e.rank().AtOnce = text.Count(m.Text[0]), &x
@@ -118,9 +129,22 @@ func ended(of reading) reading {
 	}}
 }
 
+// second begins the weights of SGLang: a rank's first, or those of a draft model, as the pool
+// of the first is still there.
+func (e *reader) second(m *text.Match) {
+	r := e.rank()
+	free, _, ok := sized(m.Text[0])
+	if pool, there := r.Figures[freePool]; ok && there && r.Tokens != nil && free <= pool.Size {
+		r.draft = engine.DraftPart
+	} else {
+		e.start(m)
+	}
+	e.size(freeFirst, last, nil, m.Text[:1])
+}
+
 // pool reads one of the pools of the KV cache of SGLang, which are added up.
 func (e *reader) pool(m *text.Match) {
-	if r := e.rank(); r.ended {
+	if r := e.rank(); r.ended && r.draft == "" {
 		r.ended = false
 		for _, name := range []string{engine.KV, engine.GraphPool} {
 			delete(r.Figures, name)

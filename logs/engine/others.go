@@ -112,6 +112,9 @@ func (e *reader) size(name string, join joined, device []byte, figures [][]byte)
 		size, rounding = size+n, rounding+r
 	}
 	r := e.rank()
+	if name != engine.GraphPool { // which are of both
+		name = r.draft + name
+	}
 	had := r.Figures[name]
 	switch join {
 	case summed:

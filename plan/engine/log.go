@@ -8,7 +8,8 @@ type Log struct {
 	Engine  string // "vllm", "sglang", "tensorrt-llm", "llama.cpp", "" if no line shows it
 	Version string // as the log has it
 	// Setup are settings by their names: model, tp, pp, dp, max_len, dtype, quant,
-	// kv_dtype, eager, fraction, chunk, graphs (the largest batch captured), v0 (vLLM's first engine).
+	// kv_dtype, eager, fraction, chunk, graphs (the largest batch captured), v0 (vLLM's first
+	// engine), draft (the method of speculative decoding).
 	Setup map[string]string
 	Ranks []Rank
 	// Failure is the last statement of the log that memory ran out, other than PyTorch's;
@@ -44,6 +45,9 @@ const (
 	Total      = "GPU"
 	Train      = "training peak"
 	Pool       = "KV cache with its tables" // by the difference of what is free; SGLang to 0.4
+	Estimated  = "estimated CUDA graphs"
+	Suggested  = "suggested KV cache" // vLLM's --kv-cache-memory
+	DraftPart  = "draft "             // before the names of a model that is loaded beside the first
 )
 
 // A Stated is a figure of a log: bytes, the line that it is on, and its possible
@@ -96,4 +100,25 @@ func (e *Log) Capacity() bool {
 		}
 	}
 	return false
+}
+
+// TwiceGraphs returns how much more than vLLM suggests for the KV cache there is room for,
+// where it takes the estimated CUDA graphs off beside those that were captured; 0 elsewhere.
+// The log shows it: the suggestion is the pool less the captured graphs and a reserve, without
+// the estimate that the pool left free. Source: vLLM, v1/worker/gpu_worker.py.
+func (e *Log) TwiceGraphs() int64 {
+	const reserve, near = 150 << 20, 1 << 26
+	for _, r := range e.Ranks {
+		pool, ok1 := r.Figures[KV]
+		estimate, ok2 := r.Figures[Estimated]
+		captured, ok3 := r.Figures[GraphPool]
+		suggested, ok4 := r.Figures[Suggested]
+		if !ok1 || !ok2 || !ok3 || !ok4 || estimate.Size < 2*near {
+			continue
+		}
+		if off := pool.Size - captured.Size - reserve - suggested.Size; off > -near && off < near {
+			return estimate.Size
+		}
+	}
+	return 0
 }

@@ -3,10 +3,12 @@ package serving
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"strandline/plan"
 	"strandline/plan/engine"
 	"strandline/plan/model"
+	"strandline/units"
 )
 
 // From takes from a log what it states of the set-up, where the set-up given does not
@@ -38,6 +40,9 @@ func (s Setup) From(log *engine.Log) Setup {
 	}
 	s.Engine.V0 = s.Engine.V0 || s.Engine.Name == engine.VLLM && log.Setup["v0"] == "True"
 	s.Eager = s.Eager || log.Setup["eager"] == "True"
+	if d := log.Setup["draft"]; s.Engine.Name == engine.VLLM && strings.Contains(d, "mtp") { // its weights and its part of the pool are not logged apart
+		s.Draft = s.Draft || len(s.Model.Predictors) > 0
+	}
 	for _, r := range log.Ranks {
 		if r.Length != nil && s.Length == 0 {
 			s.Length = *r.Length
@@ -77,7 +82,61 @@ func (s Setup) Check(log *engine.Log) ([]plan.Checked, error) {
 		out = append(out, c)
 	}
 	out = append(out, s.checkPool(log)...)
+	out = append(out, s.checkDraft(log)...)
 	return s.explained(out)
+}
+
+// checkDraft are the weights and the KV cache of a draft model that a log states apart. The
+// model's own layers for multi-token prediction are planned: they may have the embedding and
+// lm_head again, whole on every rank.
+func (s Setup) checkDraft(log *engine.Log) (out []plan.Checked) {
+	var weights, cache *plan.Range
+	if m := s.Model; len(m.Predictors) > 0 {
+		with := s
+		with.Draft = true
+		own, ends := with.Weights()-s.Weights(), 2*2*m.Vocab*m.Hidden
+		weights = &plan.Range{Low: plan.Whole(0.9 * float64(own)), High: plan.Whole(1.1*float64(own)) + ends}
+		if tokens, ok := log.Tokens(s.Block); ok {
+			last := len(m.Layers) - 1
+			k := cellOf(m.Layers[last:], s.KV, s.Engine, s.Parallel)
+			n := float64(tokens*m.PredictorLayers) * (k.full + k.window)
+			cache = &plan.Range{Low: plan.Whole(0.98 * n), High: plan.Whole(1.02*n) + plan.Whole(k.full)*s.Block}
+		}
+	}
+	if n, ok := log.Largest(engine.DraftPart + engine.Weights); ok {
+		out = append(out, stated(engine.DraftPart+engine.Weights, weights, n))
+	}
+	if n, ok := log.Smallest(engine.DraftPart + engine.KV); ok {
+		out = append(out, stated(engine.DraftPart+engine.KV, cache, n))
+	}
+	return out
+}
+
+// Breakdown is what a log states, without a plan.
+func Breakdown(log *engine.Log) (out []plan.Checked) {
+	for _, name := range []string{engine.Weights, engine.Consumed, engine.DraftPart + engine.Weights, engine.KV, engine.DraftPart + engine.KV, engine.Pool, engine.Activation, engine.GraphPool, engine.NonTorch, engine.Train} {
+		if n, ok := log.Largest(name); ok {
+			out = append(out, stated(name, nil, n))
+		}
+	}
+	if n, ok := log.Tokens(16); ok {
+		out = append(out, plan.Checked{Component: poolTokens, Unplanned: true, Observed: n, Tokens: true})
+	}
+	return out
+}
+
+// CheckNotes is what to know of a log beside its figures.
+func CheckNotes(log *engine.Log) (out []string) {
+	if more := log.TwiceGraphs(); more > 0 {
+		out = append(out, fmt.Sprintf("vLLM's own suggestion, --kv-cache-memory, takes CUDA graphs off twice: %s more is free", units.Bytes(more)))
+	}
+	switch d := log.Setup["draft"]; {
+	case strings.HasPrefix(d, "ngram"), d == "suffix":
+		out = append(out, "speculative decoding by "+d+" loads no draft model")
+	case d != "" && !strings.Contains(d, "mtp") && !strings.Contains(d, "nextn"):
+		out = append(out, "the log starts a draft model ("+d+"), whose weights and KV cache are no part of the plan")
+	}
+	return out
 }
 
 // CheckOther compares what the log of another engine states with what follows from the

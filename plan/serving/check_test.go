@@ -68,3 +68,46 @@ func TestCheckWithoutAGPU(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckDraft keeps a draft model's weights and KV cache apart from the model's own.
+func TestCheckDraft(t *testing.T) {
+	log := scanned(t, `[2026-01-12 04:57:32] server_args=ServerArgs(model_path='a', speculative_algorithm='NEXTN')
+[2026-01-12 04:57:56 TP0] Load weight begin. avail mem=138.77 GB
+[2026-01-12 05:00:27 TP0] Load weight end. type=DeepseekV3ForCausalLM, avail mem=57.66 GB, mem usage=81.11 GB.
+[2026-01-12 05:00:28 TP0] KV Cache is allocated. #tokens: 75904, KV size: 4.97 GB
+[2026-01-12 05:00:28 TP0] Memory pool end. avail mem=52.53 GB
+[2026-01-12 05:01:13 TP0] Load weight begin. avail mem=44.63 GB
+[2026-01-12 05:01:25 TP0] Load weight end. type=DeepseekV3ForCausalLMNextN, avail mem=42.60 GB, mem usage=2.03 GB.
+[2026-01-12 05:01:25 TP0] KV Cache is allocated. #tokens: 75904, KV size: 0.08 GB
+`)
+	s := Setup{Model: plantest.Model(t, "DeepSeek-R1", ""), Parallel: plan.Parallel{TP: 8}}.From(log)
+	rows, err := s.Check(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if strings.HasPrefix(r.Component, engine.DraftPart) && (r.Unplanned || r.Off != 0) || r.Component == plan.KVCache && r.Observed != log.Ranks[0].Figures[engine.KV].Size {
+			t.Errorf("%+v", r)
+		}
+	}
+	if n := len(rows); n != 5 {
+		t.Errorf("%d rows: %+v", n, rows)
+	}
+	restarted := scanned(t, "[2026-01-12 04:57:56 TP0] Load weight begin. avail mem=138 GB\n[2026-01-12 05:00:28 TP0] KV Cache is allocated. #tokens: 75904, KV size: 4.97 GB\n[2026-01-12 05:00:28 TP0] Memory pool end. avail mem=52.53 GB\n[2026-01-12 06:00:00 TP0] Load weight begin. avail mem=138 GB\n[2026-01-12 06:00:27 TP0] Load weight end. type=A, avail mem=57 GB, mem usage=81 GB.\n")
+	if f := restarted.Ranks[0].Figures; f[engine.Weights].Size != 81<<30 || len(f) != 1 {
+		t.Errorf("a second start: %+v", f)
+	}
+}
+
+// TestCheckNotes finds graphs that a suggestion takes off twice by the log's own figures.
+func TestCheckNotes(t *testing.T) {
+	const log = "Model loading took 14.99 GiB memory and 3 seconds\nEstimated CUDA graph memory: 2.00 GiB total\nAvailable KV cache memory: 50.00 GiB\nGraph capturing finished in 5 secs, took 1.50 GiB\nReplace gpu_memory_utilization config with `--kv-cache-memory=%s` (1 GiB) to fit\n"
+	for suggested, want := range map[string]string{"51919191040": "2 GiB more is free", "54066674688": ""} {
+		if got := strings.Join(CheckNotes(scanned(t, strings.Replace(log, "%s", suggested, 1))), "; "); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", suggested, got, want)
+		}
+	}
+	if rows := Breakdown(scanned(t, strings.Replace(log, "%s", "1", 1))); len(rows) != 3 || !rows[0].Unplanned {
+		t.Errorf("%+v", rows)
+	}
+}
