@@ -127,8 +127,8 @@ func (r *release) pack(kind string, t target, program []byte, documents []file) 
 		Overridables: nfpm.Overridables{
 			Contents: contents,
 			Scripts:  nfpm.Scripts{PreRemove: filepath.Join(stage, "pre"), PostRemove: filepath.Join(stage, "post")},
-			RPM:      nfpm.RPM{BuildHost: "localhost", Compression: "xz"},
-			Deb:      nfpm.Deb{Compression: "xz"},
+			RPM:      nfpm.RPM{BuildHost: "localhost", Compression: "gzip"}, // unpacked in a third of the time of xz
+			Deb:      nfpm.Deb{Compression: "gzip"},
 		},
 	})
 	packager, err := nfpm.Get(kind)

@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# Builds a release of the commit that is checked out twice and compares the files. Then
+# installs, uses and removes each package in a clean root, and compares what is left.
+#
+#	release/check.sh [--all] [DIR]
+#
+# --all builds for all systems; else for this machine's. DIR is a folder with a release, to
+# check that one instead of building.
+#
+# It needs root, Go, git, python3 with venv, and debootstrap or a folder DEBIAN_ROOT with what it
+# makes; rpm and skopeo where they are installed.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+arch=$(go env GOARCH)
+targets=(-targets "linux/$arch")
+[ "${1:-}" != --all ] || { targets=() && shift; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+examples=$here/../examples/image-leak
+failed=0
+
+say() { printf '== %s\n' "$*"; }
+fail() {
+	printf 'failed: %s\n' "$*" >&2
+	failed=1
+}
+
+# build FOLDER CACHE builds from a clone in a folder of its own, with a tag.
+build() {
+	git clone --quiet "$here/.." "$work/$1"
+	git -C "$work/$1" describe --exact-match >/dev/null 2>&1 || git -C "$work/$1" tag v0.1.0-rc.1
+	(cd "$work/$1/release" && GOCACHE=$2 go run . -o "$work/dist-$1" "${targets[@]}")
+}
+
+# finds COMMAND... diagnoses an example with a program just installed, and tells how long ago
+# the installation began.
+began=0
+start() { began=$(date +%s%N); }
+finds() {
+	local out rc=0 took
+	out=$("$@" 2>"$work/log") || rc=$?
+	took=$((($(date +%s%N) - began) / 1000000))
+	[ "$rc" = 1 ] && grep -q '^LEAK' <<<"$out" || fail "$*: exit status $rc: $out"
+	echo "   from the package to the first finding: $took ms"
+	((took < 10000)) || fail "it took $took ms"
+}
+
+# listing FOLDER lists what is in a root, without the package managers' own books.
+listing() {
+	find "$1" -mindepth 1 -printf '%P %y %m\n' | grep -vE '^(var/lib/(dpkg|rpm)|usr/lib/sysimage|var/log|var/cache)(/| )' | sort
+}
+
+# unchanged NAME FOLDER compares a root with its listing before the installation.
+unchanged() {
+	listing "$2" | diff "$work/before" - || fail "$1 leaves files behind"
+}
+
+dist=${1:-}
+if [ -z "$dist" ]; then
+	say "build"
+	build one "$(go env GOCACHE)"
+	say "build again, elsewhere and from nothing"
+	build two "$work/cache"
+	diff "$work/dist-one/SHA256SUMS" "$work/dist-two/SHA256SUMS" || fail "two builds differ"
+	dist=$work/dist-one
+fi
+(cd "$dist" && sha256sum --check --quiet SHA256SUMS)
+
+say "archive"
+mkdir "$work/archive"
+start
+tar -xzf "$dist"/strandline_*_linux_"$arch".tar.gz -C "$work/archive" --strip-components 1
+finds "$work/archive/strandline" diagnose "$examples"
+"$work/archive/strandline" version
+"$work/archive/strandline" version --licenses >"$work/licenses"
+python3 - "$work/licenses" "$dist"/*.spdx.json <<'PYTHON' || fail "the notices and the list of parts differ"
+import json, re, sys
+rule = "=" * 80
+notices = re.findall("^%s\n(.+)\n%s$" % (rule, rule), open(sys.argv[1]).read(), re.M)
+parts = json.load(open(sys.argv[2]))["packages"]
+listed = ["Go standard-library" if p["name"] == "stdlib" else p["name"] + " " + p["versionInfo"] for p in parts[1:]]
+print("   %d parts" % len(notices))
+sys.exit(notices != listed or len(notices) < 20)
+PYTHON
+for page in "$work"/archive/man/*.1; do
+	! command -v mandoc >/dev/null || mandoc -T lint -W error "$page" || fail "$page"
+done
+bash -n "$work/archive/completions/strandline.bash"
+
+say "wheel"
+python3 -m venv "$work/venv"
+listing "$work/venv" | grep -v __pycache__ >"$work/before"
+start
+"$work/venv/bin/pip" install --quiet --no-index --disable-pip-version-check "$dist"/*manylinux*_"$(uname -m)".*.whl
+finds "$work/venv/bin/strandline" diagnose "$examples"
+"$work/venv/bin/python" -c 'import strandline; strandline.start'
+"$work/venv/bin/pip" uninstall --quiet --yes strandline
+find "$work/venv" -name __pycache__ -prune -exec rm -rf {} +
+unchanged wheel "$work/venv"
+
+say "deb"
+root=$work/debian
+if [ -n "${DEBIAN_ROOT:-}" ]; then
+	cp -a "$DEBIAN_ROOT" "$root"
+else
+	debootstrap --variant=minbase stable "$root" >"$work/log" 2>&1 || { tail "$work/log" && exit 1; }
+fi
+listing "$root" >"$work/before"
+cp -r "$examples" "$root/tmp/example"
+cp "$dist"/*_"$arch".deb "$root/tmp/strandline.deb"
+start
+chroot "$root" dpkg --install /tmp/strandline.deb >"$work/log" || { cat "$work/log" && fail "dpkg --install"; }
+finds chroot "$root" strandline diagnose /tmp/example
+chroot "$root" dpkg --verify strandline || fail "dpkg --verify"
+mkdir -p "$root/var/lib/strandline" && : >"$root/var/lib/strandline/node.strandline" # as the unit makes it
+chroot "$root" dpkg --purge strandline >"$work/log" || { cat "$work/log" && fail "dpkg --purge"; }
+rm -rf "$root/tmp/example" "$root/tmp/strandline.deb"
+unchanged deb "$root"
+
+# Programs of the root run the package's scripts; a shell and coreutils are enough.
+if command -v rpm >/dev/null; then
+	say "rpm"
+	root=$work/fedora
+	mkdir -p "$root"
+	cp -a "$work"/debian/{bin,lib*,usr} "$root/"
+	mkdir -p "$root"/{tmp,var/lib,var/tmp,usr/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,doc}}
+	rpm --root "$root" --initdb
+	listing "$root" >"$work/before"
+	cp -r "$examples" "$root/tmp/example"
+	start
+	rpm --root "$root" --nodeps --install "$dist"/*."$(uname -m)".rpm || fail "rpm --install"
+	finds chroot "$root" strandline diagnose /tmp/example
+	rpm --root "$root" --verify --nodeps strandline || fail "rpm --verify"
+	mkdir -p "$root/var/lib/strandline" && : >"$root/var/lib/strandline/node.strandline"
+	rpm --root "$root" --erase strandline || fail "rpm --erase"
+	rm -rf "$root/tmp/example"
+	unchanged rpm "$root"
+else
+	echo "skipped: rpm is not installed"
+fi
+
+say "image"
+mkdir -p "$work/image" "$work/image-root"
+start
+tar -xf "$dist"/*_"$arch".image.tar -C "$work/image"
+for layer in "$work"/image/*.tar.gz; do tar -xzf "$layer" -C "$work/image-root"; done
+cp -r "$examples" "$work/image-root/tmp/example"
+finds chroot "$work/image-root" /strandline diagnose /tmp/example
+if command -v skopeo >/dev/null; then
+	skopeo inspect "docker-archive:$(echo "$dist"/*_"$arch".image.tar)" >/dev/null || fail "skopeo inspect"
+else
+	echo "skipped: skopeo is not installed"
+fi
+[ "$failed" = 0 ] && echo "ok"
+exit "$failed"
