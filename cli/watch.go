@@ -27,6 +27,7 @@ type watchOptions struct {
 	most     string // how large the file of out may become
 	size     int64  // the same in bytes
 	listen   string // the address at which metrics are served
+	access   accessFiles
 	metrics  string // the address of an engine's own
 	once     bool   // one sample is taken
 }
@@ -59,7 +60,10 @@ file, which ` + "`" + `strandline diagnose` + "`" + ` judges even during the wat
 every other sample is dropped.
 
 --listen serves the same figures at /metrics for Prometheus and OpenMetrics.
-Without a terminal, only findings are then printed. --metrics reads the load of a
+Without a terminal, only findings are then printed. --tls-cert encrypts, and
+--token-file or the variable STRANDLINE_METRICS_TOKEN demands a bearer token.
+
+--metrics reads the load of a
 vLLM or SGLang server and relates growth to requests and tokens.
 
 Exit status: 0 nothing grows for good; 1 leak or fragmentation; 2 wrong usage, or
@@ -85,6 +89,10 @@ the process cannot be watched; 130 interrupted.`,
 	c.Flags().StringVar(&o.out, "out", "", "keep the samples in `FILE`, for `strandline diagnose`")
 	c.Flags().StringVar(&o.most, "max-size", "256MiB", "with --out: limit the file to `SIZE`")
 	c.Flags().StringVar(&o.listen, "listen", "", "serve metrics at `ADDRESS`: :9400, or localhost:9400 for this machine only")
+	c.Flags().StringVar(&o.access.certificate, "tls-cert", "", "with --listen: encrypt, with the certificate in `FILE`")
+	c.Flags().StringVar(&o.access.key, "tls-key", "", "its key, in `FILE`")
+	c.Flags().StringVar(&o.access.token, "token-file", "", "with --listen: answer requests with the bearer token in `FILE` only")
+	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	c.Flags().StringVar(&o.metrics, "metrics", "", "read the engine's metrics at `URL`, such as localhost:8000; needs --pid")
 	c.MarkFlagsMutuallyExclusive("once", "duration")
 	c.MarkFlagsMutuallyExclusive("once", "listen")
@@ -112,6 +120,8 @@ func (o *watchOptions) check(c *cobra.Command) error {
 		return fmt.Errorf("--interval %s: want at least %s", o.interval, shortest)
 	case given("max-size") && o.out == "":
 		return errMaxSize
+	case o.listen == "" && o.access != accessFiles{}:
+		return errors.New("--tls-cert, --tls-key and --token-file are for --listen")
 	case o.metrics != "" && !given("pid"):
 		return errors.New("--metrics is for the engine that --pid names: add --pid, such as `--pid $(pgrep -of 'vllm serve')`")
 	case o.metrics != "":

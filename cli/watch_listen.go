@@ -2,12 +2,16 @@ package cli
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"strandline/face/metrics"
 	"strandline/host/sampling/sample"
+	"strandline/internal/safefile"
 	"strandline/judge/samples"
 )
 
@@ -20,13 +24,80 @@ type exporter struct {
 	judged   time.Time
 }
 
+// accessFiles are the files, "" where there is none, that decide who may read metrics.
+type accessFiles struct{ certificate, key, token string }
+
+// tokenVariable holds the token where no file does.
+const tokenVariable = "STRANDLINE_METRICS_TOKEN"
+
+// read reads the files. The certificate is read again later, as it is renewed.
+func (a accessFiles) read(g *globals) (out metrics.Access, err error) {
+	const maxBytes = 1 << 20
+	file := func(path string) ([]byte, error) {
+		f, err := safefile.OpenNamed(g.env.context, path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return safefile.ReadAll(f, maxBytes)
+	}
+	out.Token = g.env.getenv(tokenVariable)
+	if a.token != "" {
+		text, err := file(a.token)
+		if err != nil {
+			return out, fmt.Errorf("--token-file: %w", err)
+		}
+		if out.Token = strings.TrimSpace(string(text)); out.Token == "" {
+			return out, fmt.Errorf("--token-file: %s is empty", a.token)
+		}
+	}
+	if a.certificate == "" {
+		return out, nil
+	}
+	load := func() (*tls.Certificate, error) {
+		certificate, err := file(a.certificate)
+		if err != nil {
+			return nil, err
+		}
+		key, err := file(a.key)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(certificate, key)
+		return &pair, err
+	}
+	now, err := load()
+	if err != nil {
+		return out, fmt.Errorf("--tls-cert: %w", err)
+	}
+	var mu sync.Mutex
+	at := time.Now()
+	out.Certificate = func() (*tls.Certificate, error) {
+		const renewal = time.Minute
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(at) >= renewal {
+			at = time.Now()
+			if newer, err := load(); err == nil { // else it is being written
+				now = newer
+			}
+		}
+		return now, nil
+	}
+	return out, nil
+}
+
 // export begins to serve at the address that --listen names, if there is one.
 func (g *globals) export(o watchOptions) (*exporter, error) {
 	if o.listen == "" {
 		return nil, nil
 	}
 	const patience, late = 30 * time.Second, 10 // samples
-	server, err := metrics.Listen(o.listen, max(patience, late*o.interval))
+	access, err := o.access.read(g)
+	if err != nil {
+		return nil, err
+	}
+	server, err := metrics.Listen(o.listen, max(patience, late*o.interval), access)
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}

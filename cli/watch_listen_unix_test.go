@@ -3,10 +3,16 @@
 package cli
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"strandline/internal/test/live"
 )
@@ -44,6 +50,70 @@ func TestWatchListen(t *testing.T) {
 	}
 	if _, stderr, code := run("watch", "--listen", "9400"); code != exitUsage || !strings.Contains(stderr, "such as :9400") {
 		t.Errorf("no address: exit status %d: %s", code, stderr)
+	}
+}
+
+// TestWatchAccess scrapes a watch with a certificate and a token, and tries files that are
+// neither.
+func TestWatchAccess(t *testing.T) {
+	live.Waits(t)
+	live.Linux(t)
+	made := httptest.NewUnstartedServer(nil)
+	made.StartTLS() // for its certificate, and a client that trusts it
+	defer made.Close()
+	dir := t.TempDir()
+	key, err := x509.MarshalPKCS8PrivateKey(made.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{
+		"cert":  pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate().Raw}),
+		"key":   pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		"token": []byte("right\n"), "empty": nil,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	fakeSMI(t, 1000, [2]int{os.Getpid(), 600})
+	endpoint, _ := startWatch(t, "--listen", "127.0.0.1:0", "--tls-cert", "cert", "--tls-key", "key", "--token-file", "token")
+	if !strings.HasPrefix(endpoint, "https://127.0.0.1:") {
+		t.Errorf("it is at %s", endpoint)
+	}
+	for token, want := range map[string]int{"right": http.StatusOK, "wrong": http.StatusUnauthorized} {
+		for {
+			r, err := http.NewRequest("GET", endpoint, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+token)
+			answer, err := made.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusServiceUnavailable { // before the first sample
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
+			if answer.StatusCode != want {
+				t.Errorf("the token %s: %s", token, answer.Status)
+			}
+			break
+		}
+	}
+	made.Client().CloseIdleConnections()
+	for want, args := range map[string][]string{
+		"--token-file: empty is empty": {"--listen", "localhost:0", "--token-file", "empty"},
+		"--token-file: ":               {"--listen", "localhost:0", "--token-file", "missing"},
+		"--tls-cert: ":                 {"--listen", "localhost:0", "--tls-cert", "key", "--tls-key", "key"},
+		"[tls-key]":                    {"--listen", "localhost:0", "--tls-cert", "cert"},
+		"are for --listen":             {"--token-file", "token"},
+	} {
+		if _, stderr, code := run(append([]string{"watch"}, args...)...); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit status %d: %s", args, code, stderr)
+		}
 	}
 }
 

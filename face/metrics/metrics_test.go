@@ -2,10 +2,12 @@ package metrics
 
 import (
 	"bytes"
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -182,7 +184,7 @@ func get(t *testing.T, url string, header ...string) (status int, kind, body str
 }
 
 func TestServer(t *testing.T) {
-	s, err := Listen("localhost:0", time.Hour)
+	s, err := Listen("localhost:0", time.Hour, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +213,7 @@ func TestServer(t *testing.T) {
 	if status, _, _ := get(t, s.URL()+"?x", "Accept-Encoding", "identity"); status != 200 {
 		t.Errorf("status %d", status)
 	}
-	late, err := Listen("localhost:0", 0)
+	late, err := Listen("localhost:0", 0, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,12 +221,68 @@ func TestServer(t *testing.T) {
 	if status, _, body := get(t, strings.Replace(late.URL(), "metrics", "-/healthy", 1)); status != 503 || !strings.Contains(body, "no sample") {
 		t.Errorf("without samples: %d %s", status, body)
 	}
-	if _, err := Listen(s.listener.Addr().String(), time.Hour); err == nil {
+	if _, err := Listen(s.listener.Addr().String(), time.Hour, Access{}); err == nil {
 		t.Error("two listen at one address")
 	}
 	for _, address := range []string{"9400", "", "localhost"} {
-		if _, err := Listen(address, time.Hour); err == nil || !strings.Contains(err.Error(), ":9400") {
+		if _, err := Listen(address, time.Hour, Access{}); err == nil || !strings.Contains(err.Error(), ":9400") {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
+}
+
+// TestAccess scrapes a server that wants a token over an encrypted connection.
+func TestAccess(t *testing.T) {
+	made := httptest.NewUnstartedServer(nil)
+	made.StartTLS() // for its certificate, and a client that trusts it
+	defer made.Close()
+	certificate := made.TLS.Certificates[0]
+	s, err := Listen("127.0.0.1:0", time.Hour, Access{Certificate: func() (*tls.Certificate, error) { return &certificate, nil }, Token: "right"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Set(madeState())
+	if !strings.HasPrefix(s.URL(), "https://127.0.0.1:") {
+		t.Errorf("it is at %s", s.URL())
+	}
+	for _, c := range []struct {
+		path, authorization string
+		want                int
+	}{
+		{"/metrics", "", 401},
+		{"/metrics", "Bearer wrong", 401},
+		{"/metrics", "Bearer ", 401},
+		{"/metrics", "Bearer right ", 200}, // a header's value ends before spaces
+		{"/metrics", "Basic right", 401},
+		{"/metrics", "Bearer right", 200},
+		{"/metrics", "bearer right", 200},
+		{"/-/ready", "", 200},
+		{"/-/healthy", "", 200},
+	} {
+		r, err := http.NewRequest("GET", strings.TrimSuffix(s.URL(), "/metrics")+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.authorization != "" {
+			r.Header.Set("Authorization", c.authorization)
+		}
+		answer, err := made.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != c.want || answer.ProtoMajor != 1 || (c.want == 401) != (answer.Header.Get("WWW-Authenticate") != "") || strings.Contains(string(body), "right") {
+			t.Errorf("%s with %q: %s: %s", c.path, c.authorization, answer.Status, body)
+		}
+	}
+	if answer, err := http.Get("http" + strings.TrimPrefix(s.URL(), "https")); err == nil { // in the clear
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusBadRequest {
+			t.Errorf("in the clear: %s", answer.Status)
+		}
+	}
+	made.Client().CloseIdleConnections()
+	http.DefaultClient.CloseIdleConnections()
 }

@@ -6,6 +6,9 @@ package metrics
 import (
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +29,7 @@ import (
 type Server struct {
 	http     *http.Server
 	listener net.Listener
+	scheme   string
 	stale    time.Duration
 
 	mu    sync.Mutex
@@ -36,9 +40,18 @@ type Server struct {
 // maxConnections is how many clients are served at a time: a scraper keeps one.
 const maxConnections = 16
 
+// Access is who is answered, and how. The zero value answers everybody in the clear.
+type Access struct {
+	// Certificate is that of each connection, which is then encrypted, unless it is nil.
+	Certificate func() (*tls.Certificate, error)
+	// Token is what a request for metrics must have after "Authorization: Bearer ", unless
+	// it is empty. The state of the server itself is no secret.
+	Token string
+}
+
 // Listen begins to serve at an address such as ":9400" or "localhost:9400". Without a new
 // state for the time stale, it is not healthy.
-func Listen(address string, stale time.Duration) (*Server, error) {
+func Listen(address string, stale time.Duration, access Access) (*Server, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, fmt.Errorf("%q is not an address such as :9400 or localhost:9400", address)
 	}
@@ -46,9 +59,17 @@ func Listen(address string, stale time.Duration) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: l, stale: stale, at: time.Now()}
+	s := &Server{listener: l, stale: stale, at: time.Now(), scheme: "http"}
+	if access.Certificate != nil {
+		s.scheme = "https"
+		l = tls.NewListener(l, &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			NextProtos:     []string{"http/1.1"}, // a connection has one request at a time
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return access.Certificate() },
+		})
+	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", s.metrics)
+	mux.Handle("GET /metrics", access.only(http.HandlerFunc(s.metrics)))
 	mux.HandleFunc("GET /-/ready", s.ready)
 	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -60,13 +81,31 @@ func Listen(address string, stale time.Duration) (*Server, error) {
 	return s, nil
 }
 
+// only is a handler that answers requests with the token, if there is one.
+func (a Access) only(h http.Handler) http.Handler {
+	if a.Token == "" {
+		return h
+	}
+	want := sha256.Sum256([]byte(a.Token)) // the comparison takes the same time for each length
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		given := sha256.Sum256([]byte(token))
+		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="strandline"`)
+			http.Error(w, "the request has no valid token", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // URL is where the metrics are, as seen from this machine.
 func (s *Server) URL() string {
 	host, port, _ := net.SplitHostPort(s.listener.Addr().String())
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	return "http://" + net.JoinHostPort(host, port) + "/metrics"
+	return s.scheme + "://" + net.JoinHostPort(host, port) + "/metrics"
 }
 
 // Set replaces the state that is served. The caller must not change it afterwards.
