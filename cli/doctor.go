@@ -17,14 +17,17 @@ import (
 )
 
 func newDoctor(g *globals) *cobra.Command {
-	pid := 0
+	pid, forIssue := 0, false
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this machine, and say how to fix it",
 		Long: `Check which features work on this machine, and how to fix the others.
 
-With --pid, check how the PyTorch memory of a running process can be recorded.`,
-		Example: "  strandline doctor\n  sudo strandline doctor --pid 4242",
+With --pid, check how the PyTorch memory of a running process can be recorded.
+
+--report prints the same for an issue, as Markdown, without names of people,
+machines and home folders.`,
+		Example: "  strandline doctor\n  sudo strandline doctor --pid 4242\n  strandline doctor --report",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			doc := api.Doctor{Schema: api.DoctorSchema}
@@ -34,6 +37,10 @@ With --pid, check how the PyTorch memory of a running process can be recorded.`,
 				doc.Checks = checks(g.env)
 			}
 			if err != nil {
+				return err
+			}
+			if forIssue {
+				_, err := io.WriteString(g.env.stdout, g.doctorReport(doc.Checks))
 				return err
 			}
 			return g.print(doc, func(w io.Writer, _ report.Style) {
@@ -51,6 +58,7 @@ With --pid, check how the PyTorch memory of a running process can be recorded.`,
 		},
 	}
 	c.Flags().IntVar(&pid, "pid", 0, "check the process `N`")
+	c.Flags().BoolVar(&forIssue, "report", false, "print a report for an issue, without personal names")
 	return c
 }
 

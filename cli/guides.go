@@ -68,7 +68,7 @@ func (g *globals) guide(names []string) error {
 
 // guides are those of commands, by the command's name, where the guide has another one.
 var guides = map[string]string{
-	"diagnose": "find-a-leak", "simulate": "what-if", "mem": "pausable", "snapshot": "record",
+	"diagnose": "find-a-leak", "simulate": "what-if", "mem": "pausable", "snapshot": "record", "doctor": "privileges",
 }
 
 // guideOf is the name of a command's guide, empty if it has none.
