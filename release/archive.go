@@ -72,9 +72,13 @@ func (r *release) documents() ([]file, error) {
 	return out, nil
 }
 
+func (r *release) archiveName(t target) string {
+	return fmt.Sprintf("strandline_%s_%s_%s", r.version, t.system, t.arch)
+}
+
 // archive writes the program and its documents as the usual archive of a system.
 func (r *release) archive(t target, program []byte, documents []file) error {
-	name := fmt.Sprintf("strandline_%s_%s_%s", r.version, t.system, t.arch)
+	name := r.archiveName(t)
 	files := []file{{name + "/" + t.program(), program, 0o755}}
 	for _, f := range documents {
 		files = append(files, file{name + "/" + f.name, f.data, f.mode})

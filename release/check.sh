@@ -29,7 +29,7 @@ fail() {
 build() {
 	git clone --quiet "$here/.." "$work/$1"
 	git -C "$work/$1" describe --exact-match >/dev/null 2>&1 || git -C "$work/$1" tag v0.1.0-rc.1
-	(cd "$work/$1/release" && GOCACHE=$2 go run . -o "$work/dist-$1" "${targets[@]}")
+	(cd "$work/$1/release" && GOCACHE=$2 go run . -o "$work/dist-$1" -home https://example.com/strandline "${targets[@]}")
 }
 
 # finds COMMAND... diagnoses an example with a program just installed, and tells how long ago
@@ -150,6 +150,11 @@ if command -v skopeo >/dev/null; then
 	skopeo inspect "docker-archive:$(echo "$dist"/*_"$arch".image.tar)" >/dev/null || fail "skopeo inspect"
 else
 	echo "skipped: skopeo is not installed"
+fi
+if [ -e "$dist/strandline.nix" ]; then
+	say "formulas"
+	! command -v ruby >/dev/null || ruby -c "$dist/strandline.rb" >/dev/null || fail "strandline.rb"
+	! command -v nix-instantiate >/dev/null || nix-instantiate --parse "$dist/strandline.nix" >/dev/null || fail "strandline.nix"
 fi
 [ "$failed" = 0 ] && echo "ok"
 exit "$failed"

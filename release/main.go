@@ -2,7 +2,7 @@
 // checked out: archives, packages, wheels, images, checksums, a list of their parts.
 //
 //	go -C release run . -o DIR
-//	go -C release run . -o DIR -targets linux/amd64
+//	go -C release run . -o DIR -targets linux/amd64 -home https://github.com/OWNER/strandline
 //
 // It needs Go, git, and the modules of go.mod. Two builds of one commit by one version of Go
 // are equal, byte for byte. Nothing is signed: README.md says how to.
@@ -55,18 +55,19 @@ type release struct {
 func main() {
 	out := flag.String("o", "", "the `folder` of the files, which must be empty or new")
 	targets := flag.String("targets", allTargets, "the `systems` to build for")
+	home := flag.String("home", "", "the `address` of the repository that will have the release, for formulas of Homebrew and Nix")
 	flag.Parse()
 	if *out == "" || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*out, *targets); err != nil {
+	if err := run(*out, *targets, *home); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, names string) error {
+func run(out, names, home string) error {
 	if existing, err := os.ReadDir(out); err == nil && len(existing) > 0 {
 		return fmt.Errorf("%s is not empty", out)
 	}
@@ -83,12 +84,14 @@ func run(out, names string) error {
 		return err
 	}
 	r.out = out
+	var targets []target
 	for name := range strings.SplitSeq(names, ",") {
 		system, arch, ok := strings.Cut(name, "/")
 		if !ok {
 			return fmt.Errorf("%q is not a system and an architecture, such as linux/amd64", name)
 		}
 		began := time.Now()
+		targets = append(targets, target{system, arch})
 		if err := r.build(target{system, arch}); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -98,7 +101,15 @@ func run(out, names string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.write("strandline_"+r.version+".spdx.json", parts), r.sum())
+	if err := r.write("strandline_"+r.version+".spdx.json", parts); err != nil {
+		return err
+	}
+	if home != "" {
+		if err := r.formulate(home, targets); err != nil {
+			return err
+		}
+	}
+	return r.sum()
 }
 
 // build makes all files of a target.
