@@ -101,6 +101,9 @@ func (r *release) tarball(files []file) ([]byte, error) {
 	w := tar.NewWriter(&plain)
 	for _, f := range files {
 		h := tar.Header{Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.data)), ModTime: r.time, Typeflag: tar.TypeReg}
+		if f.mode&fs.ModeSymlink != 0 {
+			h.Typeflag, h.Linkname, h.Size, f.data = tar.TypeSymlink, string(f.data), 0, nil
+		}
 		if f.mode.IsDir() {
 			h.Typeflag, h.Name = tar.TypeDir, strings.TrimSuffix(f.name, "/")+"/"
 			if f.mode&fs.ModeSticky != 0 {

@@ -13,13 +13,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// image writes an image of the program alone, for `docker load`, `podman load` and
-// `crane push`.
+// image writes an image of the program, and of a C library where one is given, for `docker
+// load`, `podman load` and `crane push`.
 func (r *release) image(t target, program []byte) error {
-	data, err := r.tarball([]file{
-		{"strandline", program, 0o755},
-		{"tmp", nil, fs.ModeDir | fs.ModeSticky | 0o777},
-	})
+	files := []file{{"strandline", program, 0o755}, {"tmp", nil, fs.ModeDir | fs.ModeSticky | 0o777}}
+	if r.libc != "" {
+		library, err := libc(r.libc, t.arch)
+		if err != nil {
+			return err
+		}
+		// NVIDIA's container toolkit writes the loader's cache, and its libraries' place
+		// depends on the distribution.
+		files = append(append(files, library...), file{"etc/debian_version", []byte("12\n"), 0o644})
+	}
+	sorted(files)
+	data, err := r.tarball(files)
 	if err != nil {
 		return err
 	}
@@ -41,7 +49,7 @@ func (r *release) image(t target, program []byte) error {
 		History: []v1.History{{Created: v1.Time{Time: r.time}, CreatedBy: "strandline-release"}},
 		Config: v1.Config{
 			Entrypoint: []string{"/strandline"},
-			Env:        []string{"PATH=/"},
+			Env:        []string{"PATH=/:/usr/bin", "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64"},
 			Labels: map[string]string{
 				"org.opencontainers.image.title":    "strandline",
 				"org.opencontainers.image.version":  r.version,

@@ -50,24 +50,26 @@ type release struct {
 	time     time.Time // of the commit
 	source   string    // the folder of a fresh clone
 	out      string
+	libc     string // a folder with packages of the C library; "" for none
 }
 
 func main() {
 	out := flag.String("o", "", "the `folder` of the files, which must be empty or new")
 	targets := flag.String("targets", allTargets, "the `systems` to build for")
 	home := flag.String("home", "", "the `address` of the repository that will have the release, for formulas of Homebrew and Nix")
+	libc := flag.String("libc", "", "a `folder` with Debian's libc6_*.deb: images then have a C library, which NVIDIA's needs")
 	flag.Parse()
 	if *out == "" || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*out, *targets, *home); err != nil {
+	if err := run(*out, *targets, *home, *libc); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, names, home string) error {
+func run(out, names, home, libc string) error {
 	if existing, err := os.ReadDir(out); err == nil && len(existing) > 0 {
 		return fmt.Errorf("%s is not empty", out)
 	}
@@ -83,7 +85,7 @@ func run(out, names, home string) error {
 	if err != nil {
 		return err
 	}
-	r.out = out
+	r.out, r.libc = out, libc
 	var targets []target
 	for name := range strings.SplitSeq(names, ",") {
 		system, arch, ok := strings.Cut(name, "/")
