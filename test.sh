@@ -266,6 +266,9 @@ check_page() {
 	fi
 }
 
+# check_release checks the module that builds releases; release/check.sh builds one.
+check_release() { (cd release && go vet ./... && go test -vet=off ./...); }
+
 typechecks() { command -v mypy; } >/dev/null
 lints() { command -v pyflakes3; } >/dev/null
 
@@ -303,6 +306,11 @@ if [ -n "$all" ]; then
 	built "reader of NVML" host/gpu/nvml/build.sh
 	built "library of pausable memory" pausable/build.sh
 	check_module
+	if (cd release && go mod download) >/dev/null 2>&1; then
+		step "what builds a release" check_release
+	else
+		skip "what builds a release" "its modules cannot be downloaded"
+	fi
 	have compiles gcc libc6-dev || skip "tests of programs in C" "there is no gcc with the C library's headers"
 	have find_jemalloc libjemalloc2 # a test names it if it is missing
 	STRANDLINE_REQUIRE=$(known_available)

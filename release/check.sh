@@ -8,7 +8,7 @@
 # check that one instead of building.
 #
 # It needs root, Go, git, python3 with venv, and debootstrap or a folder DEBIAN_ROOT with what it
-# makes; rpm and skopeo where they are installed.
+# makes; rpm and skopeo where they are installed. LIBC is the folder for -libc.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 arch=$(go env GOARCH)
@@ -29,7 +29,7 @@ fail() {
 build() {
 	git clone --quiet "$here/.." "$work/$1"
 	git -C "$work/$1" describe --exact-match >/dev/null 2>&1 || git -C "$work/$1" tag v0.1.0-rc.1
-	(cd "$work/$1/release" && GOCACHE=$2 go run . -o "$work/dist-$1" -home https://example.com/strandline "${targets[@]}")
+	(cd "$work/$1/release" && GOCACHE=$2 go run . -o "$work/dist-$1" -home https://example.com/strandline ${LIBC:+-libc "$LIBC"} "${targets[@]}")
 }
 
 # finds COMMAND... diagnoses an example with a program just installed, and tells how long ago
@@ -146,6 +146,17 @@ tar -xf "$dist"/*_"$arch".image.tar -C "$work/image"
 for layer in "$work"/image/*.tar.gz; do tar -xzf "$layer" -C "$work/image-root"; done
 cp -r "$examples" "$work/image-root/tmp/example"
 finds chroot "$work/image-root" /strandline diagnose /tmp/example
+if [ -e "$work/image-root/lib/$(uname -m)-linux-gnu/libc.so.6" ] && command -v gcc >/dev/null; then
+	say "image: a driver's library"
+	mkdir -p "$work"/image-root/{dev,proc,"usr/lib/$(uname -m)-linux-gnu"}
+	gcc -shared -fPIC -w -o "$work/image-root/usr/lib/$(uname -m)-linux-gnu/libnvidia-ml.so.1" "$here/../host/gpu/nvml/testdata/fake.c"
+	printf 'version 580\ndevice GPU-a FAKE_H200 150000000000 5000000000 145000000000 0\n' >"$work/image-root/tmp/says"
+	mknod "$work/image-root/dev/null" c 1 3
+	mount --bind /proc "$work/image-root/proc"
+	FAKE_NVML=/tmp/says chroot "$work/image-root" /strandline watch --once --json >"$work/log" || :
+	umount "$work/image-root/proc"
+	grep -q '"FAKE H200"' "$work/log" || fail "watch in the image sees no device"
+fi
 if command -v skopeo >/dev/null; then
 	skopeo inspect "docker-archive:$(echo "$dist"/*_"$arch".image.tar)" >/dev/null || fail "skopeo inspect"
 else
