@@ -7,17 +7,24 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	tea "charm.land/bubbletea/v2"
+
 	"strandline/internal/test/live"
 )
 
-// TestPicture keeps docs/diagnose.svg, the picture in the README, what the
-// command prints; -update redraws it.
+// TestPicture keeps the pictures in the README what the commands print; -update redraws
+// them.
 func TestPicture(t *testing.T) {
 	live.Sequential(t)
 	t.Chdir("..")
 	args := []string{"diagnose", "examples/image-leak"}
 	stdout, _, _ := runWith(map[string]string{"CLICOLOR_FORCE": "1"}, args...)
 	sameAsFile(t, "docs/diagnose.svg", drawTerminal("$ strandline "+strings.Join(args, " ")+"\n"+stdout))
+	watch, moment := terminalModel(60), madeSample(61)
+	moment.Processes = moment.Processes[:2]
+	watch.Update(sampleMsg{moment, watch.screen.Findings, watch.screen.Rows})
+	watch.Update(tea.WindowSizeMsg{Width: 110, Height: 9})
+	sameAsFile(t, "docs/watch.svg", drawTerminal("$ strandline watch\n"+screenOf(watch)))
 }
 
 // The look of the picture. Characters are placed by column, since no monospace
