@@ -208,6 +208,9 @@ func (f *File) snapshot(ctx context.Context) Input {
 	if err != nil {
 		return f.unknown(err)
 	}
+	if !f.Named && s.Format.Encoding == "json" && len(s.Segments) == 0 && len(s.Traces) == 0 {
+		return f.unknown(fmt.Errorf("%s: %w: an empty list", f.Path, snapshot.ErrNotSnapshot)) // as other programs write it, too
+	}
 	s.Name = f.Path
 	return &Snapshot{from{f}, s}
 }

@@ -41,6 +41,15 @@ func (c *Course) Words() string {
 	return "too few samples to judge: " + units.Count(int64(c.Samples))
 }
 
+// Short is what a level that grows does, in a few words: "+2 MiB a minute, now 3 GiB"; ""
+// for one that does not.
+func (c *Course) Short() string {
+	if c.Shape != Growth {
+		return ""
+	}
+	return fmt.Sprintf("+%s, now %s", c.rate(), c.amount(c.Level))
+}
+
 // amount states a level.
 func (c *Course) amount(x float64) string {
 	if c.Percent {
@@ -110,7 +119,7 @@ func (c *Course) Evidence(name string, limit *int64) *finding.LevelsEvidence {
 		if c.Leaks() {
 			e.Confidence = c.Growing
 		}
-		e.Confidence = min(e.Confidence, maxForecast)
+		e.Confidence = stated(e.Confidence)
 		switch {
 		case c.Percent:
 			e.RatePercent = &rate
@@ -185,4 +194,12 @@ func Thinned(levels []float64) (out []int64) {
 		out = append(out, int64(seen[i*(len(seen)-1)/max(n-1, 1)]))
 	}
 	return out
+}
+
+// stated is the confidence that a shape is right, from the larger of the probabilities that
+// a level grows and that it does not. Where that is a half, six of seven shapes are right, since
+// a level that nothing speaks for is of no shape (bench/reliability measures it).
+func stated(probability float64) float64 {
+	const atHalf = 0.88
+	return atHalf + (maxForecast-atHalf)*(min(probability, 1)-0.5)/0.5
 }

@@ -125,12 +125,17 @@ func (b *brief) under(findings []finding.Finding) {
 
 // more states what the long form prints.
 func (b *brief) more(what string) {
-	if b.left > 0 {
-		what = cmp.Or(strings.TrimPrefix(what+", "+count(b.left, "more "+cmp.Or(b.kind, "note")), ", "))
+	switch {
+	case what != "" && b.left > 0:
+		what = "-v: " + what + ", " + count(b.left, "more "+cmp.Or(b.kind, "note"))
+	case what != "":
+		what = "-v: " + what
+	case b.left > 1 || b.left == 1 && b.kind != "":
+		what = "-v"
+	default:
+		return
 	}
-	if what != "" {
-		b.line("MORE", "-v: "+what)
-	}
+	b.line("MORE", what)
 }
 
 // maxNotes is how many notes a screen shows where nothing asks for something.
@@ -343,7 +348,7 @@ func whyOf(f *finding.Finding) string {
 
 // sum is an account in one line, in the unit of the whole, whose printed figures add up.
 func sum(a *finding.Account) string {
-	const maxParts = 5
+	const maxParts = 4
 	total := units.Bytes(a.Bytes)
 	_, unit, _ := strings.Cut(total, " ")
 	scale := math.Pow(1024, float64(strings.Index("BKMGTP", unit[:1])))
@@ -356,6 +361,9 @@ func sum(a *finding.Account) string {
 		digits = 1
 	}
 	parts := slices.Clone(a.Parts)
+	slices.SortStableFunc(parts, func(x, y finding.Part) int { // all others are one part, the last
+		return cmp.Compare(btoi(x.Name == "other"), btoi(y.Name == "other"))
+	})
 	if len(parts) > maxParts {
 		last := finding.Part{Name: "other"}
 		for _, p := range parts[maxParts-1:] {
@@ -374,6 +382,14 @@ func sum(a *finding.Account) string {
 		total += " " + a.Name
 	}
 	return total + " = " + strings.Join(words, " + ")
+}
+
+// btoi is 1 for true.
+func btoi(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // apportion rounds parts of a whole to steps so that they add up to the rounded whole: what

@@ -19,7 +19,7 @@ func TestSum(t *testing.T) {
 			"4 GiB = 0.88 used + 2.64 stranded + 0.09 free + 0.39 outside"},
 		{finding.Account{Bytes: 3, Name: "live", Parts: []finding.Part{part(1, "a"), part(2, "b")}}, "3 B live = 1 a + 2 b"},
 		{finding.Account{Bytes: 192 * mib, Name: "peak", Parts: []finding.Part{part(64*mib, "a"), part(63*mib, "b"), part(62*mib, "c"), part(1*mib, "d"), part(1*mib, "e"), part(1*mib, "f")}},
-			"192 MiB peak = 64 a + 63 b + 62 c + 1 d + 2 other"},
+			"192 MiB peak = 64 a + 63 b + 62 c + 3 other"},
 		{finding.Account{Bytes: 10 * gib, Parts: []finding.Part{part(10*gib-1, "a"), part(1, "b")}}, "10 GiB = 10.0 a"},
 	} {
 		if got := sum(&c.account); got != c.want {

@@ -80,7 +80,11 @@ func (d *Inspection) devicesBrief(b *brief) {
 		if !a.Rest("free in whole segments") {
 			a.Parts = a.Parts[:1]
 		}
-		b.line("HELD", on+sum(a))
+		held := units.Bytes(v.ReservedBytes) + " reserved"
+		if v.ReservedBytes > 0 {
+			held = sum(a)
+		}
+		b.line("HELD", on+held)
 		if v.Events == nil {
 			continue
 		}

@@ -48,7 +48,7 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 	}
 	f := finding.Finding{
 		Kind: finding.Usage, Severity: finding.Info, Confidence: e.Confidence, Process: c.Process, Bytes: e.LevelBytes, Evidence: e,
-		Title: c.Name + ": " + v.Words(), Basis: v.Basis(),
+		Title: c.Name + ": " + v.Words(), Basis: v.Basis(), Brief: short(c, v),
 	}
 	if !c.Percent {
 		f.Trend = trend.Thinned(c.Bytes)
@@ -58,6 +58,7 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 		switch over := 2*c.Bytes[len(c.Bytes)-1] < slices.Max(c.Bytes); {
 		case over && !v.Leaks() && v.Shape != trend.Sawtooth:
 			f.Title = c.Name + ": " + ends // the job that held it is over
+			f.Brief.Title = ""
 		case over, v.Shape == trend.Unknown:
 			f.Detail = append(f.Detail, ends)
 		}
@@ -139,6 +140,14 @@ func endsOf(c *profiles.Column) string {
 	return text
 }
 
+// short is what a first screen states of a level that grows.
+func short(c *profiles.Column, v *trend.Course) finding.Brief {
+	if text := v.Short(); text != "" {
+		return finding.Brief{Title: c.Name + ": " + text}
+	}
+	return finding.Brief{}
+}
+
 // quoted is the beginning of a line of the text.
 func quoted(line string) string {
 	const maxShown = 160
@@ -216,7 +225,7 @@ var pidIn = lazyregexp.New(`\bpid (\d+)\b`)
 
 // remedies are what to do next about a level that grows.
 func remedies(c *profiles.Column) []finding.Remedy {
-	text := "find the line: `strandline trace --pid PID` names the calls of the running process that take the memory"
+	text := "find the line: `strandline trace --pid PID`"
 	if OfDevice(c) {
 		text = "find the line: `strandline record --pid PID` records a running PyTorch process, `strandline trace --gpu --pid PID` any other"
 	}

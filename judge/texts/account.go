@@ -322,13 +322,13 @@ func (a *account) cause() string {
 
 // confidence is how certain the cause is.
 func (a *account) confidence() float64 {
-	const upperBound, pooled, half = 0.9, 0.7, 0.5
+	const upperBound, pooled, failed = 0.9, 0.7, 0.95 // failed: that it did, whatever the cause
 	if a.refusedWhole() || a.elsewhere() {
 		return pooled
 	}
 	switch a.cause() {
 	case "", causeRefused:
-		return half
+		return failed
 	case causeOutside:
 		return shortage.OutsideConfidence(*a.outside(), a.own() != nil)
 	case causeFragmented: // what was free in segments is an upper bound

@@ -82,7 +82,7 @@ func (v *view) vllmFree() {
 	if held < little*capacity {
 		v.others("look for other processes on the device")
 	} else {
-		v.others("look for the other processes on the device, and end those that are stale")
+		v.others("end stale processes on the device")
 	}
 	if fits < useful && fits > 0 {
 		fit()
@@ -139,7 +139,7 @@ func (v *view) vllmCache() {
 	v.cause(causeStartup)
 	v.title("vLLM does not start: weights and the profiling batch leave nothing for the KV cache")
 	if n, ok := v.f.Figures[failure.Available]; ok && n < 0 {
-		v.title("vLLM does not start: it is %s short before the KV cache gets anything", sizeOf(-n))
+		v.title("vLLM does not start: %s short before the KV cache", sizeOf(-n))
 	}
 	const usual = 2 << 30 // bytes that the context and libraries of vLLM take
 	held := v.f.Figures["outside_bytes"]
@@ -148,9 +148,9 @@ func (v *view) vllmCache() {
 		v.set(more(v.f.Figures[failure.Fraction], 0.95), "give the engine more of the device, if nothing else needs it")
 	}
 	if held > usual {
-		v.Brief.Fact = fmt.Sprintf("%s is held outside PyTorch: another process took it while the engine measured", sizeOf(held))
+		v.Brief.Fact = fmt.Sprintf("%s is held outside PyTorch: another process", sizeOf(held))
 		v.say("%s", v.Brief.Fact)
-		v.others("look for other processes on the device, and end those that are stale")
+		v.others("end stale processes on the device")
 		defer larger() // no share is large enough for both
 	} else {
 		v.say("if the log states more non-torch memory than about 1 GiB, another process took memory of the device while the engine measured it")
@@ -163,7 +163,7 @@ func (v *view) vllmCache() {
 
 // budget is the account of what the engine needs beside the KV cache, where it states that.
 func (v *view) budget() {
-	a := &finding.Account{Name: "needed before the KV cache"}
+	a := &finding.Account{Name: "needed"}
 	for _, x := range []struct {
 		figure failure.Figure
 		name   string
@@ -258,7 +258,7 @@ func (v *view) sglangSlots() {
 func (v *view) sglangUnbalanced() {
 	v.cause(causeOutside)
 	v.title("SGLang does not start: other processes hold memory of some of its GPUs")
-	v.others("look for the other processes on the devices, and end those that are stale")
+	v.others("end stale processes on the devices")
 	v.set(sglang.Set("0.7"), "take less of each device")
 }
 
