@@ -180,6 +180,14 @@ func (j *job) sliced(r *rank) bool {
 			return true
 		}
 	}
+	gb := capacityOf(r) / (1 << 30)
+	for _, t := range j.texts { // nvidia-smi -L
+		for _, size := range t.Slices {
+			if math.Abs(gb-size) < 0.06*size {
+				return true
+			}
+		}
+	}
 	return false
 }
 

@@ -134,8 +134,8 @@ func (j *job) apply() {
 			j.ended = append(j.ended, shift(m.At, on))
 		}
 	}
-	const slack = 10 // seconds: a launcher sees the end of an attempt later than its ranks
-	early := func(at float64) bool { return !math.IsInf(j.began, -1) && at < j.began-slack }
+	const slack = 2 // seconds: an attempt takes longer to fail
+	early := func(at float64) bool { return !math.IsInf(j.began, -1) && at < j.began+slack }
 	for _, r := range j.order {
 		for i := range r.events {
 			r.events[i].at = shift(r.events[i].At, r.node)

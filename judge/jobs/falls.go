@@ -42,7 +42,7 @@ func (j *job) fall() {
 func (j *job) attachLoose() {
 	const near = 80 // lines that a driver prints of an error
 	driver := map[*ranks.Text]event{}
-	for _, e := range j.loose {
+	for i, e := range j.loose {
 		if e.Kind == ranks.Driver {
 			if r := j.process(e.PID, e.IP); r != nil {
 				e.event.rank = r.n
@@ -52,7 +52,7 @@ func (j *job) attachLoose() {
 		}
 		if d, ok := driver[e.text]; ok && e.Line > d.Line && e.Line < d.Line+near && e.Kind.Own() {
 			r := j.ranks[d.rank]
-			e.event.rank = r.n
+			e.event.rank, j.loose[i].rank = r.n, r.n
 			if !slices.ContainsFunc(r.events, func(x event) bool { return x.Kind.Own() }) {
 				r.events = append(r.events, e.event)
 			}
@@ -69,6 +69,7 @@ func (j *job) attachLoose() {
 		if !slices.Contains(j.order, r) {
 			j.order = append(j.order, r)
 		}
+		j.loose[i].rank = n
 		e.event.rank = n
 		r.events = append(r.events, e.event)
 	}
@@ -103,7 +104,7 @@ func (j *job) attachKills() {
 			continue
 		}
 		for _, r := range j.order {
-			if r.pids[k.PID] && (k.node == nil || r.node == nil || r.node == k.node || len(j.nodes) < 2) {
+			if r.pids[k.PID] && (k.node == nil || r.node.name() == "" || r.node == k.node || len(j.nodes) < 2) {
 				k.rank = r.n
 			}
 		}
@@ -147,6 +148,48 @@ func later(events []event) bool {
 		}
 	}
 	return false
+}
+
+// stray is a failure in a text of a node that does not say of which rank it is, as one of no
+// number; nil if there is none.
+func (j *job) stray() *rank {
+	byNode := map[*node]*rank{}
+	var first *rank
+	for _, e := range j.loose {
+		if !e.Kind.Own() || e.rank >= 0 || e.Caught || j.survived(&e.event) || e.Kind == ranks.Device && e.Line < 0 {
+			continue
+		}
+		r := byNode[e.node]
+		if r == nil {
+			r = &rank{n: -1, node: e.node, pids: map[int]bool{}}
+			byNode[e.node] = r
+		}
+		r.events = append(r.events, e.event)
+		if r.fall == nil {
+			r.fall = &e.event
+		}
+		if first == nil || r.fall.at < first.fall.at {
+			first = r
+		}
+	}
+	if first == nil || first.node == nil {
+		return first
+	}
+	quiet := -1 // the only rank of the node without a word on its end
+	for n := range first.node.ranks {
+		r := j.ranks[n]
+		if r == nil || r.fall != nil {
+			continue
+		}
+		if quiet >= 0 {
+			return first
+		}
+		quiet = n
+	}
+	if first.n = quiet; quiet >= 0 {
+		first.voices = j.ranks[quiet].voices
+	}
+	return first
 }
 
 // survived reports whether training went on after an event: at least two more steps.

@@ -17,6 +17,7 @@ type channel struct {
 	voices []*ranks.Voice
 	rank   int // -1: it has several, or none is known
 	node   *node
+	whole  bool // its voices are of several nodes
 }
 
 // identify finds out which voices are which rank, and on which node they are.
@@ -416,6 +417,17 @@ func (j *job) assign(c *channel) {
 	if c.node == nil {
 		c.node = j.nodeOfText(c)
 	}
+	if n := c.node; n != nil && n.base < 0 {
+		bases := map[int]int{}
+		for _, v := range c.voices {
+			for base, count := range v.Bases {
+				bases[base] += count
+			}
+		}
+		if base, ok := most(bases); ok {
+			n.base = base
+		}
+	}
 	for _, v := range c.voices {
 		n := c.rank
 		if n < 0 {
@@ -427,9 +439,6 @@ func (j *job) assign(c *channel) {
 			n = -1
 		}
 		if c.node != nil {
-			if base, ok := most(v.Bases); ok && c.node.base < 0 {
-				c.node.base = base
-			}
 			if s := v.Speaker; n >= 0 && s.Tag >= 0 && s.Tag != n && c.node.base < 0 {
 				c.node.base = n - s.Tag
 			}
@@ -449,7 +458,7 @@ func (j *job) assign(c *channel) {
 		if v.PID > 0 {
 			r.pids[v.PID] = true
 		}
-		if node := c.node; node != nil && c.rank >= 0 || node != nil && v.Host != "" {
+		if node := c.node; node != nil && (c.rank >= 0 || v.Host != "" || !c.whole) {
 			if v.Host != "" {
 				node = j.at(v.Host)
 			}
@@ -492,11 +501,43 @@ func (j *job) nodeOfText(c *channel) *node {
 			return j.at(e.Host)
 		}
 	}
-	return nil
+	if len(hosts) > 1 || c.rank >= 0 || c.voices[0].PID > 0 || c.voices[0].Tag >= 0 && c.voices[0].Tag == c.rank || c.text.Slices != nil {
+		c.whole = len(hosts) > 1
+		return nil
+	}
+	const maxPerNode = 16
+	if _, named := c.named(); len(named) > maxPerNode || len(named) == j.world && j.world > 8 || c.voices[0].Label >= 0 || c.voices[0].Tag >= 0 {
+		return nil
+	}
+	if n := j.unnamed[c.text]; n != nil {
+		return n
+	}
+	n := &node{ranks: map[int]bool{}, base: -1} // the console of a node whose name is not told
+	for _, x := range j.nodes {
+		if name := x.name(); name != "" && strings.Contains(path.Base(c.text.Name), name) {
+			n = x
+		}
+	}
+	j.unnamed[c.text] = n
+	if n.name() == "" {
+		j.nodes = append(j.nodes, n)
+	}
+	return n
 }
 
 // addNumbers sorts the ranks and completes their nodes.
 func (j *job) addNumbers() {
+	for _, t := range j.texts {
+		n := j.unnamed[t]
+		if n == nil || n.base < 0 {
+			continue
+		}
+		for local, pid := range t.Children {
+			if r := j.ranks[n.base+local]; r != nil {
+				r.pids[pid] = true
+			}
+		}
+	}
 	for _, n := range j.nodes {
 		for r := range n.ranks {
 			if x := j.ranks[r]; x != nil && x.node == nil {

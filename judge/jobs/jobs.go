@@ -81,7 +81,7 @@ type Evidence struct {
 func Judge(texts []*ranks.Text, more Evidence) *Job {
 	texts = slices.Clone(texts)
 	slices.SortFunc(texts, byContent)
-	j := &job{texts: texts, more: more, ranks: map[int]*rank{}, hosts: map[string]*node{}}
+	j := &job{texts: texts, more: more, ranks: map[int]*rank{}, hosts: map[string]*node{}, unnamed: map[*ranks.Text]*node{}}
 	j.identify()
 	if len(j.ranks) < 2 && j.world < 2 || len(j.ranks) == 0 {
 		return nil
@@ -95,14 +95,16 @@ func Judge(texts []*ranks.Text, more Evidence) *Job {
 
 // job is a job that is being judged.
 type job struct {
-	texts  []*ranks.Text
-	more   Evidence
-	ranks  map[int]*rank
-	order  []*rank // by number
-	hosts  map[string]*node
-	nodes  []*node
-	world  int
-	layout ranks.Layout
+	texts []*ranks.Text
+	more  Evidence
+	ranks map[int]*rank
+	order []*rank // by number
+	hosts map[string]*node
+	// unnamed are the nodes of consoles that do not name theirs.
+	unnamed map[*ranks.Text]*node
+	nodes   []*node
+	world   int
+	layout  ranks.Layout
 	// attempts is how often the job was started; the last one counts.
 	attempts int
 	began    float64 // of the last attempt; -Inf if there is one

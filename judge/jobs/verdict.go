@@ -197,6 +197,9 @@ func (j *job) whileSaving() bool {
 // failed judges a job of which a rank states its own failure.
 func (j *job) failed(v *Job) bool {
 	own := j.own()
+	if r := j.stray(); len(own) == 0 && r != nil {
+		own = []*rank{r}
+	}
 	if len(own) == 0 {
 		return false
 	}
@@ -228,7 +231,9 @@ func (j *job) failed(v *Job) bool {
 		return true
 	}
 	v.First.Rank, v.First.Confidence = first.n, j.sure(own)
-	v.Followers = j.followers([]int{first.n})
+	if v.Followers = j.followers([]int{first.n}); first.n < 0 {
+		v.First.Node = first.node.name()
+	}
 	switch first.fall.Kind {
 	case ranks.RanOut:
 		j.outOfMemory(v, first, out)
@@ -300,7 +305,8 @@ func (j *job) endedByScheduler(v *Job) bool {
 			lost++
 		}
 	}
-	if !preempted && lost > 0 {
+	aborted := slices.ContainsFunc(j.texts, func(t *ranks.Text) bool { return t.Aborted })
+	if !preempted && (lost > 0 || len(v.Missing) > 0 || aborted) {
 		return false
 	}
 	for _, e := range j.exits {
@@ -361,6 +367,9 @@ func (j *job) hung(v *Job) bool {
 		v.Cause, v.Confidence = Unknown, 0.3
 		v.Why = "the others waited for a rank whose text is missing"
 		return true
+	}
+	if stuck < 0 && len(v.Missing) > 0 {
+		return j.guessMissing(v)
 	}
 	if stuck < 0 {
 		v.Cause, v.Confidence, v.First.Confidence = NotMemory, 0.4, 0.3
@@ -451,10 +460,12 @@ func (j *job) exited(v *Job) bool {
 
 // guessMissing names the one rank whose text is missing, where all others followed.
 func (j *job) guessMissing(v *Job) bool {
-	if len(v.Missing) != 1 {
+	if len(v.Missing) == 0 {
 		return false
 	}
-	v.First.Rank, v.First.Confidence = v.Missing[0], 0.4
+	if v.First.Confidence = 0.2; len(v.Missing) == 1 {
+		v.First.Rank, v.First.Confidence = v.Missing[0], 0.4
+	}
 	v.Confidence = 0.2
 	v.Followers = j.followers(v.Missing)
 	v.Why = "its text is missing, and all others only followed"

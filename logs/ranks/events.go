@@ -44,7 +44,7 @@ func (t *reader) read(v *voice, l lineOf) {
 	} else if l.has&ofLength != 0 {
 		t.lengths(v.Lengths, l)
 	}
-	if l.has&ofMemory != 0 {
+	if l.has&ofMemory != 0 && l.has&ofCapacity == 0 {
 		t.sizes(v, l)
 	}
 	if l.has&ofSaving != 0 && saving.Match(l.rest) {

@@ -110,7 +110,7 @@ var (
 	mesh    = lazyregexp.New(`(?i)mesh with \[([^\]]{1,200})\], \[([\d, ]{1,80})\]`)
 	planned = lazyregexp.New(`(?i)(?:total (?:training |optimization )?steps|max_steps|total_training_steps)["']?[ :=]{1,3}([\d,]{1,12})`)
 	device  = lazyregexp.New(`(?i)(?:capacity|total_memory|device memory)[^\d]{1,60}?(\d+(?:\.\d+)?) ?(GiB|GB|MiB)`)
-	migIn   = lazyregexp.New(`\bMIG \d+g\.`)
+	migIn   = lazyregexp.New(`\bMIG \d+[cg]\.(?:\d+g\.)?(\d+)gb`)
 	nodes   = lazyregexp.New(`'nnodes': (\d+)|\bnnodes[ =:]{1,2}(\d+)`)
 	perNode = lazyregexp.New(`'n_gpus_per_node': (\d+)|n_gpus_per_node[ =:]{1,2}(\d+)|nproc[_-]per[_-]node[ =:]{1,2}(\d+)`)
 )
@@ -155,9 +155,11 @@ func (t *reader) layout(v *voice, l lineOf) {
 			}
 			v.GPU = int64(x * (1 << 30))
 		}
-		if migIn.Match(line) {
+		if m := migIn.FindSubmatch(line); m != nil {
 			v.Slice = true
-			t.out.Slices = true
+			if x, err := strconv.ParseFloat(string(m[1]), 64); err == nil && len(t.out.Slices) < 64 {
+				t.out.Slices = append(t.out.Slices, x)
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ var (
 	xid       = lazyregexp.New(`NVRM: Xid \(PCI:([\w:.]+)\): (\d+)`)
 	sysHost   = lazyregexp.New(`^(?:[A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) ([\w.-]+) kernel:`)
 	podOf     = lazyregexp.New(`\bpods?/([\w.-]+)`)
+	child     = lazyregexp.New(`Killing subprocess (\d+)|process (\d+) spawned with command`)
 	ncclHost  = lazyregexp.New(`^([\w.-]+):(\d+):\d+ \[\d+\] `)
 	rayOOM    = lazyregexp.New(`(?:IP: ([\d.]+))?.*\bpid=(\d+), memory used`)
 )
@@ -34,6 +35,11 @@ func (t *reader) launcher(v *voice, l lineOf) bool {
 	line := l.rest
 	if aborting.Match(line) {
 		t.ending = true
+		t.out.Aborted = true
+	}
+	if m := child.FindSubmatch(line); m != nil && len(t.out.Children) < 1<<10 {
+		t.out.Children = append(t.out.Children, atoi(m[1])+atoi(m[2]))
+		return true
 	}
 	if m := srunExit.FindSubmatch(line); m != nil {
 		t.exit(l, Exit{Ranks: list(string(m[2])), Task: true, Local: -1, Host: string(m[1]), State: string(m[3]), Code: codeIn(string(m[3])), Kind: stateKind(string(m[3]))})
@@ -205,6 +211,7 @@ func (t *reader) restart(v *voice, l lineOf) {
 	t.out.Restarts = append(t.out.Restarts, t.moment(l))
 	t.attempt++
 	t.step, t.ending = -1, false
+	t.out.Children, t.out.Aborted = nil, false
 }
 
 // A table is what elastic prints of the processes that failed.

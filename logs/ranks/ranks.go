@@ -26,10 +26,13 @@ type Text struct {
 	Ended    []Moment    // a scheduler or a user ended the job: preempted, canceled
 	Lived    []Moment    // statements that the work is complete
 	Saving   []Moment    // statements that a checkpoint is written
+	Local    bool        // the tags "[rank3]:" are local ranks
 	World    map[int]int // sizes of the world that are stated, with how often
 	Layout   Layout
 	Planned  int64             // steps; 0 if it is not stated
-	Slices   bool              // devices are MIG slices
+	Slices   []float64         // sizes of MIG slices, in GB, as their names say
+	Children []int             // processes that a launcher started or ended, by local rank
+	Aborted  bool              // a launcher ended the others, as one had failed
 	Task     string            // the name of the host that a kernel's log is of
 	Hosts    map[string]string // by address, as lines of the same process state both
 }
@@ -55,19 +58,21 @@ type Voice struct {
 	Host    string      // that its lines name
 	PIDs    map[int]int
 	Lines   int64
-	First   float64 // times of its first and its last line in seconds since 1970, or since 2000 without year; NaN if unknown
-	Last    float64
-	Number  int64 // of the last line
-	Step    int64 // the last that its own lines name; -1
-	Steps   []StepAt
-	Said    []Saying
-	Events  []Event
-	Sizes   map[string]*Series // of memory in bytes, by label
-	Lengths map[string]*Series // of samples in tokens
-	Loads   map[string]*Series // of experts in tokens
-	GPU     int64              // bytes of its device, as it states; 0 if unknown
-	Slice   bool               // the device is a MIG slice
-	Quote   string             // the last line
+	// Prefixed is how many lines have PyTorch's own prefix.
+	Prefixed int64
+	First    float64 // times of its first and its last line in seconds since 1970, or since 2000 without year; NaN if unknown
+	Last     float64
+	Number   int64 // of the last line
+	Step     int64 // the last that its own lines name; -1
+	Steps    []StepAt
+	Said     []Saying
+	Events   []Event
+	Sizes    map[string]*Series // of memory in bytes, by label
+	Lengths  map[string]*Series // of samples in tokens
+	Loads    map[string]*Series // of experts in tokens
+	GPU      int64              // bytes of its device, as it states; 0 if unknown
+	Slice    bool               // the device is a MIG slice
+	Quote    string             // the last line
 }
 
 // A StepAt is a step and when it was named.

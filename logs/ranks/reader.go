@@ -92,6 +92,7 @@ func Read(r io.Reader, name string, sizes Sizer) (*Text, error) {
 	var err error
 	t.out.Lines, err = text.Each(in, vocabulary(), t, &t.out.Shape)
 	t.table.end(t)
+	t.localTags()
 	t.out.Broken = in.last != '\n' && in.last != 0
 	for _, v := range t.order {
 		v.close(t)
@@ -237,13 +238,16 @@ func (v *voice) note(number int64, at float64, rest []byte, who text.Speaker, na
 			v.Said = append(v.Said, Saying{shape(rest), at})
 		}
 	}
-	if who.Rank >= 0 {
-		named = who.Rank
-	}
 	if named >= 0 && named < maxRankNo {
 		v.Ranks[named]++
 		if local >= 0 {
 			v.Bases[named-local]++
+		}
+	}
+	if who.Rank >= 0 && who.Rank < maxRankNo {
+		v.Prefixed++
+		if local >= 0 && named < 0 {
+			v.Bases[who.Rank-local]++
 		}
 	}
 	if local >= 0 {
@@ -331,6 +335,39 @@ func numberAfter(s []byte) (int, bool) {
 	}
 	x, err := strconv.Atoi(string(digits))
 	return x, err == nil
+}
+
+// localTags finds out whether "[rank3]:" is the tag of a launcher, which is the local rank: then
+// other lines have PyTorch's own prefix behind it, or name another rank as their writer.
+func (t *reader) localTags() {
+	local, equal := 0, 0
+	for _, v := range t.order {
+		switch {
+		case v.Word == "rank" && v.Rank >= 0:
+			if v.Tag != v.Rank {
+				local++
+			} else {
+				equal++
+			}
+		case v.Rank >= 0 && v.Tag < 0:
+			for r, n := range v.Ranks {
+				if n > 1 && r != v.Rank {
+					local++
+				} else if r == v.Rank {
+					equal++
+				}
+			}
+		}
+	}
+	t.out.Local = local > equal
+	for _, v := range t.order {
+		if v.Rank >= 0 && v.Tag < 0 && t.out.Local {
+			v.Tag, v.Word, v.Rank = v.Rank, "rank", -1
+		}
+		if v.Rank >= 0 {
+			v.Ranks[v.Rank] += int(v.Prefixed)
+		}
+	}
 }
 
 // sizes keeps the sizes of memory that a line states.
