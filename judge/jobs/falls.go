@@ -272,7 +272,7 @@ func (j *job) lived() bool {
 	}
 	failed := 0
 	for _, r := range j.order {
-		if f := r.fall; f != nil && f.Kind != ranks.Stopped && f.Kind != ranks.Driver {
+		if f := r.fall; f != nil && f.Kind != ranks.Stopped && f.Kind != ranks.Driver && !f.Caught {
 			failed++
 			lastFail = max(lastFail, f.at)
 		}

@@ -298,9 +298,6 @@ func (r *trace) line(t *reader, v *voice, l lineOf) bool {
 		return true
 	}
 	body := l.rest
-	if text.HasPrefix(body, " ") && v.Rank >= 0 {
-		body = body[1:]
-	}
 	if len(body) == 0 || strings.ContainsAny(string(body[:1]), " \t") || text.HasPrefix(body, "│") || text.HasPrefix(body, "╭") || text.HasPrefix(body, "╰") || text.HasPrefix(body, "|") || text.HasPrefix(body, "+") {
 		if v.Rank < 0 && text.HasPrefix(body, " ") && !text.HasPrefix(body, "  ") && closes.Match(bytes.TrimSpace(body)) && exceptional(string(bytes.TrimSpace(body))) {
 			body = body[1:] // a launcher puts a blank behind its prefix

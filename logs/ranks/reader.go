@@ -83,7 +83,7 @@ type Sizer func(line string, take func(name string, bytes float64))
 
 // Read reads a text to its end, or to the error that it returns with what came before.
 func Read(r io.Reader, name string, sizes Sizer) (*Text, error) {
-	in := &watched{Reader: r}
+	in := &watched{Reader: unrecorded(r)}
 	t := &reader{
 		sizesIn: sizes,
 		out:     &Text{Name: name, World: map[int]int{}, Hosts: map[string]string{}}, voices: map[speaking]*voice{},
@@ -168,6 +168,9 @@ func (t *reader) Line(number int64, line []byte, hits []text.Hit) {
 		}
 	}
 	who, rest, stamp := text.SpeakerOf(line)
+	if len(rest) < len(line) && text.HasPrefix(rest, " ") {
+		rest = rest[1:] // of the prefix
+	}
 	at, ok := math.NaN(), false
 	if x, _, found := times.Dated(string(rest[:min(len(rest), 100)])); found {
 		at, ok = x, true

@@ -340,6 +340,8 @@ func bare(name, digits string) float64 {
 		return 1
 	case strings.Contains(strings.ToLower(name), "maxrss"):
 		return 1 << 10
+	case x < 1<<11 && strings.Contains(digits, ".") && statsName.MatchString(name): // of torchtune, in GiB
+		return 1 << 30
 	case inUse.MatchString(name) && strings.Contains(digits, ".") && x < 1<<10: // as TensorFlow's get_memory_info in GiB
 		return 1 << 30
 	case x >= 64 && x < 1<<20 && !strings.Contains(digits, ".") && shortName.MatchString(name):
@@ -353,6 +355,9 @@ var inBytes = lazyregexp.New(`(?i)memory_(?:allocated|reserved)\b|(?:^|_)bytes$|
 
 // inUse are labels that are of memory where the line is.
 var inUse = lazyregexp.New(`(?i)^(?:current|used|active|peak|in use)$`)
+
+// statsName are the labels of torchtune's metrics.
+var statsName = lazyregexp.New(`(?i)^peak_memory_(?:active|alloc|reserved)$`)
 
 // shortName are labels that are nothing but memory.
 var shortName = lazyregexp.New(`(?i)^(?:max[_ ]?|gpu[_ ]?|cuda[_ ]?|peak[_ ]?)?(?:mem|memory)$`)
