@@ -17,6 +17,7 @@ type Job struct {
 	Line       int64    `json:"line,omitempty"`
 	Quote      string   `json:"quote,omitempty"`
 	Site       string   `json:"site,omitempty"` // the line of the user's program
+	Fix        string   `json:"fix,omitempty"`  // what to do
 }
 
 // JobFirst is who fell first, by itself.
@@ -33,7 +34,7 @@ func NewJob(j *jobs.Job) *Job {
 	}
 	out := &Job{
 		WorldSize: j.World, First: JobFirst{Confidence: j.First.Confidence}, Cause: string(j.Cause), Confidence: j.Confidence, Followers: j.Followers,
-		Missing: append([]int{}, j.Missing...), Restart: string(j.Restart), Attempts: j.Attempts, Why: j.Why, Text: j.Text, Line: j.Line, Quote: j.Quote, Site: j.Site,
+		Missing: append([]int{}, j.Missing...), Restart: string(j.Restart), Attempts: j.Attempts, Why: j.Why, Text: j.Text, Line: j.Line, Quote: j.Quote, Site: j.Site, Fix: j.Fix,
 	}
 	if j.First.Rank >= 0 {
 		out.First.Rank = &j.First.Rank

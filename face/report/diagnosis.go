@@ -126,6 +126,10 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 
 // long prints the verdict, the findings by weight, and how to look further.
 func (d *Diagnosis) long(w io.Writer, s Style) {
+	if d.Job != nil {
+		d.job(w, s)
+		fmt.Fprintln(w)
+	}
 	fmt.Fprintln(w, d.headline(s))
 	for _, line := range d.basis() {
 		fmt.Fprintln(w, s.dim("  "+Line(line)))

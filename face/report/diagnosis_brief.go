@@ -13,6 +13,13 @@ import (
 
 // brief prints the verdict, a line for each finding that matters, what to do and why.
 func (d *Diagnosis) brief(w io.Writer, s Style) {
+	if d.Job != nil {
+		d.job(w, s)
+		if n := len(d.Findings); n > 0 {
+			newBrief(w, s, nil, nil).more("what each file shows")
+		}
+		return
+	}
 	b := newBrief(w, s, d.Findings, d.subject)
 	list := d.weighty()
 	b.left = len(d.Findings) - len(list)

@@ -89,6 +89,7 @@ func Judge(texts []*ranks.Text, more Evidence) *Job {
 	j.setClocks()
 	j.fall()
 	v := j.verdict()
+	v.Fix = v.fix()
 	v.Quote = secret.Text(strings.ToValidUTF8(v.Quote, "?"))
 	return v
 }
