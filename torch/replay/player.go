@@ -282,8 +282,12 @@ func (p *player) abandon(k, end int) {
 	if len(p.out.assumed.pools) == 0 {
 		return
 	}
+	var own allocator.PoolID // makes room in itself
+	if end < p.e.Len() {
+		own, _ = p.knownPool(end)
+	}
 	for ; k < end; k++ {
-		if pool := p.owner(p.e.Addr[k]); releases(p.e.Action[k]) && pool.Private() {
+		if pool := p.owner(p.e.Addr[k]); releases(p.e.Action[k]) && pool.Private() && pool != own {
 			p.a.Abandon(pool)
 			p.out.abandoned = append(p.out.abandoned, emptying{k, pool})
 		}
@@ -369,24 +373,32 @@ func (r *Recording) prepare(a *allocator.Allocator) {
 	}
 }
 
+// knownPool is the pool of the request at event end, if the file shows it.
+func (p *player) knownPool(end int) (id allocator.PoolID, known bool) {
+	if len(p.out.assumed.pools) == 0 {
+		return id, true
+	}
+	for k := p.k; k < end; k++ { // memory that was taken for it shows it
+		if takes(p.e.Action[k]) {
+			return p.out.assumed.pools[k], true
+		}
+	}
+	switch {
+	case p.e.Action[end] == snapshot.Alloc:
+		return p.owner(p.e.Addr[end]), true
+	case p.e.Action[end] == snapshot.OOM && p.e.Pool != nil:
+		return allocator.PoolID(p.Snap.PoolOf(p.e.Pool[end])), true
+	}
+	return id, false
+}
+
 // poolFor is the pool that the request at event end goes to.
 func (p *player) poolFor(end int) allocator.PoolID {
 	if p.e.Action[end] == snapshot.OOM && p.e.Pool == nil && (p.k == end && p.Snap.Stream(p.e.Stream[end]) != 0 || len(p.out.assumed.pools) > 0) {
 		p.out.RetriesInDoubt = true
 	}
-	if len(p.out.assumed.pools) == 0 {
-		return allocator.PoolID{}
-	}
-	for k := p.k; k < end; k++ { // memory that was taken for it shows it
-		if takes(p.e.Action[k]) {
-			return p.out.assumed.pools[k]
-		}
-	}
-	if p.e.Action[end] != snapshot.OOM {
-		return p.owner(p.e.Addr[end])
-	}
-	if p.e.Pool != nil {
-		return allocator.PoolID(p.Snap.PoolOf(p.e.Pool[end]))
+	if id, known := p.knownPool(end); known {
+		return id
 	}
 	// That of one that ran out is not recorded. It seems private if there was a
 	// block in the default pool, or something to release, and nothing was done.
