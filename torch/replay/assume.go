@@ -21,7 +21,7 @@ func (r *Recording) Replay() *Result {
 	best := first.run()
 	if r.Snap.Partial == nil { // otherwise what is missing explains everything
 		from := []*Result{best}
-		if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
+		if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) || r.Settings.Fraction < 1 && best.Difference != nil {
 			from = r.findLimit(best)
 			best = from[0]
 		}
@@ -180,7 +180,7 @@ func (x *Result) Assumed() Assumed {
 	switch {
 	case x.assumed.limit > 0:
 		out.Limit = &x.assumed.limit
-		note("a limit of memory of %s, as the garbage collection shows it", units.Bytes(*out.Limit))
+		note("a limit of memory of %s, as releases show it", units.Bytes(*out.Limit))
 	case stopped >= 0 && most < below:
 		out.Limit = &most
 		note("a limit of memory of at least %s and less than %s: the driver had room when a request failed", units.Bytes(most), units.Bytes(below))
