@@ -218,6 +218,7 @@ type HistoryEvidence struct {
 	Steps          *int       `json:"steps,omitzero"`
 	UnknownBytes   int64      `json:"unknown_bytes,omitzero"` // live, with an unknown stack
 	UnknownCount   *int64     `json:"unknown_count,omitzero"` // live allocations of that kind
+	Unknown        []string   `json:"unknown,omitzero"`       // actions, keys and settings that are not known
 }
 
 // TableEvidence is that of findings that rest on tables of memory_summary(), which

@@ -9,6 +9,7 @@ type Comparison struct {
 	Outliers []Outlier `json:"outliers,omitempty"` // processes that differ from the others
 	Runs     *Runs     `json:"runs,omitempty"`
 	Gate     *Gate     `json:"gate,omitempty"`
+	Notes    []string  `json:"notes,omitempty"` // parts of the files that are not known, a sentence each
 }
 
 // Group is one process.

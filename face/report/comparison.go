@@ -29,6 +29,7 @@ func NewComparison(b *digest.Book, processes []*compare.Process) *Comparison {
 		g := api.Group{Process: named(p.Name), Sites: []api.GroupSite{}}
 		for _, f := range p.Files {
 			g.Files = append(g.Files, f.Name)
+			c.Notes = union(c.Notes, f.Unknown)
 			var requested, reserved, highest int64
 			var peak *int64
 			for i := range f.Devices {
@@ -106,7 +107,7 @@ func NewRuns(before, after *compare.Run) *Comparison {
 	for _, c := range compare.Runs(before, after) {
 		r.Sites = append(r.Sites, api.RunChange{Site: siteOf(c.Site), Missing: c.Missing, Kind: kindOf(c.Place), PeakBefore: of(before, c.PeakBefore), PeakAfter: of(after, c.PeakAfter), EndBefore: c.EndBefore, EndAfter: c.EndAfter})
 	}
-	return &Comparison{Comparison: api.Comparison{Schema: api.CompareSchema, Groups: []api.Group{}, Runs: r}}
+	return &Comparison{Comparison: api.Comparison{Schema: api.CompareSchema, Groups: []api.Group{}, Runs: r, Notes: union(before.Unknown, after.Unknown)}}
 }
 
 // kindOf is the kind of memory at a place: "host", or "" for a device's.
@@ -117,12 +118,17 @@ func kindOf(p compare.Place) string {
 	return ""
 }
 
+// kindName is what follows the name of a place of a kind of memory.
+func kindName(kind string) string {
+	if kind == "host" {
+		return " (" + snapshot.DeviceName(snapshot.Host) + ")"
+	}
+	return ""
+}
+
 // kindedName returns the printed form of a place of a kind of memory.
 func kindedName(s api.Site, missing timeline.Missing, kind string) string {
-	if kind == "host" {
-		return placeName(s, missing) + " (pinned host memory)"
-	}
-	return placeName(s, missing)
+	return placeName(s, missing) + kindName(kind)
 }
 
 // What the text shows at most; JSON has all.
@@ -138,6 +144,9 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 	if !s.Verbose {
 		c.brief(w, s)
 		return
+	}
+	for _, n := range c.Notes {
+		printWrapped(w, s, "", "note: "+Line(n))
 	}
 	if len(c.Groups) > 1 {
 		c.overview(w, s)

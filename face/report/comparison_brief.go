@@ -35,6 +35,11 @@ func (b *brief) at(x api.Site, missing timeline.Missing) string {
 	return b.place(&finding.Site{File: *x.File, Line: *x.Line, Function: *x.Function})
 }
 
+// atKind is a place of a kind of memory.
+func (b *brief) atKind(x api.Site, missing timeline.Missing, kind string) string {
+	return b.at(x, missing) + kindName(kind)
+}
+
 // numbered prints the first of some lines, and counts the others.
 func (b *brief) numbered(lines []string) {
 	for i, l := range lines {
@@ -74,6 +79,9 @@ func (c *Comparison) brief(w io.Writer, s Style) {
 		c.groupBrief(b, &c.Groups[0])
 	default:
 		c.outliersBrief(b)
+	}
+	for _, n := range c.Notes {
+		b.line("NOTE", Line(n))
 	}
 }
 
@@ -136,7 +144,7 @@ func (c *Comparison) groupBrief(b *brief, g *api.Group) {
 			b.left++
 			continue
 		}
-		text := b.at(x.Site, x.Missing) + "  " + withCurve(x.Bytes)
+		text := b.atKind(x.Site, x.Missing, x.Kind) + "  " + withCurve(x.Bytes)
 		if x.Count[n] > 0 {
 			text += " ×" + units.Count(x.Count[n])
 		}
@@ -185,7 +193,7 @@ func (c *Comparison) outliersBrief(b *brief) {
 	c.headline(b, word, title)
 	var lines []string
 	for _, o := range c.Outliers {
-		lines = append(lines, fmt.Sprintf("%s: %s  %s, the others %s", Line(o.Process), b.at(o.Site, o.Missing), units.Bytes(o.Bytes), units.Bytes(o.Median)))
+		lines = append(lines, fmt.Sprintf("%s: %s  %s, the others %s", Line(o.Process), b.atKind(o.Site, o.Missing, o.Kind), units.Bytes(o.Bytes), units.Bytes(o.Median)))
 	}
 	b.numbered(lines)
 	if len(lines) == 0 {
@@ -247,7 +255,7 @@ func (c *Comparison) runsBrief(b *brief) {
 			b.left++
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s  %s", b.at(x.Site, x.Missing), step(was, is)))
+		lines = append(lines, fmt.Sprintf("%s  %s", b.atKind(x.Site, x.Missing, x.Kind), step(was, is)))
 	}
 	b.numbered(lines)
 	if !mixed && account.Rest("other") && len(account.Parts) > 0 {

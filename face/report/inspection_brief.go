@@ -10,6 +10,7 @@ import (
 	"strandline/finding"
 	"strandline/internal/shell"
 	"strandline/stack"
+	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 	"strandline/units"
 )
@@ -66,11 +67,8 @@ func (d *Inspection) devicesBrief(b *brief) {
 	for i := range d.Devices {
 		v := &d.Devices[i]
 		on := ""
-		switch {
-		case v.Kind == "host":
-			on = "pinned host memory: "
-		case len(d.Devices) > 1:
-			on = fmt.Sprintf("device %d: ", v.Device)
+		if len(d.Devices) > 1 {
+			on = snapshot.DeviceName(v.Device) + ": "
 		}
 		a := &finding.Account{Bytes: v.ReservedBytes, Name: "reserved"}
 		a.Add(v.RequestedBytes, "requested")
@@ -120,7 +118,7 @@ func (d *Inspection) atBrief(b *brief) {
 	a := d.At
 	on := ""
 	if a.Device != 0 {
-		on = fmt.Sprintf(" on device %d", a.Device)
+		on = " on " + snapshot.DeviceName(a.Device)
 	}
 	b.verdict("LIVE", fmt.Sprintf("%s in %s after event %s%s; %s reserved", units.Bytes(a.Requested), count(a.Allocations, "allocation"), eventName(a.Event), on, units.Bytes(a.Reserved)))
 	var lines []string
@@ -144,7 +142,7 @@ func (d *Inspection) allocBrief(b *brief) {
 	a := d.Alloc
 	text := fmt.Sprintf("%s at 0x%x", units.Bytes(a.Bytes), a.Address)
 	if a.Device != 0 {
-		text += fmt.Sprintf(" on device %d", a.Device)
+		text += " on " + snapshot.DeviceName(a.Device)
 	}
 	born, freed := "before the recording", "never freed in the history"
 	if a.Born != nil {

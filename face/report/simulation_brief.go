@@ -8,6 +8,7 @@ import (
 	"strandline/face/api"
 	"strandline/internal/shell"
 	"strandline/torch/allocator"
+	"strandline/torch/snapshot"
 	"strandline/units"
 )
 
@@ -42,7 +43,7 @@ func (d *Simulation) brief(w io.Writer, s Style) {
 		}
 		why := replayText(on)
 		if len(d.Devices) > 1 {
-			why = fmt.Sprintf("device %d: %s", on.Device, why)
+			why = snapshot.DeviceName(on.Device) + ": " + why
 		}
 		switch {
 		case len(d.Runs) > 0 || d.Reclaim != nil:
@@ -109,7 +110,7 @@ func (d *Simulation) runsBrief(b *brief, on *api.Replayed) {
 		}
 		text := strings.TrimSuffix(d.sentence(&d.Runs[i], on), ".")
 		if len(d.Devices) > 1 {
-			text = fmt.Sprintf("device %d: %s", on.Device, text)
+			text = snapshot.DeviceName(on.Device) + ": " + text
 		}
 		b.verdict(word, text)
 	}

@@ -52,6 +52,7 @@ var detectors = []detector{
 
 	// A process.
 	{kinds: kinds(finding.AutogradGraph), needs: recordedGraphs, find: growingGraphs},
+	{kinds: kinds(finding.History), needs: unknownParts, find: unknown},
 }
 
 func kinds(list ...finding.Kind) []finding.Kind { return list }
@@ -65,6 +66,9 @@ func realDevice(s *subject) bool       { return aDevice(s) && s.device != snapsh
 func soundSegments(s *subject) bool    { return realDevice(s) && !s.newest.Unsound }
 func aFailure(s *subject) bool         { return s.failure != nil }
 func pinnedMemory(s *subject) bool     { return aDevice(s) && s.device == snapshot.Host }
+func unknownParts(s *subject) bool {
+	return s.newest == nil && s.runs == nil && len(s.process.Newest().Unknown) > 0
+}
 func recordedGraphs(s *subject) bool {
 	return s.newest == nil && s.process != nil && s.process.About != nil && s.book != nil
 }

@@ -56,6 +56,19 @@ func history(s *subject) (out []finding.Finding) {
 	return out
 }
 
+// unknown names parts of the newest file that are not known: figures may be wrong.
+func unknown(s *subject) []finding.Finding {
+	parts := s.process.Newest().Unknown
+	text := "unverified: " + parts[0]
+	if n := len(parts) - 1; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return []finding.Finding{{
+		Kind: finding.History, Severity: finding.Warning, Confidence: 1, Process: s.process.Name, Title: text, Detail: parts[1:],
+		Brief: finding.Brief{Title: text}, Evidence: &finding.HistoryEvidence{Unknown: parts},
+	}}
+}
+
 // recordAgain is how to record the program so that it can be judged: as it was recorded,
 // where strandline did that; "" if no stack names the program.
 func (s *subject) recordAgain() string {

@@ -15,7 +15,8 @@ import (
 type Run struct {
 	Name            string
 	Partial         bool
-	Peak, End       int64 // requested bytes, of all devices; each device at its own peak
+	Unknown         []string // as [snapshot.Snapshot.Unknown]
+	Peak, End       int64    // requested bytes, of all devices; each device at its own peak
 	Host            *Pinned
 	AtPeak, Now     []placeSum
 	PeakFor, EndFor purpose.Sums // by purpose
@@ -31,7 +32,7 @@ type Pinned struct{ Peak, End int64 }
 
 // NewRun reduces a snapshot to its peak and its end.
 func NewRun(s *snapshot.Snapshot) *Run {
-	r := &Run{Name: s.Name, Partial: s.Partial != nil, NoHistory: true}
+	r := &Run{Name: s.Name, Partial: s.Partial != nil, Unknown: s.Unknown(), NoHistory: true}
 	for _, d := range s.Devices() {
 		t := timeline.New(s, d)
 		if t.Trace.Len() > 0 {

@@ -20,7 +20,7 @@ const triedFrom = 256 << 20
 // Digest analyzes a file.
 func (b *Book) Digest(s *snapshot.Snapshot) *File {
 	s = s.Sane()
-	d := &File{Name: s.Name, Partial: s.Partial, Version: s.TorchVersion()}
+	d := &File{Name: s.Name, Partial: s.Partial, Version: s.TorchVersion(), Unknown: s.Unknown()}
 	stacks := make([]stack.ID, s.Stacks.Len()) // the book's IDs by the file's, 0 if not interned yet
 	for _, dev := range s.Devices() {
 		d.Devices = append(d.Devices, b.device(s, dev, stacks))

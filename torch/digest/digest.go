@@ -33,6 +33,7 @@ type File struct {
 	Name    string
 	Partial *snapshot.Partial // nil if the file was read to its end
 	Version string            // of PyTorch, "" if unknown
+	Unknown []string          // names of what is not known, as [snapshot.Snapshot.Unknown]
 	Devices []Device          // and pinned host memory, as [snapshot.Host]
 }
 
