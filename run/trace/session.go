@@ -149,6 +149,7 @@ func (w *Session) Document(snapshots []*snapshot.Snapshot) *report.Trace {
 
 func (w *Session) document(looks *footprint.Growth) *report.Trace {
 	found := processes.Host(w.sums, looks, w.known)
+	w.nameKeepers(found)
 	if w.gpu == nil {
 		return report.NewTrace(w.trace, w.sums, found, w.backend, time.Since(w.began))
 	}
