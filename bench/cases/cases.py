@@ -14,6 +14,7 @@ class Case:
     line: bool = False  # whether the line that is marked LINE is to be named
     needs: str = ""  # torch, device or ucx
     soak: bool = False  # the program is a server
+    beside: bool = False  # what grows is not PyTorch's, so that record cannot see it
 
 
 CASES = [
@@ -26,7 +27,7 @@ CASES = [
     Case("steady", "steady.py cpu {seconds}", needs="torch"),
     Case("steady-device", "steady.py cuda {seconds}", needs="device"),
     Case("prompts", "prompts.py {seconds}", needs="device"),
-    Case("driver", "driver.py {seconds}", "outside PyTorch|PyTorch does not know of it", needs="device"),
+    Case("driver", "driver.py {seconds}", "outside PyTorch|PyTorch does not know of it", needs="device", beside=True),
     Case("unmap", "unmap.py {seconds}", UCX, needs="ucx"),
     Case("objects", "objects.py {seconds}", "Python objects|references", line=True),
     Case("maps", "maps.py {seconds}", "unmap|mapping", line=True),

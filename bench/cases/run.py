@@ -77,7 +77,7 @@ class Bench:
         server = case.soak
         if command == "soak" and not server or server and command not in ("soak", "trace", "watch", "attach"):
             return None, None
-        if command in ("gpu", "attach") and (case.needs != "device"):
+        if command in ("gpu", "attach") and case.needs != "device" or command == "attach" and case.beside:
             return None, None
         if command == "check":
             return self.run(["check", "--json", "--", *line], env)
@@ -119,7 +119,7 @@ class Bench:
 def text_of(finding):
     parts = [finding.get("kind", ""), finding.get("title", "")] + (finding.get("detail") or [])
     for remedy in finding.get("remedies") or []:
-        parts += [remedy.get("text", ""), remedy.get("setting") or ""]
+        parts += [remedy.get("text", ""), remedy.get("detail") or "", remedy.get("setting") or ""]
     return " ".join(parts)
 
 
@@ -146,8 +146,10 @@ def marked(case):
     return os.path.basename(path), [i + 1 for i, t in enumerate(open(path)) if "# LINE" in t]
 
 
-def judge(case, doc, done):
-    """Whether the answer is right: right, unknown or WRONG, and why."""
+def judge(case, command, doc, done):
+    """Whether the answer is right: right, unknown or WRONG, and why.
+
+    A watch sees levels alone: it says that memory leaks, and which command finds the cause."""
     if doc is None:
         return "WRONG", "no document: " + (done.stderr.strip().splitlines() or ["nothing said"])[-1][:160]
     found = findings_of(doc)
@@ -156,6 +158,9 @@ def judge(case, doc, done):
         if problems:
             return "WRONG", problems[0]["kind"] + ": " + problems[0]["title"][:160]
         return "right", doc.get("verdict", "")
+    some = [f for f in found if f["severity"] == "warning"] or found
+    if command == "watch" and some and some[0]["severity"] != "info":
+        return ("right" if problems else "unknown"), (problems or some)[0]["title"][:160]
     for f in problems:
         if re.search(case.cause, text_of(f), re.S):
             file, lines = marked(case)
@@ -167,7 +172,6 @@ def judge(case, doc, done):
             return "right", f["kind"]
     if problems:
         return "WRONG", problems[0]["kind"] + ": " + problems[0]["title"][:160]
-    some = [f for f in found if f["severity"] == "warning"] or found
     if doc.get("verdict") == "unknown" or done.returncode == 125:
         return "unknown", some[0]["title"][:160] if some else ""
     return "WRONG", "no problem; " + (some[0]["kind"] + ": " + some[0]["title"][:140] if some else "nothing found")
@@ -220,7 +224,7 @@ def main():
                 continue
             if done is None:
                 continue
-            word, why = judge(case, doc, done)
+            word, why = judge(case, command, doc, done)
             wrong += word == "WRONG"
             print(f"{case.name:15} {command:9} {word:8} {time.time() - began:5.0f} s  {why}", flush=True)
             if options.keep and doc is not None:

@@ -32,6 +32,6 @@ func NameKeeper(f *finding.Finding, statement string) {
 	at := fmt.Sprintf("%s:%d", filepath.Base(f.Site.File), f.Site.Line)
 	i := slices.IndexFunc(f.Remedies, func(r finding.Remedy) bool { return r.Text == graphRemedies[0].Text })
 	if i >= 0 {
-		f.Remedies[i] = finding.CodeChange(fmt.Sprintf("call .detach(), or .item() of a scalar, on what `%s` takes at %s, or on `%s` itself: it keeps the graph of each step", name, at, name))
+		f.Remedies[i] = finding.CodeChange(fmt.Sprintf("`%s` keeps each step's graph (%s): call .detach() on the tensors that it takes, or on itself", name, at))
 	}
 }

@@ -21,7 +21,7 @@ func TestKeeper(t *testing.T) {
 	}
 	f := finding.Finding{Kind: finding.AutogradGraph, Site: &finding.Site{File: "/w/a.py", Line: 30}, Remedies: slices.Clone(graphRemedies)}
 	NameKeeper(&f, "    total += loss")
-	if !strings.Contains(f.Remedies[0].Text, "`total` takes at a.py:30") || len(f.Remedies) != len(graphRemedies) {
+	if !strings.Contains(f.Remedies[0].Text, "`total` keeps each step's graph (a.py:30): call .detach()") || len(f.Remedies) != len(graphRemedies) {
 		t.Errorf("%+v", f.Remedies)
 	}
 }
