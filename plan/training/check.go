@@ -62,7 +62,7 @@ func (t Setup) CheckLog(log *engine.Log) ([]plan.Checked, error) {
 var purposes = map[string]string{
 	"parameters": "parameters", "master weights": "parameters", "optimizer states": "optimizer", "gradients": "gradients",
 	"lm_head's gradient": "gradients", "embedding's gradient": "gradients", "gradients, not reduced": "gradients",
-	"activations": "activations", "logits and loss": "activations", "block at work": "activations", "optimizer temporaries": "activations",
+	"cast weights": "activations", "gradient buckets": "communication", "activations": "activations", "logits and loss": "activations", "block at work": "activations", "optimizer temporaries": "activations",
 	"gathered parameters": "communication", "reduce buckets": "communication",
 }
 

@@ -43,6 +43,9 @@ func (s *onStage) resident(name string) Moment {
 	m.add("parameters", plan.Point(s.states.Parameters))
 	m.add("optimizer states", plan.Point(s.states.Optimizer))
 	m.add("master weights", plan.Point(s.states.Master))
+	if s.Buckets {
+		m.add("gradient buckets", plan.Point(s.states.Gradients))
+	}
 	return m
 }
 
@@ -65,6 +68,7 @@ func (s *onStage) atLoss() Moment {
 	m := s.resident("loss")
 	s.accumulated(&m)
 	m.add("activations", s.saved)
+	m.add("cast weights", s.casts())
 	if s.last {
 		m.add("logits and loss", s.loss())
 	}
@@ -78,6 +82,9 @@ func (s *onStage) atFirstBlock() Moment {
 	s.accumulated(&m)
 	m.add("activations", s.saved)
 	m.add("block at work", s.working())
+	if s.Checkpointing == KeepAll {
+		m.add("cast weights", s.casts())
+	}
 	if s.last && s.LoRA == nil {
 		m.add("lm_head's gradient", plan.Point(s.headGradient()))
 		if s.OptimizerInBackward {
@@ -86,6 +93,23 @@ func (s *onStage) atFirstBlock() Moment {
 	}
 	s.communication(&m, s.units.backward)
 	return m
+}
+
+// casts are autocast's copies of the matrices. They stay in its cache until it ends, and
+// in the graph until their backward pass; with recomputation the graph does not keep them.
+func (s *onStage) casts() plan.Span {
+	if !s.casting() {
+		return plan.Span{}
+	}
+	head := s.head
+	if head == 0 && s.last {
+		head = s.embed
+	}
+	n := s.ComputeBytes * (s.matrices + head)
+	if s.Checkpointing != KeepAll {
+		return plan.Between(0, n)
+	}
+	return plan.Point(n)
 }
 
 // headGradient returns lm_head's gradient: in its own unit it is reduced by then; in

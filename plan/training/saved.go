@@ -43,6 +43,18 @@ func (t Setup) share(p perToken) perToken {
 	return p
 }
 
+// casting reports whether autocast works with copies of wider weights and of a wider
+// residual stream.
+func (t Setup) casting() bool { return t.Autocast && t.ParamBytes > t.ComputeBytes }
+
+// input are the bytes of a block's input for a token.
+func (t Setup) input(p perToken) float64 {
+	if t.casting() {
+		return t.ParamBytes * p.h
+	}
+	return 2 * p.h
+}
+
 // all are the bytes of a token and block where nothing is recomputed. They count
 // the inputs of the norms, of the linear layers, of attention and of the gate;
 // eager norms work in fp32. Attention takes keys and values as they are, or
@@ -69,14 +81,18 @@ func (t Setup) all(p perToken) plan.Span {
 	case t.Compile:
 		return plan.Between(8*p.h+4*p.q+4*p.kv+6*p.i, 8*p.h+8*p.q+8*p.i).Times(w)
 	}
-	return plan.Between(16*p.h+6*p.q+4*p.kv+8*p.i, 16*p.h+10*p.q+8*p.i).Times(w)
+	h := 16 * p.h
+	if t.casting() { // each of q, k, v, gate and up has a copy of its fp32 input
+		h += 5 * t.ComputeBytes * p.h
+	}
+	return plan.Between(h+6*p.q+4*p.kv+8*p.i, h+10*p.q+8*p.i).Times(w)
 }
 
 // kept are the bytes of a token and block that wait for the backward pass.
 func (t Setup) kept(p perToken, layer int64) plan.Span {
 	switch {
 	case t.Checkpointing == KeepInputs:
-		return plan.Point(2 * p.h)
+		return plan.Point(t.input(p))
 	case t.EveryNth > 1:
 		if layer%t.EveryNth == 0 {
 			return plan.Point(2 * p.h)
@@ -89,7 +105,7 @@ func (t Setup) kept(p perToken, layer int64) plan.Span {
 		// log-sum-exp; and the products q, v, gate and down. The list of what is kept
 		// names aten.mm: nvfp4 multiplies in another function, whose products are
 		// computed again. Source: torchtitan, components/quantization/nvfp4.py.
-		s := plan.Point(2*(p.h+p.q) + 4*p.n)
+		s := plan.Point(t.input(p) + 2*p.q + 4*p.n)
 		if t.Float8 != "nvfp4" {
 			s = s.Plus(plan.Point(2 * (p.h + p.q + p.kv + p.i)))
 		}

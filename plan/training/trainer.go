@@ -16,7 +16,7 @@ import (
 var trainers = map[string]Setup{
 	"fsdp":     {Framework: "torchtitan", ZeRO: 3, ParamBytes: 4, ComputeBytes: 2, GradBytes: 4, StateBytes: 8, SequenceParallel: true},
 	"fsdp1":    {Framework: "fsdp1", ZeRO: 3, ParamBytes: 4, ComputeBytes: 2, GradBytes: 4, StateBytes: 8, SequenceParallel: true},
-	"ddp":      {Framework: "ddp", ParamBytes: 4, ComputeBytes: 2, GradBytes: 8, StateBytes: 8}, // DDP's buckets are a second copy of the gradients
+	"ddp":      {Framework: "ddp", ParamBytes: 4, ComputeBytes: 2, GradBytes: 4, StateBytes: 8, Autocast: true, Buckets: true},
 	"zero1":    {Framework: "deepspeed", ZeRO: 1, ParamBytes: 2, ComputeBytes: 2, GradBytes: 2, StateBytes: 8, Master: true},
 	"zero2":    {Framework: "deepspeed", ZeRO: 2, ParamBytes: 2, ComputeBytes: 2, GradBytes: 2, StateBytes: 8, Master: true},
 	"zero3":    {Framework: "deepspeed", ZeRO: 3, ParamBytes: 2, ComputeBytes: 2, GradBytes: 2, StateBytes: 8, Master: true},

@@ -37,6 +37,8 @@ type Setup struct {
 	Shard, TP, PP, CP int64
 	ZeRO              int64 // 0 to 3; 3 is FSDP
 	SequenceParallel  bool
+	Autocast          bool  // fp32 weights and residual stream, which autocast copies to ComputeBytes
+	Buckets           bool  // DDP's: a second copy of all gradients, from the first step on
 	Interleaved       int64 // stages a rank has; 0 and 1 are plain 1F1B
 	Keep              bool  // gathered parameters stay until their backward pass
 

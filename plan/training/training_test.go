@@ -7,6 +7,7 @@ import (
 
 	"strandline/internal/test/plantest"
 	"strandline/plan"
+	"strandline/plan/model"
 )
 
 // TestZeRO checks the model states of the ZeRO paper's table 1: 7.5 billion
@@ -114,5 +115,40 @@ func TestTrainingMoves(t *testing.T) {
 	staged.LoRA = &Adapters{Rank: 0}
 	if staged.Check() == nil {
 		t.Error("a LoRA of rank 0 is taken")
+	}
+}
+
+// TestAutocast holds DDP under autocast against a step that was measured on an H200: 25,448
+// MiB allocated. DDP's buckets, autocast's copies of the weights and those of the inputs of
+// matrices are in it.
+func TestAutocast(t *testing.T) {
+	m, err := model.Parse("llama", []byte(`{"model_type":"llama","hidden_size":2048,"intermediate_size":5632,"num_hidden_layers":12,"num_attention_heads":16,"num_key_value_heads":8,
+		"vocab_size":32000,"max_position_embeddings":4096,"tie_word_embeddings":false,"torch_dtype":"bfloat16"}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ddp, err := Trainer("ddp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ddp.Model, ddp.Sequences, ddp.Length, ddp.Checkpointing = m, 4, 2048, KeepAll
+	const measured = 25448 << 20
+	if active := ddp.Step().Active; active.Low > measured*102/100 || active.High < measured*98/100 {
+		t.Errorf("planned %d to %d bytes, measured %d", active.Low, active.High, measured)
+	}
+	parts := map[string]int64{}
+	step := ddp.Step()
+	for _, p := range step.Moments[step.Largest].Parts {
+		parts[p.Name] = p.Size.Middle()
+	}
+	matrices := m.Params() - m.Vocab*m.Hidden
+	if b, c := parts["gradient buckets"], parts["cast weights"]; b != 4*m.Params() || c < 2*matrices*99/100 || c > 2*matrices {
+		t.Errorf("%v of %d parameters", parts, m.Params())
+	}
+	ddp.Checkpointing = KeepInputs
+	full := ddp.Step()
+	ddp.Autocast = false
+	if narrow := ddp.Step(); full.Active.Low <= narrow.Active.Low {
+		t.Errorf("with checkpointing %d bytes, without autocast %d", full.Active.Low, narrow.Active.Low)
 	}
 }
