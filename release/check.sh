@@ -25,9 +25,9 @@ fail() {
 	failed=1
 }
 
-# build FOLDER CACHE builds from a clone in a folder of its own, with a tag.
+# build FOLDER CACHE REPOSITORY builds from a clone in a folder of its own, with a tag.
 build() {
-	git clone --quiet "$here/.." "$work/$1"
+	git clone --quiet "$3" "$work/$1"
 	git -C "$work/$1" describe --exact-match >/dev/null 2>&1 || git -C "$work/$1" tag v0.1.0-rc.1
 	(cd "$work/$1/release" && GOCACHE=$2 go run . -o "$work/dist-$1" -home https://example.com/strandline ${LIBC:+-libc "$LIBC"} "${targets[@]}")
 }
@@ -58,9 +58,9 @@ unchanged() {
 dist=${1:-}
 if [ -z "$dist" ]; then
 	say "build"
-	build one "$(go env GOCACHE)"
+	build one "$(go env GOCACHE)" "$here/.."
 	say "build again, elsewhere and from nothing"
-	build two "$work/cache"
+	build two "$work/cache" "$work/one" # the same commit, whatever was committed meanwhile
 	diff "$work/dist-one/SHA256SUMS" "$work/dist-two/SHA256SUMS" || fail "two builds differ"
 	dist=$work/dist-one
 fi
