@@ -20,6 +20,7 @@ export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 export CGO_ENABLED=0
 
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+actionlint=github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 failed=()
 skipped=()
 flaky=()
@@ -300,6 +301,11 @@ if [ -n "$all" ]; then
 		step staticcheck go run "$staticcheck" ./...
 	else
 		skip staticcheck "it is not in the module cache and cannot be downloaded"
+	fi
+	if go run "$actionlint" -version >/dev/null 2>&1; then
+		step "workflows of GitHub" go run "$actionlint" -shellcheck= .github/workflows/*.yml
+	else
+		skip "workflows of GitHub" "actionlint is not in the module cache and cannot be downloaded"
 	fi
 	have builds_bpf clang llvm # Debian 12's are those that built the object
 	built "BPF object" host/calls/bpf/build.sh
