@@ -28,7 +28,7 @@ var sections = map[string][]section{
 		{"GPUs", []string{"gpu", "gpus", "capacity", "nodes", "gpus-per-node", "node-link", "host-bandwidth"}},
 		{"Engine", []string{"engine", "engine-version", "mem-fraction", "max-model-len", "max-num-seqs", "max-batched-tokens", "max-total-tokens", "block-size", "cuda-graph-max-bs", "eager"}},
 		{"Parallelism and offload", []string{"tp", "pp", "dp", "ep", "cpu-experts", "cpu-offload-gb"}},
-		{"llama.cpp and Ollama", []string{"gpu-layers", "n-cpu-moe", "kv-dtype-v", "flash-attn", "swa-full", "kv-unified"}},
+		{"llama.cpp and Ollama", []string{"gpu-layers", "n-cpu-moe", "kv-dtype-v", "flash-attn", "swa-full", "kv-unified", "cache-ram"}},
 		{"Load", []string{"requests", "prompt-tokens", "output-tokens", "images", "image-size"}},
 		{"Output", []string{"markdown", "page", "no-open", "listen"}},
 	},
