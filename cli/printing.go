@@ -37,7 +37,19 @@ func (g *globals) style() report.Style {
 	default:
 		s.Color = e.stdoutTerminal && e.getenv("TERM") != "dumb"
 	}
+	s.Links = s.Color && e.stdoutTerminal && opensLinks(e.getenv)
 	return s
+}
+
+// opensLinks reports whether the terminal is one that opens the links of a text, by what it
+// says of itself in the environment. Others may print the address.
+func opensLinks(getenv func(string) string) bool {
+	for _, name := range []string{"KITTY_WINDOW_ID", "WT_SESSION", "VTE_VERSION", "KONSOLE_VERSION"} {
+		if getenv(name) != "" {
+			return true
+		}
+	}
+	return slices.Contains([]string{"iTerm.app", "WezTerm", "vscode", "ghostty"}, getenv("TERM_PROGRAM"))
 }
 
 // text is where a command prints for a person.

@@ -41,14 +41,17 @@ func (b *brief) line(label, text string) {
 }
 
 // verdict prints the first line.
-func (b *brief) verdict(word, title string) {
+func (b *brief) verdict(word, title string) { b.verdictAt(word, title, nil) }
+
+// verdictAt prints the first line, which names a place.
+func (b *brief) verdictAt(word, title string, site *finding.Site) {
 	pad := strings.Repeat(" ", max(2, indent-len(word)))
 	for i, l := range wrap(title, b.s.columns()-len(word)-len(pad)) {
 		if i == 0 {
-			fmt.Fprintln(b.w, verdictInk(b.s, word)+pad+b.s.bold(l))
+			fmt.Fprintln(b.w, verdictInk(b.s, word)+pad+b.s.bold(b.linked(l, site)))
 			continue
 		}
-		fmt.Fprintln(b.w, strings.Repeat(" ", indent)+b.s.bold(l))
+		fmt.Fprintln(b.w, strings.Repeat(" ", indent)+b.s.bold(b.linked(l, site)))
 	}
 }
 
@@ -80,7 +83,7 @@ func (b *brief) findings(word string, list []*finding.Finding, why string) {
 		rows = list
 		b.verdict(word, leakTitle(list))
 	} else {
-		b.verdict(word, b.title(first, true))
+		b.verdictAt(word, b.title(first, true), first.Site)
 		b.facts(first)
 	}
 	for i, f := range rows {
@@ -206,6 +209,15 @@ func confidence(f *finding.Finding) string {
 // wholePercent is a share in whole percent.
 func wholePercent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
+// linked is a line in which a place opens its file.
+func (b *brief) linked(line string, site *finding.Site) string {
+	if site == nil || !b.s.Links {
+		return line
+	}
+	place := b.place(site)
+	return strings.Replace(line, place, b.s.link(site.File, place), 1)
+}
+
 // row prints a finding in a line, and how the program came there.
 func (b *brief) row(mark string, f *finding.Finding) {
 	text := b.title(f, false)
@@ -220,7 +232,7 @@ func (b *brief) row(mark string, f *finding.Finding) {
 		text += "  " + wholePercent(f.Confidence)
 	}
 	for _, l := range wrap(text, b.s.columns()-len(mark)) {
-		fmt.Fprintln(b.w, mark+l)
+		fmt.Fprintln(b.w, mark+b.linked(l, f.Site))
 		mark = strings.Repeat(" ", len(mark))
 	}
 	b.facts(f)

@@ -3,9 +3,13 @@ package report
 import (
 	"crypto/rand"
 	"io"
+	"net/url"
+	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // control reports whether a terminal would act on a character: a control character,
@@ -47,12 +51,26 @@ func replace(s string, is func(rune) bool) string {
 	}, s)
 }
 
-// ink begins the colors of [Style] until [PrintableWriter] turns them into escape
-// sequences. It is random, so that no file can contain it and print in color.
-var ink = "\x00" + rand.Text() + "["
+// escape begins the colors and links of [Style] until [PrintableWriter] turns it into the
+// character that a terminal acts on. It is random, so that no file can contain it and print
+// in color.
+var escape = "\x00" + rand.Text()
 
-// PrintableWriter passes text on to w through [Printable], and with the colors
-// of [Style], which no other text can have.
+// ink begins a color.
+var ink = escape + "["
+
+// link has terminals open the file of a text; the file has its whole path.
+func (s Style) link(file, text string) string {
+	if !s.Links || !path.IsAbs(file) {
+		return text
+	}
+	hidden := strings.NewReplacer("\x1b", escape, "\a", escape+"\\")
+	at := url.URL{Scheme: "file", Path: file}
+	return hidden.Replace(ansi.SetHyperlink(at.String())) + text + hidden.Replace(ansi.ResetHyperlink())
+}
+
+// PrintableWriter passes text on to w through [Printable], and with the colors and
+// links of [Style], which no other text can have.
 func PrintableWriter(w io.Writer) io.Writer { return &printableWriter{w: w} }
 
 type printableWriter struct {
@@ -64,11 +82,11 @@ func (p *printableWriter) Write(b []byte) (int, error) {
 	text := p.rest + string(b)
 	whole := len(text) - unfinished(text)
 	text, p.rest = text[:whole], text[whole:]
-	parts := strings.Split(text, ink)
+	parts := strings.Split(text, escape)
 	for i := range parts {
 		parts[i] = Printable(parts[i])
 	}
-	if _, err := io.WriteString(p.w, strings.Join(parts, "\x1b[")); err != nil {
+	if _, err := io.WriteString(p.w, strings.Join(parts, "\x1b")); err != nil {
 		return 0, err
 	}
 	return len(b), nil

@@ -28,6 +28,7 @@ type Style struct {
 	Color   bool
 	Width   int  // of the terminal in columns; 0 is unknown
 	Verbose bool // print every detail
+	Links   bool // have the terminal open the files of places
 }
 
 // columns returns the width that sentences are wrapped to. Paths and tables are never
