@@ -86,7 +86,7 @@ var (
 	linked    = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 	newBlock  = regexp.MustCompile(`(?m)^(?:[-*] |\d+\. |#+ .*$|> )|^\s*$| *\| *`)
 	sentence  = regexp.MustCompile(`([.!?])["”)*]*\s+([\p{Lu}*_(“"]|(?:X|strandline)\b)`)
-	codeWords = regexp.MustCompile(`[{}<>]|^\s*(?:SELECT|CREATE|WITH)\b|\\x1b`)
+	codeWords = regexp.MustCompile(`[{}<>]|^\s*(?:SELECT|CREATE|create table|WITH)\b|\\x1b|^[a-z\d-]+(?: [a-z\d-]+){20,}$|^\s+(?:sudo )?strandline `) // or a list of words, or examples
 )
 
 // measured measures Markdown, without its code.

@@ -87,17 +87,17 @@ Exit status: 0 no leak; 1 leak, or above a limit; 4 the command itself failed;
 func (o *checkOptions) flags(c *cobra.Command) {
 	f := c.Flags()
 	o.allowed.flags(f, "step")
-	f.StringVar(&o.warmUp, "warmup", "", "leave out the first `N` steps, or those of a time such as 30s (default: what grows only at first)")
+	f.StringVar(&o.warmUp, "warmup", "", "leave out the first `N` steps, or a time such as 30s (default: early growth)")
 	f.StringVar(&o.steps, "steps-from", "auto", "count as steps `SOURCE`: call (of strandline.step), optimizer, annotation:NAME, MODULE:FUNCTION, time (none), or auto")
 	f.StringVar(&o.line, "step-line", "", "count as a step each line of the command's output that matches `REGEXP`")
 	f.BoolVar(&o.untilVerdict, "until-verdict", false, "stop the command as soon as the verdict is clear, or after an hour (--at-most)")
-	f.DurationVar(&o.most, "at-most", 0, "stop the command after the time `D`, such as 10m, and judge what there is")
+	f.DurationVar(&o.most, "at-most", 0, "stop the command after the time `D`, such as 10m, and judge the samples so far")
 	f.BoolVar(&o.skipFailures, "skip-failures", false, "exit with 125 instead of 4 if the command itself fails, so that git bisect skips the commit")
 	f.StringVarP(&o.dir, "out", "o", "", "keep the recording, with its snapshots, in the new folder `DIR`")
 	f.StringArrayVar(&o.named, "case", nil, "run `NAME=CMD` in a shell, and judge it; several are compared side by side")
 	f.StringArrayVar(&o.abs, "ab", nil, "run the command without and with `ENV=VALUE` in its environment, and report whether that cures the leak")
-	f.StringVar(&o.baseline, "baseline", "", "fail if peak or level is above that of `FILE`, which is committed with the code")
-	f.BoolVar(&o.update, "update-baseline", false, "accept what is measured: write it to the file of --baseline")
+	f.StringVar(&o.baseline, "baseline", "", "fail if peak or level is above `FILE`, which is committed with the code")
+	f.BoolVar(&o.update, "update-baseline", false, "accept the measurements: write them to the file of --baseline")
 	o.ciOutput.flags(f)
 }
 

@@ -35,13 +35,13 @@ func (o *storeOptions) args(files cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch given := c.Flags().Changed; {
 		case o.server == "" && (len(o.queries) > 0 || given("since") || given("step")):
-			return errors.New("--query, --since and --step say what to ask of the store that --prometheus names")
+			return errors.New("--query, --since and --step need a store: add --prometheus")
 		case o.server == "":
 			return files(c, args)
 		case len(args) > 0:
 			return errors.New("a file and a store are judged on their own: give files, or --prometheus")
 		case len(o.queries) == 0:
-			return errors.New("what is to be judged? add --query, such as --query 'sum by (pod) (container_memory_working_set_bytes)'")
+			return errors.New("nothing to judge: add --query, such as --query 'sum by (pod) (container_memory_working_set_bytes)'")
 		case given("capacity") || given("group"):
 			return errors.New("--capacity and --group are for files; --limit is the size that the levels must not reach")
 		}

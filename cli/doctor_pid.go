@@ -54,9 +54,9 @@ func fromOutside(pid int, o outside.Offer, why error) api.Check {
 		c.Detail += ", without stacks of Python"
 	}
 	if o.State {
-		c.Detail += ", with what is allocated already"
+		c.Detail += ", with earlier allocations"
 	} else {
-		c.Detail += "; what is allocated already cannot be read"
+		c.Detail += "; earlier allocations are unreadable"
 	}
 	if o.Untried != "" {
 		c.Detail += "; " + o.Untried
@@ -86,7 +86,7 @@ func byKineto(env map[string]string) api.Check {
 	c := api.Check{What: "Kineto's daemon", Detail: "the process was not started with KINETO_USE_DAEMON=1"}
 	if on, err := strconv.ParseBool(env["KINETO_USE_DAEMON"]); err == nil && on {
 		c.OK = true
-		c.Detail = "a daemon such as dynolog can ask for a snapshot (PyTorch 2.8 or newer); from then on a thread of the process keeps one core busy"
+		c.Detail = "a daemon such as dynolog can ask for a snapshot (PyTorch 2.8 or newer). From then on a thread of the process keeps one core busy"
 	}
 	return c
 }

@@ -24,8 +24,8 @@ type format struct {
 var formats = []format{
 	{name: "pickle", what: "as PyTorch would have written it: converted, decompressed, repaired",
 		stream: func(w io.Writer, s *snapshot.Snapshot) error { return s.Write(w) }},
-	{name: "pprof", what: "allocations and what is live, by stack (go tool pprof)", stream: export.Pprof},
-	{name: "folded", what: "what is live, one line per stack (flame graphs)", text: true, stream: export.Folded},
+	{name: "pprof", what: "allocations and live memory, by stack (go tool pprof)", stream: export.Pprof},
+	{name: "folded", what: "live memory, one line per stack (flame graphs)", text: true, stream: export.Folded},
 	{name: "csv", what: "the events, one per row, with the line of your code", text: true, stream: export.CSV},
 	{name: "sqlite", what: "all of it as tables and views to query", file: export.SQLite},
 	{name: "perfetto", what: "bytes over time with annotations and errors (ui.perfetto.dev)", stream: export.Perfetto},

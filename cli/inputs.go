@@ -248,14 +248,14 @@ func (g *globals) partial(in input.Input) bool {
 
 func (g *globals) partly(name string, at *snapshot.Partial) bool {
 	if at != nil {
-		g.warnOfFile("%s is only partly readable: at %s: %v; what comes before that is used", name, at.Place(), at.Err)
+		g.warnOfFile("%s is only partly readable: at %s: %v; the part before it is used", name, at.Place(), at.Err)
 	}
 	return at != nil
 }
 
 func (g *globals) profilePartial(f *profiles.File) bool {
 	if f.Partial != nil {
-		g.warnOfFile("%s is only partly readable: %v; what comes before that is used", f.Name, f.Partial)
+		g.warnOfFile("%s is only partly readable: %v; the part before it is used", f.Name, f.Partial)
 	}
 	return f.Partial != nil
 }
@@ -265,7 +265,7 @@ func (g *globals) recordingPartial(run *recording.Run) bool {
 	empty := len(run.Samples) == 0 && !run.Judged
 	switch {
 	case run.Partial != nil:
-		g.warn("the recording is only partly readable: %v; what comes before that is used", run.Partial)
+		g.warn("the recording is only partly readable: %v; the part before it is used", run.Partial)
 	case empty:
 		g.warn("the recording ends before its first figures: nothing can be reported")
 	}

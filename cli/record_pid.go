@@ -163,7 +163,7 @@ func lacks(r *outside.Result) []string {
 		}
 	}
 	if r.Start != nil {
-		out = append(out, "what was allocated before the recording began is not known: "+r.Start.Error())
+		out = append(out, "earlier allocations are unknown: "+r.Start.Error())
 	}
 	if r.End != nil {
 		out = append(out, "the blocks and segments at the end are inferred from the events: "+r.End.Error())
@@ -177,9 +177,9 @@ func lacks(r *outside.Result) []string {
 		}
 		text := fmt.Sprintf("%s events were lost between %s and %s", units.Count(int64(gap.Lost)), gap.From.Format("15:04:05.000"), gap.To.Format("15:04:05.000"))
 		if gap.Closed {
-			text += "; the figures before and after are right, and what was missed is entered where the gap ends, without stacks"
+			text += "; the figures before and after are right. Missed changes are entered at the end of the gap, without stacks"
 		} else {
-			text += "; what follows is not certain"
+			text += "; later figures are uncertain"
 		}
 		out = append(out, text)
 	}

@@ -101,7 +101,7 @@ func (o *simulateOptions) bounds(flags *pflag.FlagSet) (b bounds, err error) {
 	case !(o.fraction > 0 && o.fraction <= 1):
 		return b, fmt.Errorf("--fraction: %v is not a share above 0 and up to 1", o.fraction)
 	case b.capacity == 0:
-		return b, errors.New("--fraction is a share of the capacity: give --capacity too")
+		return b, errors.New("--fraction is a share of the capacity: also give --capacity")
 	default:
 		b.limit = int64(o.fraction * float64(b.capacity))
 	}

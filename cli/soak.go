@@ -149,7 +149,7 @@ func (o *soakOptions) check(c *cobra.Command) (err error) {
 	case given("at-most") && s.AtMost <= 0:
 		return fmt.Errorf("--at-most %s: want a time above 0", s.AtMost)
 	case s.WarmUp < 1:
-		return fmt.Errorf("--warmup %d: want at least 1: what a server loads for its first requests is not a leak", s.WarmUp)
+		return fmt.Errorf("--warmup %d: want at least 1: loading for the first requests is no leak", s.WarmUp)
 	case s.Quiet <= 0 || s.Gap < s.Quiet:
 		return fmt.Errorf("--settle %s, --gap %s: want times above 0, and a gap that is not shorter", s.Quiet, s.Gap)
 	case l.Timeout <= 0 || s.Return < 0:

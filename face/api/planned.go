@@ -113,7 +113,7 @@ func NewPlan(f *serving.Fit, formats []*serving.Fit) *Plan {
 func NewTrainPlan(t training.Setup, trainer, setup string, g *plan.GPU, n int64) *TrainPlan {
 	step, outside := t.Step(), t.Outside()
 	d := &TrainPlan{Schema: PlanSchema, Model: NewPlannedModel(t.Model), Trainer: trainer, GPU: g, GPUs: n, Verdict: plan.Judge(step.Peak, outside, g.Total),
-		Peak: partOf("peak", step.Peak, "allocator, from what is active to what is reserved"), Outside: partOf(plan.NonTorch, outside, "CUDA context and NCCL"),
+		Peak: partOf("peak", step.Peak, "allocator, from active to reserved"), Outside: partOf(plan.NonTorch, outside, "CUDA context and NCCL"),
 		Host: step.Host, Stage: step.Stage, Notes: list(t.Notes()), Largest: step.Largest, Setup: setup}
 	for i := range step.Moments {
 		m := &step.Moments[i]

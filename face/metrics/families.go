@@ -263,7 +263,7 @@ func (b *builder) findings(all []Verdict, now *sample.Sample) {
 		b.verdict(v)
 	}
 	for _, severity := range []finding.Severity{finding.Problem, finding.Warning, finding.Info} {
-		b.gauge("strandline_findings", "What was found, by severity.", float64(count[severity]), label{"severity", string(severity)})
+		b.gauge("strandline_findings", "Findings by severity.", float64(count[severity]), label{"severity", string(severity)})
 	}
 }
 
@@ -293,7 +293,7 @@ func (b *builder) verdict(v *Verdict) {
 	}
 	if t := e.SecondsToLimit; t != nil {
 		const name = "strandline_time_to_limit_seconds"
-		const help = "When what keeps growing reaches its limit: in 9 of 10 cases between the lower and the upper bound, which is +Inf if it may never do so."
+		const help = "When growth reaches its limit. In 9 of 10 cases it is between the bounds; the upper is +Inf if it may never do so."
 		upper := math.Inf(1)
 		if t[1] != nil {
 			upper = *t[1]

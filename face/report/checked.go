@@ -32,7 +32,7 @@ func (d Checked) sentence() string {
 		return "the log's own figures, compared with nothing"
 	}
 	if d.Off == nil && d.Failure != nil {
-		return "what can be checked is as planned"
+		return "all that can be checked is as planned"
 	}
 	if d.Off == nil {
 		return "everything that can be checked is as planned"

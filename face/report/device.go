@@ -75,7 +75,7 @@ func partName(v *recording.GPUDevice, p *recording.GPUPart) string {
 			return text + ", outside PyTorch"
 		}
 	case recording.PartEarlier:
-		return "the processes' contexts, and what they allocated before the trace began"
+		return "the processes' contexts and earlier allocations"
 	case recording.PartUnseen:
 		return "came since without a watched call: code of kernels, graphs, pools"
 	case recording.PartOthers:

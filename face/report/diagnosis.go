@@ -64,7 +64,7 @@ func NewDiagnosis(a *diagnosis.Answer) *Diagnosis {
 				out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
 			}
 			if n := f.Mixed; n > 0 {
-				out.Basis = append(out.Basis, fmt.Sprintf("left out: %s, whose lines are mixed with those of other messages", count(n, "table")))
+				out.Basis = append(out.Basis, fmt.Sprintf("left out: %s, whose lines are mixed with other messages", count(n, "table")))
 			}
 			if f.Partial {
 				out.Partial = append(out.Partial, f.Name)

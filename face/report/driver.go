@@ -91,9 +91,9 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 	if len(beside) > 0 {
 		fmt.Fprintln(w, s.dim("  in addition: "+strings.Join(beside, ", ")))
 	}
-	fmt.Fprintln(w, s.dim("  it excludes earlier allocations, contexts, code, and what the driver's pools keep"))
+	fmt.Fprintln(w, s.dim("  it excludes earlier allocations, contexts, code, and the driver's pools"))
 	if d.Drops > 0 {
-		fmt.Fprintln(w, s.dim("  events were lost; what the driver allocated or freed in them is unknown"))
+		fmt.Fprintln(w, s.dim("  events were lost; their allocations and frees are unknown"))
 	}
 	owners := &table{right: map[int]bool{0: true, 1: true}}
 	for _, o := range g.Owners {

@@ -194,7 +194,7 @@ func (p handOverProcess) behind() (out []string) {
 			add(l.Bytes, Line(l.Library))
 			n -= l.Bytes
 		}
-		rest = "contexts, kernels, other processes, and what was taken before the trace"
+		rest = "contexts, kernels, other processes, and earlier allocations"
 	} else if b.Split.Tensors == nil {
 		rest = "tensors and caches in no region, " + rest
 	}

@@ -79,7 +79,7 @@ func levelText(t *replay.Reclaimed) string {
 	l := t.Levels[at]
 	text := fmt.Sprintf(" It settles between %s after a call and %s before the next.", units.Bytes(l.After), units.Bytes(l.Before))
 	if l.Rises > 0 {
-		text += fmt.Sprintf(" What stays after a call still rises, by %s towards the end: active memory grows, which no reclaim ends.", units.Bytes(l.Rises))
+		text += fmt.Sprintf(" The memory after a call still rises, by %s towards the end: active memory grows, which no reclaim ends.", units.Bytes(l.Rises))
 	}
 	return text
 }

@@ -20,7 +20,7 @@ func (d GPUTable) Text(w io.Writer, _ Style) {
 			tera(g.BF16), tera(g.FP8), tera(g.INT8), tera(g.FP4))
 	}
 	t.write(w, "")
-	fmt.Fprintln(w, "\nmemory: what the driver makes available; links in one direction; dense operations, in tera per second")
+	fmt.Fprintln(w, "\nmemory: available from the driver; links in one direction; dense operations, in tera per second")
 	fmt.Fprintln(w, "sources: the vendors' data sheets; memory from messages of PyTorch and vLLM, or derived where --json says so")
 }
 

@@ -173,13 +173,13 @@ func (d *Trace) notes() (out []string) {
 		out = append(out, fmt.Sprintf("%s were lost, because the buffer was full; the sums were corrected from the kernel's list", count(int(d.Drops), "event")))
 	}
 	if d.Unfollowed > 0 {
-		out = append(out, fmt.Sprintf("%s could not be followed, because 16,384 were already live; what they map is not counted", count(int(d.Unfollowed), "process")))
+		out = append(out, fmt.Sprintf("%s could not be followed, because 16,384 were already live; their mappings are not counted", count(int(d.Unfollowed), "process")))
 	}
 	if d.StackDrops > 0 {
 		out = append(out, fmt.Sprintf("%s were lost", count(int(d.StackDrops), "stack")))
 	}
 	if l := d.Ledger; l.Missing+l.Extra > 0 {
-		out = append(out, fmt.Sprintf("the kernel's list shows that %s was mapped and %s unmapped by calls that were not seen; the sums are corrected", units.Bytes(l.Missing), units.Bytes(l.Extra)))
+		out = append(out, fmt.Sprintf("the kernel's list shows that %s was mapped and %s unmapped by unseen calls; the sums are corrected", units.Bytes(l.Missing), units.Bytes(l.Extra)))
 	}
 	return out
 }

@@ -98,7 +98,7 @@ func (d *Watch) headline(s Style) string {
 	case problems > 0:
 		return s.red(strings.ToUpper(string(verdict))+": "+count(problems, "problem")) + "  " + text
 	case verdict == finding.Unknown && d.Samples > 0 && len(d.Findings) > 0 && d.Findings[0].Severity == finding.Warning:
-		return s.yellow("UNKNOWN") + ": what grows may be no leak  " + text
+		return s.yellow("UNKNOWN") + ": the growth may be no leak  " + text
 	case verdict == finding.Unknown:
 		return s.yellow("UNKNOWN") + ": too few samples to judge  " + text
 	}

@@ -199,8 +199,8 @@ var watchHelp = []string{
 	"/           filter by command or process ID; esc clears it",
 	"? q         this help, the end; Ctrl-C ends with exit status 130",
 	"",
-	"The curve is what a process held lately: on devices, or else on the host.",
-	"A verdict says what grows, how fast, and when a limit is reached.",
+	"The curve is a process's recent memory: on devices, or else on the host.",
+	"A verdict names the growth, its rate, and when a limit is reached.",
 }
 
 // Lines are the lines of the screen.

@@ -31,7 +31,7 @@ func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &large):
 		reply(w, http.StatusRequestEntityTooLarge, page.Refusal{Error: "The files have more than 1 GiB, which is more than this page keeps in memory. Start strandline view with them."})
 	case err != nil || len(files) == 0:
-		reply(w, http.StatusBadRequest, page.Refusal{Error: "What was dropped could not be read as files."})
+		reply(w, http.StatusBadRequest, page.Refusal{Error: "The dropped items could not be read as files."})
 	default:
 		asker, first := s.Open(files)
 		s.asker.Store(&serving{asker, s.asker.Load().turn + 1})

@@ -434,7 +434,7 @@ func (d *savedDevice) describe() {
 	}
 	d.held.Text = text + "The allocator and stacks are here for " + n(len(d.held.Stations)) + " of them: the keys , and . step through them. " +
 		"Single allocations are here where the picture shows them individually, and for the allocator's blocks, the largest of them. " +
-		"Bytes are those that the program requested. Not here are differences between events, sums over them, runs under settings other than the suggested ones, and tables to save: open the snapshot with strandline view for these."
+		"Bytes are those that the program requested. Differences between events, sums over them, other settings than the suggested ones, and tables to save are not here. Open the snapshot with strandline view for these."
 	why := "This saved page has requested bytes only."
 	d.doc.Held, d.doc.Measures, d.doc.MeasuresWhy = &d.held, []string{"requested"}, &why
 }

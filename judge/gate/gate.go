@@ -190,7 +190,7 @@ func Judge(s *Series, o Limits) Judgment {
 		switch {
 		case usedGrows:
 			c, grows = used, true
-			basis += " of what is in use"
+			basis += " of memory in use"
 		case grows && used.Shape == trend.SawtoothGrowth && used.Low <= 0:
 			// The troughs of what is in use grow. A line is not near its teeth, so the
 			// bounds are those of what is held.

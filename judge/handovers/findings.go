@@ -74,7 +74,7 @@ func (c *Check) growth(times map[string][]span) {
 	}
 	basis := "the driver's count at the same place of each cycle, less PyTorch's cache where that was noted"
 	if c.ByCalls {
-		basis = "what the calls of the driver have taken and not given back, at the same place of each cycle"
+		basis = "memory that driver calls took and did not return, at the same place of each cycle"
 	}
 	f := finding.Finding{
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: 0.9, Device: &c.Device, Process: c.process(), Bytes: &grown,

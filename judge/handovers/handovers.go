@@ -241,7 +241,7 @@ func (c *Check) tags(p *rl.Phases, log *history.Log, names map[string]string) er
 		}
 	}
 	if len(unknown) > 0 {
-		c.Notes = append(c.Notes, "no component of the plan is known for "+strings.Join(unknown, ", ")+": --tag TAG=COMPONENT states one")
+		c.Notes = append(c.Notes, "no component of the plan is known for "+strings.Join(unknown, ", ")+": --tag TAG=COMPONENT names one")
 	}
 	return nil
 }

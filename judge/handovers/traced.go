@@ -36,7 +36,7 @@ func Traced(p *rl.Phases, trace *recording.Run, device int, names map[string]str
 		of[h.PID] = append(of[h.PID], h)
 	}
 	if len(of) == 0 {
-		return nil, errors.New("in this recording no memory was given back to a device and taken again at its addresses; `strandline trace --gpu --out` sees that, from this version on")
+		return nil, errors.New("no memory in this recording left a device and returned to its addresses; `strandline trace --gpu --out` sees such moves from this version on")
 	}
 	for _, pid := range slices.Sorted(maps.Keys(of)) {
 		c, err := traceOf(p, trace, pid, of[pid], len(of) == 1, device, names)
@@ -62,7 +62,7 @@ func traceOf(p *rl.Phases, trace *recording.Run, pid int, done []recording.HandO
 		c.traced.without(&t)
 		t.account(trace)
 	} else {
-		c.Notes = append(c.Notes, "several processes hand over memory: what else each has is not known, and not counted")
+		c.Notes = append(c.Notes, "several processes hand over memory: their other memory is unknown and not counted")
 	}
 	log := t.log(pid)
 	if len(log.Steps) < 2 {
@@ -73,7 +73,7 @@ func traceOf(p *rl.Phases, trace *recording.Run, pid int, done []recording.HandO
 	}
 	c.within = t.within
 	c.compare(p, log)
-	c.Notes = append(c.Notes, "a hand-over lasts from the first to the last call that makes, maps, unmaps or releases its memory, and calls within a second are of one: copies before and after them are not in it")
+	c.Notes = append(c.Notes, "a hand-over lasts from the first to the last call that makes, maps, unmaps or releases its memory. Calls within a second belong together. Copies before and after are not in it")
 	if trace.Partial != nil {
 		c.Notes = append(c.Notes, fmt.Sprintf("the recording is only partly readable: %v", trace.Partial))
 	}
@@ -265,7 +265,7 @@ func (t *tracing) named(p *rl.Phases, given map[string]string) map[string]string
 		}
 	}
 	if slices.Sort(by); len(by) > 0 {
-		t.check.Notes = append(t.check.Notes, strings.Join(by, ", ")+", by size (--tag GROUP=COMPONENT states it)")
+		t.check.Notes = append(t.check.Notes, strings.Join(by, ", ")+", by size (--tag GROUP=COMPONENT sets it)")
 	}
 	return out
 }

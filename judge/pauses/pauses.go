@@ -69,7 +69,7 @@ func (p *Process) pools(d *state.Device) (f finding.Finding, ok bool) {
 	n := p.Seen[i].Outside.Pools
 	return finding.Finding{
 		Kind: finding.Unpausable, Severity: finding.Warning, Confidence: 1, Device: &d.Index, Process: p.Name, Bytes: &n,
-		Title: fmt.Sprintf("%s has %s of device %d in pools of CUDA graphs, or of its own, in no region: a pause leaves them", p.Name, units.Bytes(n), d.Index),
+		Title: fmt.Sprintf("%s has %s of device %d in CUDA graph pools, or its own, outside regions: a pause leaves them", p.Name, units.Bytes(n), d.Index),
 		Basis: "the segments of PyTorch's allocator, beside the library's blocks", Remedies: []finding.Remedy{graphs()},
 	}, true
 }
@@ -103,7 +103,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 			name   string
 			remedy finding.Remedy
 		}{
-			{o.Tensors, "tensors in no region", finding.CodeChange("allocate what can leave the device within `torch_memory_saver.region(tag)`")},
+			{o.Tensors, "tensors in no region", finding.CodeChange("allocate memory that can leave the device within `torch_memory_saver.region(tag)`")},
 			{o.Cache, "PyTorch's cache, which no tensor uses", finding.CodeChange("before the pause: `torch.cuda.empty_cache()`")},
 			{o.Pools, "pools of CUDA graphs, or of the program's own", graphs()},
 			{o.Expandable, "expandable segments", finding.Remedy{}}, // which have a finding
@@ -126,17 +126,17 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 				f.Severity = finding.Warning
 				f.Remedies = append(f.Remedies,
 					finding.CodeChange("before the pause: `torch.cuda.empty_cache()` gives segments back that no tensor uses"),
-					finding.CodeChange("allocate what can leave the device within `torch_memory_saver.region(tag)`; CUDA graphs within `torch_memory_saver.cuda_graph`, with the library preloaded, as their own pools are in no region"))
+					finding.CodeChange("allocate memory that can leave the device within `torch_memory_saver.region(tag)`; CUDA graphs within `torch_memory_saver.cuda_graph`, with the library preloaded, as their own pools are in no region"))
 			}
 			f.Detail = append(f.Detail, text)
 		}
 	}
 	e.OtherBytes = rest
 	if rest > 0 {
-		f.Detail = append(f.Detail, units.Bytes(rest)+": the CUDA context, kernels, and what libraries such as NCCL and cuBLAS took from the driver")
+		f.Detail = append(f.Detail, units.Bytes(rest)+": the CUDA context, kernels, and driver memory of libraries such as NCCL and cuBLAS")
 		if rest > usual && seen.Reserved != nil {
 			f.Severity = finding.Warning
-			f.Remedies = append(f.Remedies, finding.CodeChange("find what allocates it: `strandline trace --gpu`; NCCL's buffers go with its process groups (`torch.distributed.destroy_process_group`)"))
+			f.Remedies = append(f.Remedies, finding.CodeChange("find its allocations: `strandline trace --gpu`; NCCL's buffers go with its process groups (`torch.distributed.destroy_process_group`)"))
 		}
 	}
 	return f, true
@@ -152,7 +152,7 @@ func (p *Process) short(d *state.Device) (f finding.Finding, ok bool) {
 	e := &finding.ResumeEvidence{AvailableBytes: free, NeededBytes: away}
 	f = finding.Finding{
 		Kind: finding.ResumeShort, Severity: finding.Info, Confidence: 1, Device: &d.Index, Process: p.Name, Bytes: finding.Int(away - free), Evidence: e,
-		Title:  fmt.Sprintf("what is paused of %s does not fit on device %d now: %s is needed and %s is free", p.Name, d.Index, units.Bytes(away), units.Bytes(free)),
+		Title:  fmt.Sprintf("the paused memory of %s does not fit on device %d now: %s is needed and %s is free", p.Name, d.Index, units.Bytes(away), units.Bytes(free)),
 		Detail: []string{"a resume of all is refused until others give memory back; tags that fit can be resumed one by one"},
 		Basis:  "the driver's count of free memory",
 	}

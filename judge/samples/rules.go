@@ -61,15 +61,15 @@ var rules = []rule{
 		figure: other, device: true, kind: finding.Leak, severity: finding.Problem, what: "device memory outside PyTorch",
 		detail: "a library, CUDA graphs or the driver takes it, not PyTorch's allocator",
 		remedies: func(p *sample.Process) []finding.Remedy {
-			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find what allocates it: `strandline trace --gpu --pid %d`", p.PID))}
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find its allocations: `strandline trace --gpu --pid %d`", p.PID))}
 		},
 		fills: "the context, kernels and libraries; this is not a leak",
 	},
 	{
 		figure: used, device: true, only: unsplit, kind: finding.Leak, severity: finding.Problem, what: "device memory",
-		detail: "which part of it grows is not known: what PyTorch has of it is not reported: the process has no recorder, and no PyTorch whose counters can be read",
+		detail: "the growing part is unknown: the process has no recorder, and no readable PyTorch counters",
 		remedies: func(p *sample.Process) []finding.Remedy {
-			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find what allocates it: `strandline trace --gpu --pid %d`; `strandline doctor --pid %d` says whether PyTorch's part can be recorded", p.PID, p.PID))}
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find its allocations: `strandline trace --gpu --pid %d`; `strandline doctor --pid %d` says whether PyTorch's part can be recorded", p.PID, p.PID))}
 		},
 		fills: "it does not grow any more",
 	},

@@ -89,7 +89,7 @@ func (l *literals) trie() {
 		}
 	}
 	if len(l.ends) > ending {
-		panic("too many states for the words")
+		panic("too many forms for the words")
 	}
 	l.next = l.next[:len(l.ends)<<classBits]
 }

@@ -26,7 +26,7 @@ const (
 	LimitsPixels  Trait = "takes a width and a height as limits of images"
 	TwoGraphs     Trait = "captures piecewise and full CUDA graphs"
 	CountsGraphs  Trait = "leaves room for CUDA graphs beside its pool"
-	SmallOutside  Trait = "measures what is outside PyTorch exactly"
+	SmallOutside  Trait = "measures memory outside PyTorch exactly"
 	MarlinTuring  Trait = "widens weights on compute capability 7.5"
 	RoomForImages Trait = "takes less for itself if the model sees images"
 )

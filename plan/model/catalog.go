@@ -106,7 +106,7 @@ func Find(name, quant string) (*Model, error) {
 		if len(found) > 0 {
 			m, err := parseBuiltIn(found[0], quant)
 			if err == nil && stem(found[0]) == stem(name) && plain(found[0]) != plain(name) {
-				m.Notes = append(m.Notes, "the shape is that of "+found[0])
+				m.Notes = append(m.Notes, "the shape follows "+found[0])
 			}
 			return m, err
 		}

@@ -264,7 +264,7 @@ func falconBiases(l *layerBuilder, _ layerKind) {
 
 // encoders are layers that keep nothing of the tokens they have seen.
 func encoders(b *builder) []layerKind {
-	b.note("the model is an encoder: it keeps no keys and values, and what is shown as KV cache stays unused")
+	b.note("the model is an encoder: it keeps no keys and values, so the KV cache shown stays unused")
 	return repeated(layerKind{mixer: bothWays, ffn: denseFFN})(b)
 }
 

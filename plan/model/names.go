@@ -72,9 +72,9 @@ func (b *builder) nameQuant() string {
 	case words == "":
 		return ""
 	case !KnownQuant(words):
-		b.f.fail("quantization_config", "is missing, and the name states %s; give --quant", shown(words))
+		b.f.fail("quantization_config", "is missing, and the name says %s; give --quant", shown(words))
 		return ""
 	}
-	b.unsure(fmt.Sprintf("the name states %s and the config has no quantization_config: which parts are not quantized is unknown; give hf_quant_config.json or --quant", shown(words)))
+	b.unsure(fmt.Sprintf("the name says %s and the config has no quantization_config, so the unquantized parts are unknown; give hf_quant_config.json or --quant", shown(words)))
 	return words
 }

@@ -45,7 +45,7 @@ func (l *layerBuilder) kimiDelta() {
 	l.add("self_attn.o_proj", h, w, ByIn, Attention)
 	l.layer.Cache = Cache{Kind: State, Conv: 3 * w * (kernel - 1), SSM: heads * dim * dim, SSMBytes: 4, QueryHeads: heads, LinearWidths: 4 * w, OutputWidth: w}
 	if len(c.of) == 0 {
-		l.unsure("the config does not state the shape of the linear attention; that of Kimi-Linear is assumed")
+		l.unsure("the config has no shape of the linear attention; Kimi-Linear's is assumed")
 	}
 }
 

@@ -96,7 +96,7 @@ func (m *Model) Hold(list []Stored) error {
 		m.Layers[i].Tensors = own[i]
 	}
 	if beyond >= 0 && m.PredictorLayers == 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("the files hold layers up to %d, of which the config has %d; the others are assumed to be multi-token prediction, which is not loaded", beyond, len(m.Layers)))
+		m.Notes = append(m.Notes, fmt.Sprintf("the files hold layers up to %d, the config has %d. The others are assumed to be multi-token prediction, which is not loaded", beyond, len(m.Layers)))
 	}
 	m.Tied = !headed
 	m.Unsure = ""

@@ -400,7 +400,7 @@ func (b *builder) whisper(a fields) {
 	default:
 		t.add("projector", 1, out, h+1)
 		if matches("qwen2_audio qwen2_5_omni qwen3_omni_moe", b.m.Type) == 0 {
-			b.unsure("what stands between the audio tower and the language model of a " + shown(b.m.Type) + " is not known here")
+			b.unsure("the connection of audio tower and language model of a " + shown(b.m.Type) + " is not known here")
 		}
 	}
 }

@@ -212,7 +212,7 @@ func servingOf(r row, find func(id, quant string) (*model.Model, error)) (s serv
 		if failed != nil {
 			return s, "", err
 		}
-		m, doubt = own, fmt.Sprintf("the format %q is not known; the weights are planned in that of the config", r["quant"])
+		m, doubt = own, fmt.Sprintf("the format %q is not known; the weights are planned in the config's format", r["quant"])
 	}
 	if n := hostExperts.FindStringSubmatch(r["quant"] + " " + r["other_args"]); n != nil {
 		count, _ := strconv.ParseInt(n[1], 10, 64)
@@ -260,7 +260,7 @@ func weightsReason(r row, m *model.Model) string {
 	case strings.Contains(args, "speculative") || strings.Contains(args, "eagle") || strings.Contains(args, "draft"):
 		return "a draft model is counted with the weights"
 	case m.Params() < small && m.Params() > 0:
-		return "a model below 2 billion parameters: what is left of the allocator's 20 MiB segments can be 5 % of it"
+		return "a model below 2 billion parameters: unused rests of the allocator's 20 MiB segments can be 5 % of it"
 	}
 	return m.Unsure
 }

@@ -260,10 +260,10 @@ func (r Setup) Phases() (*Phases, error) {
 		}
 	}
 	add(trainerWeights, plan.Exactly(plan.Whole(st.Parameters)), "sharded parameters")
-	add(trainerOptimizer, plan.Exactly(plan.Whole(st.Optimizer+st.Master)), "optimizer states and master weights")
+	add(trainerOptimizer, plan.Exactly(plan.Whole(st.Optimizer+st.Master)), "optimizer state and master weights")
 	add(trainerGradients, plan.Exactly(plan.Whole(st.Gradients)), "reduced gradients")
-	add(trainerWork, plan.Span{Low: max(work.Low, 0), High: max(work.High, 0)}.Bytes(), "the peak of a training step, without its states: "+step.Moments[step.Largest].Name)
-	add(trainerCache, plan.Range{Low: 0, High: plan.Whole(0.25 * max(work.Low, 0))}, "what the trainer's allocator keeps of it; empty_cache before the hand-over gives back most")
+	add(trainerWork, plan.Span{Low: max(work.Low, 0), High: max(work.High, 0)}.Bytes(), "the peak of a training step, without its state: "+step.Moments[step.Largest].Name)
+	add(trainerCache, plan.Range{Low: 0, High: plan.Whole(0.25 * max(work.Low, 0))}, "the part that the trainer's allocator keeps; empty_cache before the hand-over returns most")
 	add(logProbs, t.LogProbs(), "logits of one forward, and the block at work")
 	if r.Reference {
 		add(referenceWeights, plan.Exactly(plan.Whole(st.Parameters)), "a frozen copy of the shape, sharded")

@@ -79,9 +79,9 @@ func (t Setup) cause(c *plan.Checked) string {
 		return "a narrower type, or more sharding than planned"
 	case "optimizer":
 		if more {
-			return "wider states than planned, or less sharding"
+			return "wider optimizer state than planned, or less sharding"
 		}
-		return "the states are made at the first step, and the recording may begin before it; or they are narrower"
+		return "the optimizer's state is made at the first step, and the recording may begin before it; or it is narrower"
 	case "gradients":
 		if more {
 			return "gradients of several steps, or wider ones than planned"

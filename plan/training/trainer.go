@@ -74,7 +74,7 @@ func (t Setup) Notes() []string {
 		out = append(out, t.Model.Unsure)
 	}
 	if len(t.Model.Towers) > 0 {
-		out = append(out, "towers for images or sound are trained, too; the activations of what they encode are not counted")
+		out = append(out, "towers for images or sound are also trained; their activations are not counted")
 	}
 	if len(t.Model.Predictors) > 0 {
 		out = append(out, "the layers for multi-token prediction are not trained")

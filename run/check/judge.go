@@ -121,7 +121,7 @@ func (j *judging) unsteady(out *api.CheckRun) {
 			f.Kind, f.Severity, f.Remedies = finding.Growth, finding.Warning, nil
 		}
 	}
-	out.Missing = append(out.Missing, fmt.Sprintf("%s uses PyTorch and did not load the recorder (see the note), so its steps are not counted, and what it imports looks like a leak: count steps by --step-line, or judge by time alone with --steps-from time", j.run.name(j.run.unseen[0].PID)))
+	out.Missing = append(out.Missing, fmt.Sprintf("%s uses PyTorch and did not load the recorder (see the note). Its steps are not counted, and its imports look like a leak. Count steps by --step-line, or judge by time alone with --steps-from time", j.run.name(j.run.unseen[0].PID)))
 }
 
 // unmeasured makes a verdict unknown if processes used a device of which nothing was

@@ -118,7 +118,7 @@ func (j *judging) heap(pid int) string {
 	for i := range j.run.traced.Findings {
 		g := &j.run.traced.Findings[i]
 		if q := processes.PIDOf(g.Process); g.Kind == finding.HeapLeak && g.Site != nil && !looks(g) && (q == pid || pid == 0 || q == 0) {
-			return fmt.Sprintf(". It grew most by what is allocated %s, which need not be what stays", at(*g.Site))
+			return fmt.Sprintf(". It grew most by allocations %s, which need not be the kept ones", at(*g.Site))
 		}
 	}
 	return ""
@@ -177,15 +177,15 @@ func byObjects(f *finding.Finding, pid int, all []record.Growing) bool {
 		others = shares(places, sum)
 	}
 	f.Site, f.Stack, f.Sites = &places[0].Site, stacks[places[0].Site], places
-	text := fmt.Sprintf("in %d steps that were traced, what is allocated %s and kept grew by %s a step", g.Steps, at(*f.Site), units.Bytes(places[0].Bytes/int64(max(g.Steps, 1))))
+	text := fmt.Sprintf("in %d traced steps, kept allocations %s grew by %s a step", g.Steps, at(*f.Site), units.Bytes(places[0].Bytes/int64(max(g.Steps, 1))))
 	if g.Seconds > 0 {
-		text = fmt.Sprintf("in %.1f seconds that were traced, the process grew by %s, and what is allocated %s and kept by %s", g.Seconds, units.Bytes(g.Grew), at(*f.Site), units.Bytes(places[0].Bytes))
+		text = fmt.Sprintf("in %.1f traced seconds, the process grew by %s, and kept allocations %s by %s", g.Seconds, units.Bytes(g.Grew), at(*f.Site), units.Bytes(places[0].Bytes))
 	}
 	if others != "" && len(places) > 1 {
 		text += " (" + others + ")"
 	}
 	f.Detail = append(f.Detail, text)
-	f.Remedies = []finding.Remedy{finding.CodeChange("drop the references to what is allocated here, or bound what holds them")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("drop the references to these allocations, or bound their holder")}
 	return true
 }
 
@@ -212,7 +212,7 @@ func byCalls(f *finding.Finding, doc *report.Trace) bool {
 		}
 		f.Site, f.Stack, f.Sites = g.Site, g.Stack, places
 		f.Detail = append(f.Detail, fmt.Sprintf("calls to the system that were traced took %s which stayed: %s", units.Bytes(sum), shares(places, sum)))
-		f.Remedies = []finding.Remedy{finding.CodeChange("free what is allocated here, or bound what holds it")}
+		f.Remedies = []finding.Remedy{finding.CodeChange("free these allocations, or bound their holder")}
 		return true
 	}
 	return false

@@ -94,7 +94,7 @@ func TestLinesNotNamed(t *testing.T) {
 	j.run.traced = &report.Trace{Document: recording.Document{Findings: []finding.Finding{{Kind: finding.HeapLeak, Site: &finding.Site{File: "/app/train", Function: "load"}}}}}
 	heap := []finding.Finding{*leaking()}
 	j.lines(heap)
-	if d := heap[0].Detail; len(d) != 1 || !strings.HasSuffix(d[0], "It grew most by what is allocated in load (train), which need not be what stays") || heap[0].Site != nil {
+	if d := heap[0].Detail; len(d) != 1 || !strings.HasSuffix(d[0], "It grew most by allocations in load (train), which need not be the kept ones") || heap[0].Site != nil {
 		t.Errorf("%q at %v", d, heap[0].Site)
 	}
 	j.run.traced.Findings[0].Stack = []finding.Frame{{File: "/tmp/strandline-1/strandline/_growing.py", Function: "sizes", Line: 185}, {File: "/app/train", Function: "load"}}

@@ -297,7 +297,7 @@ func (m *Measured) loads(j *gate.Judgment) {
 		}
 	}
 	j.Verdict, j.Course.Growing = finding.Unknown, undecided
-	j.Why = fmt.Sprintf("grows by %s while %s are read, so it may be loading: count the steps of what is repeated (strandline.step, --step-line), or judge by time alone with --steps-from time", j.Growth, gate.Size(read(last)-read(from)))
+	j.Why = fmt.Sprintf("grows by %s while %s are read, so it may be loading. Count the repeated steps (strandline.step, --step-line), or judge by time alone with --steps-from time", j.Growth, gate.Size(read(last)-read(from)))
 }
 
 // undecided is the probability of growth that is as likely as not.

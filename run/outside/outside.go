@@ -74,8 +74,8 @@ func (r *Result) Complete() bool {
 }
 
 var (
-	errBusy  = errors.New("there was no moment at which the process requested nothing, so what its allocator holds is not known")
-	errEnded = errors.New("the process ended before what its allocator held was read")
+	errBusy  = errors.New("the process requested memory all the time, so the contents of its allocator are unknown")
+	errEnded = errors.New("the process ended before its allocator was read")
 )
 
 // Record records a process until the time is over, the context is done, or the
@@ -188,7 +188,7 @@ func (s *session) watch() error {
 	}
 	defer library.Close()
 	if len(s.allocator.Slow) > 0 {
-		s.note("%d of %d probes stand at instructions that the kernel has to step through: each call takes some 10 µs longer", len(s.allocator.Slow), len(s.allocator.Places))
+		s.note("%d of %d probes are at instructions that the kernel must single-step: each call takes some 10 µs longer", len(s.allocator.Slow), len(s.allocator.Places))
 	}
 	if err := s.watchDriver(); err != nil {
 		return err

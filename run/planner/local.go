@@ -88,7 +88,7 @@ func (o *Serving) ggufModel(find Models, m *model.Model) (*model.Model, error) {
 		return nil, errors.New("--cpu-experts cannot be used with llama.cpp, which keeps the experts of whole layers in the host's memory (--n-cpu-moe)")
 	}
 	if o.fraction > 0 {
-		return nil, errors.New("--mem-fraction cannot be used with llama.cpp, which takes what it needs")
+		return nil, errors.New("--mem-fraction cannot be used with llama.cpp, which takes memory as needed")
 	}
 	if o.Quant != "" || strings.HasPrefix(m.Quant, "gguf") || m.Quant == "mxfp4" {
 		return m, nil

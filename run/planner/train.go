@@ -98,7 +98,7 @@ func (o *trainOptions) training(gpus int64) (t training.Setup, err error) {
 	case o.base != "none" && o.base != "nf4":
 		return t, fmt.Errorf("unknown --lora-base %q: want none or nf4", o.base)
 	case o.base != "none" && o.lora == 0:
-		return t, fmt.Errorf("--lora-base %s is for frozen weights: give --lora too", o.base)
+		return t, fmt.Errorf("--lora-base %s is for frozen weights: also give --lora", o.base)
 	}
 	t.Compile, t.LossCompiled, t.ExpertsOnCPU = o.compile, o.compile, o.hostExperts
 	return t, nil

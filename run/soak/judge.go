@@ -144,7 +144,7 @@ func (e *experiment) judgeOne(metric string, device *int, level measure) judged 
 	}
 	if again < confirms*j.Growth.Rate {
 		j.Verdict, j.Course.Growing = finding.Unknown, undecided
-		j.Why = fmt.Sprintf("grows by %s if the content is new, and by %s if it was sent before: a cache that is keyed by content and not full yet, or a leak of what is new. To decide, start the server without such caches (vLLM: --mm-processor-cache-gb 0 --no-enable-prefix-caching; SGLang: --disable-radix-cache) and run this again with --repeat=false; or send more waves%s until its caches are full", j.Growth, gate.Size(again), e.longer())
+		j.Why = fmt.Sprintf("grows by %s if the content is new, and by %s if it was sent before. This is a content cache that still fills, or a leak of new content. To decide, start the server without such caches (vLLM: --mm-processor-cache-gb 0 --no-enable-prefix-caching; SGLang: --disable-radix-cache) and run this again with --repeat=false; or send more waves%s until its caches are full", j.Growth, gate.Size(again), e.longer())
 		return j
 	}
 	s, tokens = e.series(metric, device, level, false)
@@ -331,7 +331,7 @@ func (e *experiment) conclude(ctx context.Context) {
 	e.reclaimed()
 	e.traffic()
 	if e.unmeasured() && d.Failed == "" {
-		d.Missing = append(d.Missing, "device memory: that of no device was measured of the server's processes; run soak where the driver or PyTorch states it, give the right process with --pid, or judge --metric host")
+		d.Missing = append(d.Missing, "device memory of the server's processes was not measured. Run soak where the driver or PyTorch reports it, give the right process with --pid, or judge --metric host")
 	}
 	e.elsewhere()
 	if d.Failed != "" && d.Verdict == finding.OK {

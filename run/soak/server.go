@@ -117,7 +117,7 @@ func listener(ctx context.Context, base string) (p procfs.Process, note string, 
 	c.Close()
 	all := procfs.Listeners(to)
 	if len(all) == 0 {
-		return 0, "", fmt.Errorf("no process that can be read listens on %s: if the server is in a container or belongs to another user, give its process with --pid, as root", to)
+		return 0, "", fmt.Errorf("no readable process listens on %s. If the server is in a container or belongs to another user, give its process with --pid, as root", to)
 	}
 	all = slices.DeleteFunc(slices.Clone(all), func(p procfs.Process) bool {
 		return slices.ContainsFunc(all, func(q procfs.Process) bool { return descends(p, q) })
@@ -126,7 +126,7 @@ func listener(ctx context.Context, base string) (p procfs.Process, note string, 
 		return 0, "", fmt.Errorf("port %s is forwarded into a container: give the process of the server with --pid (docker inspect -f '{{.State.Pid}}' NAME), as root", port)
 	}
 	if len(all) > 1 {
-		note = fmt.Sprintf("%d processes share %s, and only pid %d and its children are judged: give the process that started them with --pid", len(all), to, int(all[0]))
+		note = fmt.Sprintf("%d processes share %s, and only pid %d and its children are judged. Give their parent with --pid", len(all), to, int(all[0]))
 	}
 	return all[0], note, nil
 }

@@ -36,7 +36,7 @@ func (e *experiment) staying(j *judged) []judged {
 	if i := slices.IndexFunc(last, func(p api.SoakProcess) bool { return p.PID == stay[0] }); i >= 0 && len(stay) == 1 {
 		k.Series.Process, k.Series.PID = name(&last[i])+" alone", stay[0]
 	}
-	j.Why += fmt.Sprintf("; processes that come and go hold %s to %s of it: have the server keep its workers (no limit of requests a worker), or send enough requests that each wave sees the same of them", units.Bytes(least), units.Bytes(most))
+	j.Why += fmt.Sprintf("; processes that come and go hold %s to %s of it. Let the server keep its workers (no request limit), or send enough requests that each wave sees the same workers", units.Bytes(least), units.Bytes(most))
 	return []judged{k}
 }
 

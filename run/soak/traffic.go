@@ -65,7 +65,7 @@ func (e *experiment) traffic() {
 		}
 	}
 	if finished > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("something else sends requests, too: the engine finished %s while %s were sent. Growth is stated for each of all of them; without other traffic it would be more certain", units.Plural(finished, "request"), units.Plural(sent, "request")))
+		d.Notes = append(d.Notes, fmt.Sprintf("something else sends requests, too: the engine finished %s while %s were sent. Growth is per request of all of them; without other traffic it would be more certain", units.Plural(finished, "request"), units.Plural(sent, "request")))
 	}
 	if n := d.Load.Errors[string(load.RateLimited)]; n > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("the server asked %s to wait (status 429, rate limited): the waves took as long as it demanded", units.Plural(n, "time")))
@@ -119,7 +119,7 @@ func (e *experiment) forwards() (found bool) {
 		texts = append(texts, text)
 	}
 	slices.Sort(texts)
-	e.add(fmt.Sprintf("%s has connections to %s, whose memory is not judged: if it forwards the requests there, soak that process with its --pid",
+	e.add(fmt.Sprintf("%s has connections to %s, whose memory is not judged. If it forwards the requests there, soak that process with its --pid",
 		name(&api.SoakProcess{PID: int(root), Command: root.Command()}), strings.Join(texts, ", ")))
 	return true
 }
@@ -133,9 +133,9 @@ func (e *experiment) elsewhere() {
 	}
 	switch {
 	case e.forwarding:
-		d.Missing = append(d.Missing, "what is judged does not grow, but it may forward the requests to processes that are not judged (see the note): give the one that answers them with --pid, which can also be the one that is judged")
+		d.Missing = append(d.Missing, "the judged processes do not grow, but may forward the requests to others (see the note). Give the one that answers with --pid, which can also be a judged one")
 	case e.server.note != "":
-		d.Missing = append(d.Missing, "what is judged does not grow, but it may not answer all requests (see the note): give the process with --pid")
+		d.Missing = append(d.Missing, "the judged processes do not grow, but may not answer all requests (see the note): give the process with --pid")
 	default:
 		return
 	}

@@ -47,7 +47,7 @@ const patience = 10 * time.Second
 func watchGPU(ctx context.Context, t *ledger.Trace, source event.Source, backend string, used int64) (*gpuWatch, error) {
 	driver, ok := source.(gpudriver.Source)
 	if !ok {
-		return nil, fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` says what to do", backend)
+		return nil, fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` has the remedy", backend)
 	}
 	w := &gpuWatch{used: used, trace: t, gauges: map[uint32]*cudaalloc.Gauge{}}
 	var err error

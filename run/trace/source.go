@@ -66,7 +66,7 @@ func open(o *Options, names *symbolize.Symbolizer) (source, string, error) {
 		}
 	}
 	if refused != nil {
-		o.Warn("only polling, which sees that memory grows but not what makes it grow: %v; `strandline doctor` says what to do", refused)
+		o.Warn("only polling, which sees growth but not its cause: %v; `strandline doctor` has the remedy", refused)
 	}
 	s, err := withCommand(o, polling.Source{})
 	return s, Polling, err
@@ -127,7 +127,7 @@ func openPtrace(o *Options, names *symbolize.Symbolizer) (source, error) {
 	return source{t, begin, func() {
 		t.Close()
 		if who := t.Nested(); who != "" {
-			o.Warn("%s wanted to trace a process itself and could not: with --backend ptrace strandline is its tracer; use --backend bpf, or trace the debugged process by its number", who)
+			o.Warn("%s wanted to trace a process itself and could not. With --backend ptrace strandline is its tracer. Use --backend bpf, or trace the debugged process by its number", who)
 		}
 	}, t.Failed}, nil
 }

@@ -133,7 +133,7 @@ func (q *question) bounds(x *replay.Result, sc *replay.Scenario) (err error) {
 	case err != nil || !(share > 0 && share <= 1):
 		return wrong("fraction: %q is not a share above 0 and up to 1", text)
 	case sc.Capacity == 0:
-		return wrong("the fraction is a share of the capacity: give the capacity too")
+		return wrong("the fraction is a share of the capacity: also give the capacity")
 	}
 	sc.Limit = int64(share * float64(sc.Capacity))
 	return nil

@@ -23,7 +23,7 @@ const longest = 1 << 20
 // ParseLength reads a length such as 200, 50-400 (equally likely) or ~200 (log-normal with
 // the median 200, as the prompts of people are).
 func ParseLength(text string) (l Length, err error) {
-	wrong := fmt.Errorf("%q: want a number of tokens such as 200, a range such as 50-400, or ~200 for a log-normal distribution with that median", text)
+	wrong := fmt.Errorf("%q: want a number of tokens such as 200, a range such as 50-400, or ~200 for a log-normal median", text)
 	if median, ok := strings.CutPrefix(text, "~"); ok {
 		const natural, maxFactor = 0.8, 8
 		n, err := strconv.Atoi(median)

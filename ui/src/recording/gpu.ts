@@ -53,7 +53,7 @@ function device(d: Device): HTMLElement {
   const words: Record<string, (p: (typeof parts)[number]) => string> = {
     pytorch: (p) => `PyTorch: reserved${p.allocated_bytes === undefined ? "" : `, ${bytes(p.allocated_bytes)} of it allocated; ${bytes(p.since_bytes)} taken since the trace began`}`,
     traced: (p) => `${p.owner}, since the trace began${has("pytorch") ? ", outside PyTorch" : ""}`,
-    earlier: () => "the processes' contexts, and what they allocated before the trace began",
+    earlier: () => "the processes' contexts and earlier allocations",
     unseen: () => "came since without a watched call: code of kernels, graphs, pools",
     others: (p) => `${p.count} other ${p.count === 1 ? "process" : "processes"}`,
     remainder: () => (has("earlier") ? "the remainder: the driver's own, and processes that it does not name" : "the remainder: contexts, allocations before the trace, other processes"),
