@@ -70,7 +70,7 @@ func TestTracedNames(t *testing.T) {
 	}
 	run := recorded(t)
 	run.HandOvers = nil
-	if _, err := Traced(phases(t), run, 0, nil); err == nil || !strings.Contains(err.Error(), "no memory was given back") {
+	if _, err := Traced(phases(t), run, 0, nil); err == nil || !strings.Contains(err.Error(), "no memory in this recording left") {
 		t.Error(err)
 	}
 }

@@ -85,7 +85,7 @@ func TestFindings(t *testing.T) {
 		{"the cache fills", device(constant(500), fills(10, 800), constant(400)), finding.Usage, finding.Info, "empty_cache", "not a leak"},
 		{"fragmentation", device(noisy(constant(500), 0.2), line(10, 3), constant(400)), finding.Fragmentation, finding.Problem, "expandable_segments", "reserved memory grows while"},
 		{"outside PyTorch", device(constant(500), constant(100), line(400, 2)), finding.Leak, finding.Problem, "strandline trace --gpu --pid 4242", "not PyTorch's allocator"},
-		{"a device without a recorder", made{anonymous: quiet.anonymous, file: quiet.file, shared: quiet.shared, other: line(400, 2)}, finding.Leak, finding.Problem, "strandline trace --gpu --pid 4242", "which part"},
+		{"a device without a recorder", made{anonymous: quiet.anonymous, file: quiet.file, shared: quiet.shared, other: line(400, 2)}, finding.Leak, finding.Problem, "strandline trace --gpu --pid 4242", "the growing part"},
 		{"the heap", host(func(m *made) { m.anonymous = line(900, 3) }), finding.Leak, finding.Problem, "strandline trace --pid 4242", "control group"},
 		{"shared memory", host(func(m *made) { m.shared = line(900, 3) }), finding.Leak, finding.Problem, "strandline trace --pid 4242", "/dev/shm"},
 		{"files", host(func(m *made) { m.file = line(900, 3) }), finding.FileMapping, finding.Info, "", "not a leak"},

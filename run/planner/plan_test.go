@@ -160,7 +160,7 @@ func TestRefused(t *testing.T) {
 		{"train", "--shard 3", "--shard 3 does not divide 8"},
 		{"train", "--checkpointing some", `unknown --checkpointing "some"`},
 		{"train", "--offload some", `unknown --offload "some"`},
-		{"train", "--lora-base nf4", "give --lora too"},
+		{"train", "--lora-base nf4", "also give --lora"},
 		{"train", "--lora 8 --lora-base int3", `unknown --lora-base "int3"`},
 		{"rl", "--rollout llama.cpp", `unknown --rollout "llama.cpp"`},
 		{"rl", "--rollout-tp 3", "--rollout-tp 3 does not divide 8"},

@@ -93,7 +93,7 @@ func TestStaying(t *testing.T) {
 		text string
 	}{
 		{"leak", 10, finding.Leaking, "host memory of pid7 (server) alone grows by 102 KiB a request"},
-		{"clean", 0, finding.Unknown, "processes that come and go hold 40 MiB to 330 MiB of it: have the server keep its workers"},
+		{"clean", 0, finding.Unknown, "processes that come and go hold 40 MiB to 330 MiB of it. Let the server keep its workers"},
 	} {
 		e := experiment{doc: &api.Soak{}, o: Options{Limits: map[string]gate.Limits{gate.Host: {}}}}
 		for n, child := range []int64{0, 90, 330, 40, 250, 60, 300, 50} {

@@ -195,7 +195,7 @@ func TestContent(t *testing.T) {
 	server := soakserver.Options{Mood: soakserver.Caching, Bytes: 32 << 10, Capacity: 1 << 30}
 	fewer := func(o *Options) { o.Further, o.Requests = 0, 300 }
 	d := run(t, server, fewer)
-	if d.Verdict != finding.Unknown || d.Repeated == nil || d.Repeated.Grows || len(d.Missing) != 1 || !strings.Contains(d.Missing[0], "a cache that is keyed by content") {
+	if d.Verdict != finding.Unknown || d.Repeated == nil || d.Repeated.Grows || len(d.Missing) != 1 || !strings.Contains(d.Missing[0], "This is a content cache") {
 		t.Errorf("%s, repeated %+v: %v", d.Verdict, d.Repeated, d.Missing)
 	}
 	d = run(t, server, func(o *Options) { o.Repeat = false })

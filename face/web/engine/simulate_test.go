@@ -183,7 +183,7 @@ func TestRunsRefused(t *testing.T) {
 		"simulate?set=backend:cudaMallocAsync": "the driver manages memory then",
 		"simulate?capacity=lots":               "capacity: size",
 		"simulate?capacity=0":                  "more than 0 bytes",
-		"simulate?fraction=0.5":                "give the capacity too",
+		"simulate?fraction=0.5":                "also give the capacity",
 		"simulate?capacity=4GiB&fraction=2":    "not a share above 0",
 		"simulate?empty=never":                 "is not a policy",
 		"simulate?empty=every%3D9999999events": "never reached",
