@@ -113,11 +113,16 @@ func (f *File) choose(r io.Reader, head []byte, from []tableReader) {
 	}
 }
 
-// chooseNext finds the next reader, where the file only began like one for the last.
+// chooseNext finds the next reader, where the file only began like one for the last. A long text is
+// the log of a program rather than figures that somebody pasted.
 func (f *File) chooseNext() {
+	const maxPasted = 1 << 20 // bytes
 	r, err := f.Open()
-	if err != nil {
+	if err != nil || f.Size > maxPasted {
 		f.reader = nil
+		if err == nil {
+			r.Close()
+		}
 		return
 	}
 	defer r.Close()

@@ -94,6 +94,7 @@ type reader struct {
 	count int     // of lines
 	kept  int
 	phase string // that the last line with one named
+	known map[string]meaning
 	byKey map[key]*series
 	order []*series
 	table *table // that is being read
@@ -280,10 +281,11 @@ var clockText = lazyregexp.New(`\d{2,4}[-/]\d\d[-/]\d{2,4}[T ,]*|(?:^|[\s\[(])\d
 // figure takes a number of a line, if it is a level.
 func (t *reader) figure(process, before, after, digits, unit, line string) {
 	name := label(before)
-	if excluded.MatchString(name) {
+	about := t.about(name)
+	if about.excluded {
 		return
 	}
-	factor, ofMemory := 0.0, memory.MatchString(name) || inUse.MatchString(name) && memory.MatchString(line)
+	factor, ofMemory := 0.0, about.memory || about.inUse && memory.MatchString(line)
 	if unit != "" {
 		factor = factors[lower(unit[0])]
 		binary := len(unit) == 3
@@ -308,13 +310,32 @@ func (t *reader) figure(process, before, after, digits, unit, line string) {
 	if factor == 0 {
 		return
 	}
-	if stepIn.MatchString(before) && !ofMemory {
+	if !ofMemory && stepIn.MatchString(before) {
 		name = "memory"
 	}
 	if phase := phaseIn.FindString(name); phase != "" && !memory.MatchString(strings.TrimPrefix(name, phase)) {
 		name = "memory in use"
 	}
 	t.add(key{process, name}, numberOf(digits)*factor, line)
+}
+
+// A meaning is what a label says of its figure.
+type meaning struct{ excluded, memory, inUse bool }
+
+// about is the meaning of a label. Programs print few labels, again and again.
+func (t *reader) about(name string) meaning {
+	const maxKnown = 4096
+	if m, ok := t.known[name]; ok {
+		return m
+	}
+	m := meaning{excluded.MatchString(name), memory.MatchString(name), inUse.MatchString(name)}
+	if t.known == nil {
+		t.known = map[string]meaning{}
+	}
+	if len(t.known) < maxKnown {
+		t.known[strings.Clone(name)] = m
+	}
+	return m
 }
 
 // momentIn is a phase that a line names: up to six words behind before or after.
