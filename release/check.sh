@@ -28,7 +28,7 @@ fail() {
 # build FOLDER CACHE REPOSITORY builds from a clone in a folder of its own, with a tag.
 build() {
 	git clone --quiet "$3" "$work/$1"
-	git -C "$work/$1" describe --exact-match >/dev/null 2>&1 || git -C "$work/$1" tag v0.1.0-rc.1
+	git -C "$work/$1" describe --tags --exact-match >/dev/null 2>&1 || git -C "$work/$1" tag v0.1.0-rc.1
 	(cd "$work/$1/release" && GOCACHE=$2 go run . -o "$work/dist-$1" -home https://example.com/strandline ${LIBC:+-libc "$LIBC"} "${targets[@]}")
 }
 
