@@ -85,7 +85,7 @@ func (j *judging) lines(findings []finding.Finding) {
 				continue
 			}
 		}
-		if byObjects(f, j.run.grower(f), j.run.growing) || j.run.traced != nil && byCalls(f, j.run.traced) {
+		if byObjects(f, j.run.grower(f), j.run.growing) || j.run.traced != nil && (byCalls(f, j.run.traced) || byKind(f, j.run.traced, j.run.grower(f))) {
 			continue
 		}
 		f.Detail = append(f.Detail, "no line is named: "+j.unnamed(f))
@@ -149,6 +149,9 @@ func byObjects(f *finding.Finding, pid int, all []record.Growing) bool {
 			return false
 		}
 		grew = float64(*f.BytesPerStep) * float64(g.Steps)
+	}
+	if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Unit == gate.Second && grew < near*float64(e.LowBytes)*g.Seconds {
+		return false // what leaks is not made of objects
 	}
 	var places []finding.Place
 	var sum int64
@@ -216,6 +219,17 @@ func byCalls(f *finding.Finding, doc *report.Trace) bool {
 		return true
 	}
 	return false
+}
+
+// byKind names what a trace says of most of a leak, and reports whether it says more than
+// that the heap of malloc grows.
+func byKind(f *finding.Finding, doc *report.Trace, pid int) bool {
+	g := processes.Leading(doc.Findings, pid)
+	if g == nil || g.Kind == finding.HeapLeak || looks(g) {
+		return false
+	}
+	processes.Attribute(f, g)
+	return true
 }
 
 // looks reports whether the memory of a finding was taken while the module in the process

@@ -104,3 +104,27 @@ func TestLinesNotNamed(t *testing.T) {
 		t.Errorf("what strandline itself allocates is named: %q", d)
 	}
 }
+
+// TestLinesByKind checks that a kind of growth that a trace names is named where no line
+// is, and that the heap of malloc alone is not.
+func TestLinesByKind(t *testing.T) {
+	for kind, want := range map[finding.Kind]bool{finding.PythonObjects: true, finding.SharedMemory: true, finding.HeapLeak: false} {
+		doc := &report.Trace{Document: recording.Document{Findings: []finding.Finding{{
+			Kind: kind, Severity: finding.Warning, Process: "pid 7 (train)", Bytes: finding.Int(9), Count: finding.Int(2),
+			Evidence: &finding.CallGrowthEvidence{ResidentBytes: 900, RSSGrowthBytes: 1000},
+		}}}}
+		f := &finding.Finding{Kind: finding.Leak, Process: "pid7 (train)", Title: "host memory grows"}
+		if got := byKind(f, doc, 7); got != want || (f.Kind == kind) != want {
+			t.Errorf("%s: %v, %+v", kind, got, f)
+		}
+		if byKind(&finding.Finding{}, doc, 8) {
+			t.Errorf("%s: it is of another process", kind)
+		}
+	}
+	// Objects that are far less than what leaks are not what leaks.
+	f := &finding.Finding{Process: "pid7 (train)", Evidence: &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second, LowBytes: 10 << 20}}
+	lines := []record.GrowingLine{{Frames: []record.Frame{{File: "/app/train.py", Line: 5}}, Bytes: 5000, Count: 1}}
+	if byObjects(f, 7, []record.Growing{{PID: 7, Seconds: 1, Grew: 5000, Lines: lines}}) {
+		t.Errorf("%+v", f)
+	}
+}
