@@ -94,6 +94,33 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// asked is a command in the table of questions.
+var asked = regexp.MustCompile("`strandline ([^`]+)`")
+
+// TestQuestions runs the commands of the table of questions that need no process: those on
+// examples, and plans.
+func TestQuestions(t *testing.T) {
+	live.Sequential(t)
+	t.Chdir("..")
+	text, err := os.ReadFile("docs/what-people-ask.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, line := range asked.FindAllStringSubmatch(string(text), -1) {
+		if !strings.Contains(line[1], "examples/") && !strings.HasPrefix(line[1], "plan ") {
+			continue
+		}
+		ran++
+		if stdout, stderr, code := run(strings.Fields(line[1])...); code > exitProblem && code != exitPartial || stdout == "" {
+			t.Errorf("strandline %s: exit status %d: %s", line[1], code, stderr)
+		}
+	}
+	if ran < 15 || strings.Count(string(text), "\n| ") < 21 {
+		t.Errorf("%d commands of the table ran", ran)
+	}
+}
+
 func pages(t *testing.T) (out []string) {
 	for _, pattern := range []string{"README.md", "docs/*.md", "examples/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(pattern)
