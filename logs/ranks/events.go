@@ -372,6 +372,3 @@ func (r *trace) frame(file, line, function string) {
 		}
 	}
 }
-
-// close ends a voice.
-func (v *voice) close(*reader) {}

@@ -33,6 +33,9 @@ var (
 // launcher takes what a launcher, a scheduler or the kernel states about processes.
 func (t *reader) launcher(v *voice, l lineOf) bool {
 	line := l.rest
+	if l.has&(ofExit|ofKernel) == 0 { // words of memory alone
+		return t.kill(v, l)
+	}
 	if aborting.Match(line) {
 		t.ending = true
 		t.out.Aborted = true

@@ -53,7 +53,7 @@ var words = []struct {
 	{"brokenpipe", ofError}, {"timedout", ofError}, {"timeout", ofError}, {"nospaceleft", ofError}, {"diskquota", ofError}, {"cudaerror", ofError}, {"eccerror", ofError},
 	{"hiperror", ofError}, {"fatalpythonerror", ofError}, {"segmentationfault", ofError}, {"buserror", ofError}, {"raytaskerror", ofError}, {"cannotallocatememory", ofError},
 	{"actordied", ofError}, {"workercrashed", ofError}, {"fallenoffthebus", ofError}, {"illegalmemory", ofError}, {"socketerror", ofError}, {"peer", ofError},
-	{"exit", ofExit}, {"task", ofExit}, {"pid", ofExit}, {"rank:", ofExit}, {"host:", ofExit}, {"time:", ofExit}, {"traceback:", ofExit}, {"killed", ofExit},
+	{"killingsubprocess", ofExit}, {"spawnedwith", ofExit}, {"abort", ofExit}, {"stoppingworker", ofExit}, {"requeu", ofExit}, {"drain", ofExit}, {"exit", ofExit}, {"task", ofExit}, {"pid", ofExit}, {"rank:", ofExit}, {"host:", ofExit}, {"time:", ofExit}, {"traceback:", ofExit}, {"killed", ofExit},
 	{"signal", ofExit}, {"terminat", ofExit}, {"cancelled", ofExit}, {"preempt", ofExit}, {"evicted", ofExit}, {"failures:", ofExit}, {"rootcause", ofExit}, {"failed", ofExit}, {"sigterm", ofExit}, {"====", ofExit}, {"----", ofExit},
 	{"xid", ofKernel}, {"kernel:", ofKernel},
 	{"saving", ofSaving}, {"savecheckpoint", ofSaving}, {"writingcheckpoint", ofSaving}, {"savedcheckpoint", ofSaving}, {"savedmodel", ofSaving}, {"checkpoint", ofSaving},
@@ -148,7 +148,10 @@ const (
 type voice struct {
 	*Voice
 	trace trace
-	fresh bool // its lines follow a traceback that has ended
+	// sized is how many lines state sizes of memory; unread is the last of them, if it was not
+	// read: of many lines every eighth is.
+	sized  int
+	unread lineOf
 }
 
 // Idle implements [text.Reader].
@@ -192,7 +195,7 @@ func (t *reader) Line(number int64, line []byte, hits []text.Hit) {
 			v.PIDs[atoi(m[2])]++
 		}
 	}
-	t.read(v, lineOf{number, line, rest, hits, at, ok, has})
+	t.read(v, lineOf{number, line, rest, hits, at, ok, has, 0})
 	t.last = v
 }
 
@@ -205,6 +208,7 @@ type lineOf struct {
 	at     float64
 	timed  bool
 	has    flag
+	step   int64 // of an unread line
 }
 
 // voice is the voice that a line is of.
@@ -373,9 +377,23 @@ func (t *reader) localTags() {
 	}
 }
 
-// sizes keeps the sizes of memory that a line states.
+// sizes keeps the sizes of memory that a line states, of many lines some and the last.
 func (t *reader) sizes(v *voice, l lineOf) {
-	const maxSeries = 24
+	const (
+		maxSeries = 24
+		all       = 128
+		each      = 8
+	)
+	if v.sized++; v.sized > all && v.sized%each != 0 {
+		rest := append(v.unread.rest[:0], l.rest...)
+		v.unread = lineOf{rest: rest, at: l.at, step: t.step}
+		return
+	}
+	v.unread.rest = v.unread.rest[:0]
+	step := t.step
+	if v.sized < 0 {
+		step = l.step
+	}
 	t.sizesIn(string(l.rest[:min(len(l.rest), 1024)]), func(name string, n float64) {
 		name = strings.ToLower(name)
 		s := v.Sizes[name]
@@ -386,6 +404,15 @@ func (t *reader) sizes(v *voice, l lineOf) {
 			s = &Series{}
 			v.Sizes[name] = s
 		}
-		s.add(Point{t.step, l.at, n})
+		s.add(Point{step, l.at, n})
 	})
+}
+
+// close reads the last sizes of a voice.
+func (v *voice) close(t *reader) {
+	if len(v.unread.rest) > 0 {
+		l := v.unread
+		v.unread, v.sized = lineOf{}, math.MinInt/2
+		t.sizes(v, l)
+	}
 }
