@@ -35,6 +35,9 @@ func (r *Recording) Replay() *Result {
 			}
 		}
 	}
+	if best.assumed.limit > 0 || best.Stats.Retries > 0 && len(best.assumed.pools) > 0 {
+		best.RetriesInDoubt = true
+	}
 	if best.Difference != nil {
 		best.explain()
 	}

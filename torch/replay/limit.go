@@ -17,7 +17,7 @@ const maxSettled = 6
 // findLimit tries limits of memory and returns the replays that reach furthest,
 // the best first. Of those that are exact, it is the one with the fewest retries.
 func (r *Recording) findLimit(none *Result) []*Result {
-	found, doubt := []*Result{none}, false
+	found := []*Result{none}
 	left := max(int(maxOfLimits), 10*r.Trace.Len())
 	for _, limit := range r.limits() {
 		if left < 0 {
@@ -25,9 +25,6 @@ func (r *Recording) findLimit(none *Result) []*Result {
 		}
 		x := r.run(assumptions{limit: limit, pools: none.assumed.pools})
 		left -= x.cost()
-		if x.Difference == nil && found[0].Difference == nil && x.Stats.Retries != found[0].Stats.Retries {
-			doubt = true
-		}
 		at := slices.IndexFunc(found, x.better)
 		if at < 0 {
 			at = len(found)
@@ -36,7 +33,6 @@ func (r *Recording) findLimit(none *Result) []*Result {
 			found = found[:maxSettled]
 		}
 	}
-	found[0].RetriesInDoubt = found[0].RetriesInDoubt || doubt
 	return found
 }
 

@@ -23,7 +23,9 @@ type Result struct {
 	events                int // that were reproduced
 	// RetriesInDoubt is true if a request may have failed during graph capture or in a
 	// private pool, where there is no retry: before 2.12 a file does not record its pool.
-	// It is also true if garbage collection explains the same calls as retries do.
+	// It is also true where a limit is assumed by which garbage collection explains calls
+	// that may be of retries, and where private pools make room: random programs show one
+	// retry in ten thousand that PyTorch does not count.
 	RetriesInDoubt bool
 	Lost           bool // the state before the first event cannot be used: nothing can be simulated
 
