@@ -184,6 +184,9 @@ func (b *brief) title(f *finding.Finding, at bool) string {
 	if s := b.subject(f); s != "" {
 		text = s + ": " + text
 	}
+	if e, ok := f.Evidence.(*finding.OOMEvidence); ok && e.Line > 0 && f.Site == nil { // of a text
+		text += fmt.Sprintf(", line %s", units.Count(int64(e.Line)))
+	}
 	return text + confidence(f)
 }
 
