@@ -216,9 +216,9 @@ type HistoryEvidence struct {
 	RequestedBytes *int64     `json:"requested_bytes,omitzero"` // of all that lives
 	Runs           [][]string `json:"runs,omitzero"`            // the names of the files of each
 	Steps          *int       `json:"steps,omitzero"`
+	Unknown        []string   `json:"unknown,omitzero"`       // actions, keys and settings that are not known
 	UnknownBytes   int64      `json:"unknown_bytes,omitzero"` // live, with an unknown stack
 	UnknownCount   *int64     `json:"unknown_count,omitzero"` // live allocations of that kind
-	Unknown        []string   `json:"unknown,omitzero"`       // actions, keys and settings that are not known
 }
 
 // TableEvidence is that of findings that rest on tables of memory_summary(), which
