@@ -59,7 +59,7 @@ func TestDiagnoseStore(t *testing.T) {
 		t.Errorf("the text is %s", stdout)
 	}
 	for args, want := range map[string]string{
-		"--query m":                                    "--prometheus names",
+		"--query m":                                    "add --prometheus",
 		"--prometheus a:1":                             "add --query",
 		"--prometheus a:1 --query m x.csv":             "on their own",
 		"--prometheus a:1 --query m --since":           "--since",
