@@ -119,8 +119,9 @@ func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []stri
 		return err
 	}
 	defer files.Close()
-	answer, err := g.judge(ctx, files, o)
-	job := diagnosis.JobOf(ctx, files, answer)
+	of := diagnosis.NewJob(ctx, files)
+	answer, err := g.judge(ctx, files, of, o)
+	job := of.Judge(answer)
 	if err != nil && job != nil && ctx.Err() == nil {
 		answer, err = diagnosis.Nothing(), nil // its texts need not be about memory
 	}
@@ -142,7 +143,7 @@ func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []stri
 }
 
 // judge reads and judges files.
-func (g *globals) judge(ctx context.Context, files *input.Files, o diagnosis.Options) (*diagnosis.Answer, error) {
+func (g *globals) judge(ctx context.Context, files *input.Files, of *diagnosis.Job, o diagnosis.Options) (*diagnosis.Answer, error) {
 	alone, err := files.Alone(true)
 	if err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (g *globals) judge(ctx context.Context, files *input.Files, o diagnosis.Opt
 	if alone != nil {
 		return g.judgeRecording(ctx, files, alone)
 	}
-	s, err := g.session(ctx, files, o)
+	s, err := g.session(ctx, files, of, o)
 	if err != nil {
 		return nil, err
 	}

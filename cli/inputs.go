@@ -203,10 +203,12 @@ func (g *globals) eachSnapshot(ctx context.Context, files *input.Files, take fun
 	return partial, err
 }
 
-// session reads the files to be judged.
-func (g *globals) session(ctx context.Context, files *input.Files, o diagnosis.Options) (*diagnosis.Session, error) {
-	s := diagnosis.New(files, o)
-	err := g.each(files, files.Ordered(), func(f *input.File) error {
+// session reads the files to be judged, but for what the texts of a job tell.
+func (g *globals) session(ctx context.Context, files *input.Files, of *diagnosis.Job, o diagnosis.Options) (*diagnosis.Session, error) {
+	left := *files
+	left.List = slices.DeleteFunc(slices.Clone(files.List), of.Has)
+	s := diagnosis.New(&left, o)
+	err := g.each(files, left.Ordered(), func(f *input.File) error {
 		if !f.Named && f.IsRecording() {
 			g.warnOfFile("skipped %s: a recording is judged if it is named, alone or with snapshots", f.Path)
 			return skipped{}
@@ -219,6 +221,9 @@ func (g *globals) session(ctx context.Context, files *input.Files, o diagnosis.O
 			return err
 		}
 		if u, ok := in.(*input.Unknown); ok {
+			if of.Holds(f) {
+				return skipped{}
+			}
 			return unread(u, u.Err)
 		}
 		g.partial(in)

@@ -99,6 +99,8 @@ type File struct {
 
 	all    *Files
 	looked bool
+	other  bool // it is no recording
+	told   bool // see [File.Told]
 	kind   Kind
 	reader *tableReader  // of a table
 	others []tableReader // that are tried if it is none of reader's
@@ -247,9 +249,6 @@ func (f *File) NamedAsPickle() bool {
 func (f *File) NamedAsSnapshot() bool {
 	return slices.Contains([]string{".pickle", ".pkl", ".json"}, extOf(f.Path))
 }
-
-// IsRecording reports whether the file is the recording of a trace or of a watch.
-func (f *File) IsRecording() bool { return f.Kind() == TraceRecording || f.Kind() == WatchRecording }
 
 // DisplayName is what a message calls the file.
 func (f *File) DisplayName() string {

@@ -34,13 +34,16 @@ func (fs *Files) Ranks(ctx context.Context) []*ranks.Text {
 	close(next)
 	all.Wait()
 	found := out[:0]
-	for _, t := range out {
-		if t != nil {
+	for i, t := range out {
+		if fs.List[i].told = t != nil; t != nil {
 			found = append(found, t)
 		}
 	}
 	return found
 }
+
+// Told reports whether the file is a text that [Files.Ranks] read.
+func (f *File) Told() bool { return f.told }
 
 // mayBeOfJob reports whether the name is not that of a snapshot, a table or a recording.
 func (f *File) mayBeOfJob() bool {

@@ -61,12 +61,24 @@ const lookSize, packedLookSize = 64 << 10, 192 << 10
 func (f *File) Kind() Kind {
 	if !f.looked {
 		f.looked = true
-		f.recognize()
+		f.recognize(tableReaders)
 	}
 	return f.kind
 }
 
-func (f *File) recognize() {
+// IsRecording reports whether the file is the recording of a trace or of a watch. Of other files
+// it does not look for the kind.
+func (f *File) IsRecording() bool {
+	if !f.looked && !f.other {
+		f.recognize(nil)
+		f.looked = f.kind != SnapshotOrLog || f.head != nil
+		f.other = !f.looked
+	}
+	return f.kind == TraceRecording || f.kind == WatchRecording
+}
+
+// recognize looks for recordings, then for what the readers of tables read.
+func (f *File) recognize(tables []tableReader) {
 	r, err := f.Open()
 	if err != nil {
 		f.head = err
@@ -81,12 +93,11 @@ func (f *File) recognize() {
 	switch {
 	case series.Is(bytes.NewReader(head)):
 		f.kind = WatchRecording
-		return
 	case recording.Is(bytes.NewReader(head)):
 		f.kind = TraceRecording
-		return
+	case tables != nil:
+		f.choose(r, head, tables)
 	}
-	f.choose(r, head, tableReaders)
 }
 
 // choose finds the first of some readers for a file that begins with head, of which r is the rest.

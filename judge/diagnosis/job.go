@@ -10,16 +10,47 @@ import (
 	"strandline/judge/jobs"
 	"strandline/judge/snapshots"
 	"strandline/judge/texts"
+	"strandline/logs/ranks"
 )
 
 // rankOf is how a process of snapshots is named after its rank.
 var rankOf = regexp.MustCompile(`^(?i:rank)[ _-]?(\d+)$`)
 
-// JobOf judges files as those of a job of many ranks, with what else was found in them. It is
-// nil if they are not.
-func JobOf(ctx context.Context, files *input.Files, a *Answer) *jobs.Job {
+// A Job is the texts of the processes of a job.
+type Job struct {
+	texts []*ranks.Text
+	many  bool
+	again map[string]bool // names of texts of many that are read as logs, too
+}
+
+// NewJob reads the texts among files as those of a job of several ranks, nil if they are not.
+func NewJob(ctx context.Context, files *input.Files) *Job {
+	const minMany, maxAgain = 32, 32
 	texts := files.Ranks(ctx)
-	if len(texts) == 0 {
+	if len(texts) == 0 || jobs.Judge(texts, jobs.Evidence{}) == nil {
+		return nil
+	}
+	j := &Job{texts: texts, many: len(texts) >= minMany, again: map[string]bool{}}
+	for _, t := range texts {
+		if j.many && len(j.again) < maxAgain && t.OfMemory() {
+			j.again[t.Name] = true
+		}
+	}
+	return j
+}
+
+// Has reports whether the texts of the job have all that a file tells. Of many texts, those in
+// which no memory ran out are not read again as logs.
+func (j *Job) Has(f *input.File) bool {
+	return j != nil && j.many && f.Told() && !j.again[f.Path]
+}
+
+// Holds reports whether a file is a text of the job.
+func (j *Job) Holds(f *input.File) bool { return j != nil && f.Told() }
+
+// Judge judges the job with what else was found in its files. It is nil of no job.
+func (j *Job) Judge(a *Answer) *jobs.Job {
+	if j == nil {
 		return nil
 	}
 	var more jobs.Evidence
@@ -35,7 +66,7 @@ func JobOf(ctx context.Context, files *input.Files, a *Answer) *jobs.Job {
 			}
 		}
 	}
-	return jobs.Judge(texts, more)
+	return jobs.Judge(j.texts, more)
 }
 
 // Nothing is the answer on files in which nothing is about memory.

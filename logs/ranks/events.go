@@ -160,8 +160,13 @@ var (
 // progress reads the step that a line names.
 func (t *reader) progress(v *voice, l lineOf) {
 	line := l.rest[:min(len(l.rest), 400)]
+	low := bytes.ToLower(line)
 	for i, re := range stepped {
-		m := re.FindSubmatch(line)
+		from := mayStep(i, low)
+		if from < 0 {
+			continue
+		}
+		m := re.FindSubmatch(line[from:])
 		if m == nil {
 			continue
 		}
@@ -196,6 +201,35 @@ func (t *reader) progress(v *voice, l lineOf) {
 		}
 		return
 	}
+}
+
+// mayStep is where an expression of [stepped] can match at the earliest in a line of small
+// letters, -1 if nowhere.
+func mayStep(i int, low []byte) int {
+	const before = 20 // bytes: more than "optimizer " and what stands before it
+	first := func(words ...string) int {
+		at := -1
+		for _, w := range words {
+			if x := bytes.Index(low, []byte(w)); x >= 0 && (at < 0 || x < at) {
+				at = x
+			}
+		}
+		return at
+	}
+	switch i {
+	case 0:
+		return min(first("global"), 0)
+	case 1:
+		if at := first("step", "iter"); at >= 0 {
+			return max(0, at-before)
+		}
+		return -1
+	case 2:
+		return min(first("after"), 0)
+	case 3:
+		return min(first("|"), 0)
+	}
+	return min(first("|loss:"), 0)
 }
 
 // loading is a bar that is not of training.

@@ -36,24 +36,24 @@ func (t *reader) launcher(v *voice, l lineOf) bool {
 	if l.has&(ofExit|ofKernel) == 0 { // words of memory alone
 		return t.kill(v, l)
 	}
-	if aborting.Match(line) {
+	if l.has&ofAborting != 0 && aborting.Match(line) {
 		t.ending = true
 		t.out.Aborted = true
 	}
-	if m := child.FindSubmatch(line); m != nil && len(t.out.Children) < 1<<10 {
+	if m := l.match(ofChild, child); m != nil && len(t.out.Children) < 1<<10 {
 		t.out.Children = append(t.out.Children, atoi(m[1])+atoi(m[2]))
 		return true
 	}
-	if m := srunExit.FindSubmatch(line); m != nil {
+	if m := l.match(ofTask, srunExit); m != nil {
 		t.exit(l, Exit{Ranks: list(string(m[2])), Task: true, Local: -1, Host: string(m[1]), State: string(m[3]), Code: codeIn(string(m[3])), Kind: stateKind(string(m[3]))})
 		return true
 	}
-	if m := elastic.FindSubmatch(line); m != nil {
+	if m := l.match(ofCode, elastic); m != nil {
 		e := Exit{Local: atoi(m[2]), PID: atoi(m[3]), Code: atoi(m[1]), Root: true}
 		t.exit(l, e)
 		return true
 	}
-	if m := mpiExit.FindSubmatch(line); m != nil {
+	if m := l.match(ofAborting, mpiExit); m != nil {
 		e := Exit{Local: -1, PID: atoi(m[2]), Host: string(m[3]), Root: true}
 		for _, g := range [][]byte{m[1], m[5], m[6]} {
 			if len(g) > 0 {
@@ -66,22 +66,22 @@ func (t *reader) launcher(v *voice, l lineOf) bool {
 		t.exit(l, e)
 		return true
 	}
-	if m := exitsWith.FindSubmatch(line); m != nil {
+	if m := l.match(ofCode, exitsWith); m != nil {
 		t.exit(l, Exit{Local: -1, Code: atoi(m[1]), State: "deepspeed"})
 		return true
 	}
-	if m := fluxExit.FindSubmatch(line); m != nil {
+	if m := l.match(ofTask, fluxExit); m != nil {
 		t.exit(l, Exit{Ranks: list(string(m[1])), Task: true, Local: -1, Code: atoi(m[2]), State: quoted(line)})
 		return true
 	}
-	if m := xid.FindSubmatch(line); m != nil {
+	if m := l.match(ofXid, xid); m != nil {
 		t.event(v, l, Event{Kind: Device, Seq: -1, Enqueue: -1})
 		if h := sysHost.FindSubmatch(l.whole); h != nil {
 			v.Host = string(h[1])
 		}
 		return true
 	}
-	if ended2.Match(line) && !notEnded.Match(line) {
+	if l.has&ofEnding != 0 && ended2.Match(line) && !notEnded.Match(line) {
 		t.out.Ended = moments(t.out.Ended, t.moment(l))
 		t.ending = true
 		return true
@@ -90,6 +90,14 @@ func (t *reader) launcher(v *voice, l lineOf) bool {
 		return t.kill(v, l)
 	}
 	return false
+}
+
+// match matches an expression for which a line must have a word of some.
+func (l *lineOf) match(words flag, re *lazyregexp.Regexp) [][]byte {
+	if l.has&words == 0 {
+		return nil
+	}
+	return re.FindSubmatch(l.rest)
 }
 
 // kill takes a statement that a process was ended for the host's memory.

@@ -6,6 +6,7 @@ package ranks
 
 import (
 	"math"
+	"slices"
 
 	"strandline/logs/failure"
 	"strandline/logs/text"
@@ -213,4 +214,11 @@ func newVoice(s text.Speaker, attempt int) *Voice {
 		First: math.NaN(), Last: math.NaN(), Step: -1,
 		Sizes: map[string]*Series{}, Lengths: map[string]*Series{}, Loads: map[string]*Series{},
 	}
+}
+
+// OfMemory reports whether the text states that memory ran out, of a device or of the host.
+func (t *Text) OfMemory() bool {
+	return len(t.Kills) > 0 || slices.ContainsFunc(t.Voices, func(v *Voice) bool {
+		return slices.ContainsFunc(v.Events, func(e Event) bool { return e.Kind == RanOut || e.Kind == Host })
+	})
 }

@@ -36,6 +36,13 @@ const (
 	ofNCCL
 	ofOOM
 	ofFailure
+	// What follows tells which expressions of launchers can match.
+	ofAborting
+	ofChild
+	ofCode
+	ofTask
+	ofXid
+	ofEnding
 )
 
 var words = []struct {
@@ -53,9 +60,11 @@ var words = []struct {
 	{"brokenpipe", ofError}, {"timedout", ofError}, {"timeout", ofError}, {"nospaceleft", ofError}, {"diskquota", ofError}, {"cudaerror", ofError}, {"eccerror", ofError},
 	{"hiperror", ofError}, {"fatalpythonerror", ofError}, {"segmentationfault", ofError}, {"buserror", ofError}, {"raytaskerror", ofError}, {"cannotallocatememory", ofError},
 	{"actordied", ofError}, {"workercrashed", ofError}, {"fallenoffthebus", ofError}, {"illegalmemory", ofError}, {"socketerror", ofError}, {"peer", ofError},
-	{"killingsubprocess", ofExit}, {"spawnedwith", ofExit}, {"abort", ofExit}, {"stoppingworker", ofExit}, {"requeu", ofExit}, {"drain", ofExit}, {"exit", ofExit}, {"task", ofExit}, {"pid", ofExit}, {"rank:", ofExit}, {"host:", ofExit}, {"time:", ofExit}, {"traceback:", ofExit}, {"killed", ofExit},
-	{"signal", ofExit}, {"terminat", ofExit}, {"cancelled", ofExit}, {"preempt", ofExit}, {"evicted", ofExit}, {"failures:", ofExit}, {"rootcause", ofExit}, {"failed", ofExit}, {"sigterm", ofExit}, {"====", ofExit}, {"----", ofExit},
-	{"xid", ofKernel}, {"kernel:", ofKernel},
+	{"killingsubprocess", ofExit | ofAborting | ofChild}, {"spawnedwith", ofExit | ofChild}, {"abort", ofExit | ofAborting}, {"stoppingworker", ofExit | ofAborting}, {"requeu", ofExit | ofEnding}, {"drain", ofExit | ofEnding},
+	{"exit", ofExit | ofCode}, {"task", ofExit | ofTask}, {"pid", ofExit}, {"rank:", ofExit}, {"host:", ofExit}, {"time:", ofExit}, {"traceback:", ofExit}, {"killed", ofExit}, {"processname", ofAborting},
+	{"signal", ofExit | ofAborting | ofEnding}, {"terminat", ofExit | ofAborting}, {"cancelled", ofExit | ofEnding}, {"preempt", ofExit | ofEnding}, {"evicted", ofExit | ofEnding}, {"failures:", ofExit}, {"rootcause", ofExit}, {"failed", ofExit}, {"sigterm", ofExit | ofAborting | ofEnding}, {"====", ofExit}, {"----", ofExit},
+	{"timelimit", ofEnding}, {"term_runlimit", ofEnding}, {"term_owner", ofEnding}, {"interruption", ofEnding},
+	{"xid", ofKernel | ofXid}, {"kernel:", ofKernel},
 	{"saving", ofSaving}, {"savecheckpoint", ofSaving}, {"writingcheckpoint", ofSaving}, {"savedcheckpoint", ofSaving}, {"savedmodel", ofSaving}, {"checkpoint", ofSaving},
 	{"trainingcompleted", ofEnd}, {"trainingcomplete", ofEnd}, {"trainingfinished", ofEnd}, {"trainingisdone", ofEnd}, {"train_runtime", ofEnd}, {"exitssuccessfully", ofEnd}, {"finishedtraining", ofEnd},
 	{"trainingdone", ofEnd}, {"100%|", ofEnd}, {"finalvalidation", ofEnd}, {"`trainer.fit`stopped", ofEnd}, {"exitedwithcode0", ofEnd}, {"jobcompleted", ofEnd}, {"succeeded", ofEnd}, {"trainingtime", ofEnd}, {"completedsuccessfully", ofEnd}, {"trainingtook", ofEnd},
