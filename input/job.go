@@ -68,7 +68,7 @@ func (f *File) ranks(ctx context.Context) (out *ranks.Text) {
 		if head, _ := in.Peek(maxHead); !text.IsText(head) {
 			return nil
 		}
-		found, _ := ranks.Read(in, f.Path, figures.Sizes) // what was read before an error is used
+		found, _ := ranks.Read(in, f.Path, figures.Sizes()) // what was read before an error is used
 		if !found.Shape.Document() {
 			out = found
 		}

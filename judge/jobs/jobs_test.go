@@ -57,7 +57,7 @@ func one(rank int, text string) map[string]string {
 func read(t testing.TB, texts map[string]string) (out []*ranks.Text) {
 	t.Helper()
 	for name, s := range texts {
-		x, err := ranks.Read(strings.NewReader(s), name, figures.Sizes)
+		x, err := ranks.Read(strings.NewReader(s), name, figures.Sizes())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -120,6 +120,13 @@ var known = sync.OnceValue(func() *vocabulary {
 // Words are what a [Finder] searches a text for.
 func Words() []string { return known().words }
 
+// States reports whether a statement may have a word of [Words], by its index: others are hints,
+// or around statements.
+func States(word int) bool {
+	u := known().use[word]
+	return u.family != notFamily && !u.around
+}
+
 // An excerpt is a part of a text that may contain a statement.
 type excerpt struct {
 	raw    []byte

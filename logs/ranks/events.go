@@ -128,12 +128,14 @@ func (t *reader) oomIn(l lineOf) *failure.OOM {
 // statement is what another program than PyTorch states in a line about memory, or nil.
 func (t *reader) statement(l lineOf) *failure.Failure {
 	var hits []text.Hit
+	states := false
 	for _, h := range l.hits {
-		if w := int(h.Word); w >= t.others {
-			hits = append(hits, text.Hit{Word: h.Word - int32(t.others), End: h.End})
+		if w := int(h.Word) - t.others; w >= 0 {
+			hits = append(hits, text.Hit{Word: int32(w), End: h.End})
+			states = states || failure.States(w)
 		}
 	}
-	if len(hits) == 0 {
+	if !states {
 		return nil
 	}
 	f := failure.NewFinder()

@@ -160,10 +160,14 @@ func (t *reader) line(raw []byte) {
 	t.levels(said)
 }
 
-// Sizes calls take with the label and the bytes of each size of memory that a line states.
-func Sizes(line string, take func(name string, bytes float64)) {
-	t := reader{take: take}
-	t.levels(clockText.ReplaceAllString(line, ""))
+// Sizes returns a function for the lines of one text: it calls take with the label and the bytes
+// of each size of memory that a line states.
+func Sizes() func(line string, take func(name string, bytes float64)) {
+	var t reader
+	return func(line string, take func(name string, bytes float64)) {
+		t.take = take
+		t.levels(clockText.ReplaceAllString(line, ""))
+	}
 }
 
 // levels takes the sizes in a line.
@@ -192,7 +196,7 @@ func (t *reader) levels(said string) {
 			continue
 		}
 		if unit.name != "" || hinted(before) {
-			if !known {
+			if !known && t.take == nil {
 				known = true
 				process = processIn(said)
 			}
