@@ -33,3 +33,36 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestWordsTellExpressions reads lines of launchers whose words must let their expressions match.
+func TestWordsTellExpressions(t *testing.T) {
+	exits := func(x *Text) int { return len(x.Exits) }
+	ended := func(x *Text) int { return len(x.Ended) }
+	for line, count := range map[string]func(*Text) int{
+		"srun: error: n7: tasks 0-3,7: Out Of Memory":                                                exits,
+		"failed (exitcode: -9) local_rank: 3 (pid: 77) of binary: python":                            exits,
+		"mpirun noticed that process rank 3 with PID 77 on node n7 exited on signal 9 (Killed).":     exits,
+		"MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD":                             exits,
+		"[launch.py:325] python exits with return code = -9":                                         exits,
+		"flux-job: task(s) 3: exited with exit code 1":                                               exits,
+		"slurmstepd: error: *** JOB 77 ON n7 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME LIMIT ***": ended,
+		"TERM_RUNLIMIT: job killed after reaching LSF run time limit.":                               ended,
+		"Received 15 death signal":                                                                   ended,
+		"spot interruption notice for task":                                                          ended,
+		"[rank3]: got SIGTERM":                                                                       ended,
+		"Sending process 77 closing signal SIGTERM":                                                  func(x *Text) int { return map[bool]int{true: 1}[x.Aborted] },
+		"Killing subprocess 4711":                                                                    func(x *Text) int { return len(x.Children) },
+	} {
+		x, err := Read(strings.NewReader(line+"\n"), "a", nothing)
+		if err != nil || count(x) != 1 {
+			t.Errorf("%q: %d, %v", line, count(x), err)
+		}
+	}
+	for line, step := range map[string]int64{
+		"2026-03-01 10:00:00,000 - some words before - optimizer step 77/100 done": 77, "(after 20 iterations) memory": 20, "global_step: 7, loss 2": 7, "Train: step=12, x": 12, "30|5|Loss: 2.0": 5, "9%|x | 5/30 [00:01<00:02, 3it/s]": 5,
+	} {
+		if x, err := Read(strings.NewReader(line+"\n"), "a", nothing); err != nil || len(x.Voices) != 1 || x.Voices[0].Step != step {
+			t.Errorf("%q: %+v, %v", line, x.Voices, err)
+		}
+	}
+}
