@@ -36,7 +36,7 @@ var columns = [][]string{
 	{"logs/failure", "logs/table"}, // what the lines of a text state
 	{"logs/engine"},                // also that memory ran out
 	{"logs"},
-	{"torch/snapshot", "host/proc/vmmap", "host/store/recording", "host/store/series", "plan/model"}, // models
+	{"torch/snapshot", "torch/flight", "host/proc/vmmap", "host/store/recording", "host/store/series", "plan/model"}, // models
 	{"record"},
 	{"profiles"},
 	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/figures", "profiles/levels", "profiles/printed", "profiles/promql", "profiles/sites"}, // sources that state it in that form

@@ -133,7 +133,9 @@ func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []stri
 	}
 	answer.Job = job
 	for _, path := range answer.Skipped {
-		g.warnOfFile("skipped %s: a different kind than the files beside it", path)
+		if !of.HoldsPath(path) {
+			g.warnOfFile("skipped %s: a different kind than the files beside it", path)
+		}
 	}
 	for _, why := range answer.Untraced {
 		g.warn("%s", why)

@@ -101,6 +101,7 @@ type File struct {
 	looked bool
 	other  bool // it is no recording
 	told   bool // see [File.Told]
+	dump   bool // see [File.IsDump]
 	kind   Kind
 	reader *tableReader  // of a table
 	others []tableReader // that are tried if it is none of reader's

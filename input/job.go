@@ -11,6 +11,7 @@ import (
 	"strandline/logs/ranks"
 	"strandline/logs/text"
 	"strandline/profiles/figures"
+	"strandline/torch/flight"
 )
 
 // Ranks reads the texts among the files as those of a job of many processes, several at a time.
@@ -41,6 +42,30 @@ func (fs *Files) Ranks(ctx context.Context) []*ranks.Text {
 	}
 	return found
 }
+
+// Dumps reads the files that are dumps of flight recorders by their names and contents, which
+// [Files.Ranks] leaves out. They are small: one after the other.
+func (fs *Files) Dumps(ctx context.Context) (out []*flight.Dump) {
+	const maxSize = 256 << 20 // bytes
+	for _, f := range fs.List {
+		if _, ok := flight.RankOf(filepath.Base(f.Path)); !ok || f.Size == 0 || f.Size > maxSize || ctx.Err() != nil {
+			continue
+		}
+		_ = f.unpackingQuietly(ctx, func(r io.Reader) error {
+			d, err := flight.Read(r, f.Path)
+			if err == nil {
+				out = append(out, d)
+				f.dump = true
+			}
+			return err
+		})
+		f.release()
+	}
+	return out
+}
+
+// IsDump reports whether the file is a dump that [Files.Dumps] read.
+func (f *File) IsDump() bool { return f.dump }
 
 // Told reports whether the file is a text that [Files.Ranks] read.
 func (f *File) Told() bool { return f.told }

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"strandline/finding"
@@ -11,14 +12,16 @@ import (
 	"strandline/judge/snapshots"
 	"strandline/judge/texts"
 	"strandline/logs/ranks"
+	"strandline/torch/flight"
 )
 
 // rankOf is how a process of snapshots is named after its rank.
 var rankOf = regexp.MustCompile(`^(?i:rank)[ _-]?(\d+)$`)
 
-// A Job is the texts of the processes of a job.
+// A Job is the texts of the processes of a job, and the dumps of their flight recorders.
 type Job struct {
 	texts []*ranks.Text
+	dumps []*flight.Dump
 	many  bool
 	again map[string]bool // names of texts of many that are read as logs, too
 }
@@ -27,10 +30,11 @@ type Job struct {
 func NewJob(ctx context.Context, files *input.Files) *Job {
 	const minMany, maxAgain = 32, 32
 	texts := files.Ranks(ctx)
-	if len(texts) == 0 || jobs.Judge(texts, jobs.Evidence{}) == nil {
+	dumps := files.Dumps(ctx)
+	if len(texts) == 0 && len(dumps) == 0 || jobs.Judge(texts, jobs.Evidence{Dumps: dumps}) == nil {
 		return nil
 	}
-	j := &Job{texts: texts, many: len(texts) >= minMany, again: map[string]bool{}}
+	j := &Job{texts: texts, dumps: dumps, many: len(texts) >= minMany, again: map[string]bool{}}
 	for _, t := range texts {
 		if j.many && len(j.again) < maxAgain && t.OfMemory() {
 			j.again[t.Name] = true
@@ -42,18 +46,23 @@ func NewJob(ctx context.Context, files *input.Files) *Job {
 // Has reports whether the texts of the job have all that a file tells. Of many texts, those in
 // which no memory ran out are not read again as logs.
 func (j *Job) Has(f *input.File) bool {
-	return j != nil && j.many && f.Told() && !j.again[f.Path]
+	return j != nil && (f.IsDump() || j.many && f.Told() && !j.again[f.Path])
 }
 
 // Holds reports whether a file is a text of the job.
-func (j *Job) Holds(f *input.File) bool { return j != nil && f.Told() }
+func (j *Job) Holds(f *input.File) bool { return j != nil && (f.Told() || f.IsDump()) }
+
+// HoldsPath is Holds for the path of a file.
+func (j *Job) HoldsPath(path string) bool {
+	return j != nil && slices.ContainsFunc(j.texts, func(t *ranks.Text) bool { return t.Name == path })
+}
 
 // Judge judges the job with what else was found in its files. It is nil of no job.
 func (j *Job) Judge(a *Answer) *jobs.Job {
 	if j == nil {
 		return nil
 	}
-	var more jobs.Evidence
+	more := jobs.Evidence{Dumps: j.dumps}
 	if a != nil {
 		more.Grew = map[int]string{}
 		for _, f := range a.Findings {

@@ -12,6 +12,7 @@ import (
 
 	"strandline/internal/secret"
 	"strandline/logs/ranks"
+	"strandline/torch/flight"
 )
 
 // A Cause is why a job ended.
@@ -72,6 +73,8 @@ type First struct {
 type Evidence struct {
 	// Grew are the places that keep memory in the snapshots of a rank.
 	Grew map[int]string
+	// Dumps are those of flight recorders.
+	Dumps []*flight.Dump
 	// Snapshots are the ranks that have several snapshots.
 	Snapshots []int
 }
@@ -83,7 +86,11 @@ func Judge(texts []*ranks.Text, more Evidence) *Job {
 	slices.SortFunc(texts, byContent)
 	j := &job{texts: texts, more: more, ranks: map[int]*rank{}, hosts: map[string]*node{}, unnamed: map[*ranks.Text]*node{}}
 	j.identify()
-	if len(j.ranks) < 2 && j.world < 2 || len(j.ranks) == 0 {
+	dumps := j.dumps()
+	if j.recorded = record(dumps); j.world < 2 {
+		j.world = worldOfDumps(dumps)
+	}
+	if len(j.ranks) < 2 && j.world < 2 || len(j.ranks) == 0 && len(dumps) < 2 {
 		return nil
 	}
 	j.setClocks()
@@ -109,6 +116,8 @@ type job struct {
 	// attempts is how often the job was started; the last one counts.
 	attempts int
 	began    float64 // of the last attempt; -Inf if there is one
+
+	recorded recorded
 
 	loose   []loose // events of no known rank
 	exits   []exit

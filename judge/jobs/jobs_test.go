@@ -8,6 +8,7 @@ import (
 
 	"strandline/logs/ranks"
 	"strandline/profiles/figures"
+	"strandline/torch/flight"
 )
 
 // oom is PyTorch's message of a rank, of a device of 80 GiB.
@@ -159,5 +160,40 @@ func TestNoJob(t *testing.T) {
 		if j := Judge(read(t, map[string]string{"a.log": s}), Evidence{}); j != nil {
 			t.Errorf("%q: %+v", s, j)
 		}
+	}
+}
+
+// TestDumps judges a hang by the dumps of flight recorders: the rank that did not enqueue the
+// collective in which the others wait, with texts that do not tell and without any.
+func TestDumps(t *testing.T) {
+	group := func(enqueued, waiting int64) map[string]*flight.Group {
+		return map[string]*flight.Group{"0": {World: 4, Members: 7, Enqueued: enqueued, Waiting: waiting}}
+	}
+	var dumps []*flight.Dump
+	for r := range 4 {
+		d := &flight.Dump{Rank: r, Groups: group(77, 77)}
+		if r == 2 {
+			d.Groups = group(76, -1)
+		}
+		dumps = append(dumps, d)
+	}
+	quiet := files(4, func(r int) string { return steps(r, 60, 60, 60) })
+	for name, c := range map[string]struct {
+		texts map[string]string
+		dumps []*flight.Dump
+		first int
+	}{
+		"dumps alone":    {nil, dumps, 2},
+		"with texts":     {quiet, dumps, 2},
+		"one is missing": {quiet, slices.Delete(slices.Clone(dumps), 2, 3), 2},
+		"all wait":       {nil, []*flight.Dump{dumps[0], dumps[1]}, -1},
+	} {
+		j := Judge(read(t, c.texts), Evidence{Dumps: c.dumps})
+		if j == nil || j.First.Rank != c.first || j.World != 4 || c.first >= 0 && j.Cause != NotMemory {
+			t.Errorf("%s: %+v", name, j)
+		}
+	}
+	if j := Judge(nil, Evidence{Dumps: dumps[:1]}); j != nil {
+		t.Errorf("one dump: %+v", j)
 	}
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -338,6 +339,9 @@ func (j *job) hung(v *Job) bool {
 			lost++
 		}
 	}
+	for n := range j.recorded.waiting {
+		waited[n] = true
+	}
 	if len(waited) == 0 || lost > len(waited) || len(j.deadExits()) > 0 {
 		return false
 	}
@@ -347,6 +351,8 @@ func (j *job) hung(v *Job) bool {
 		r := j.ranks[n]
 		switch {
 		case waited[n]:
+		case j.recorded.dumped[n]:
+			quiet = append(quiet, n)
 		case r == nil || len(r.voices) == 0 && len(r.events) == 0 || j.cut(r):
 			absent = append(absent, n)
 		default:
@@ -355,7 +361,10 @@ func (j *job) hung(v *Job) bool {
 	}
 	v.Followers = j.world - 1
 	stuck, sure := -1, 0.0
+	recorded := j.recorded.behind
 	switch slow := j.slow(); {
+	case len(recorded) == 1:
+		stuck, sure = recorded[0], 0.95
 	case len(behind) == 1:
 		stuck, sure = behind[0], 0.9
 	case len(quiet) == 1 && len(absent) == 0:
@@ -379,6 +388,9 @@ func (j *job) hung(v *Job) bool {
 	v.First.Rank, v.First.Confidence = stuck, sure
 	v.Cause, v.Confidence, v.Restart = NotMemory, sure, NotKnown
 	v.Why = "all others waited for it in a collective that it never began"
+	if j.recorded.seq >= 0 {
+		v.Why = fmt.Sprintf("the others waited for it in collective %d, which it never enqueued, by the flight recorder", j.recorded.seq)
+	}
 	return true
 }
 
