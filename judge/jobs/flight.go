@@ -60,7 +60,7 @@ func record(dumps []*flight.Dump) recorded {
 	return out
 }
 
-// dumps are those of the job, without those of other runs: of a rank with several, none is used.
+// dumps are those of the job. Of a rank with several, which are of different runs, none is used.
 func (j *job) dumps() (out []*flight.Dump) {
 	count := map[int]int{}
 	for _, d := range j.more.Dumps {

@@ -23,6 +23,7 @@ type channel struct {
 // identify finds out which voices are which rank, and on which node they are.
 func (j *job) identify() {
 	j.lastAttempt()
+	j.lastRun()
 	var channels []*channel
 	for _, t := range j.texts {
 		channels = append(channels, j.channels(t)...)

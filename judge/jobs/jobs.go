@@ -7,6 +7,7 @@
 package jobs
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -97,6 +98,12 @@ func Judge(texts []*ranks.Text, more Evidence) *Job {
 	j.fall()
 	v := j.verdict()
 	v.Fix = v.fix()
+	if j.former > 0 {
+		v.Why += fmt.Sprintf("; texts of an earlier run are left out: %d", j.former)
+	}
+	if n := len(more.Dumps) - len(dumps); n > 0 {
+		v.Why += fmt.Sprintf("; dumps of ranks that have several are left out: %d", n)
+	}
 	v.Quote = secret.Text(strings.ToValidUTF8(v.Quote, "?"))
 	return v
 }
@@ -118,6 +125,7 @@ type job struct {
 	began    float64 // of the last attempt; -Inf if there is one
 
 	recorded recorded
+	former   int // texts of earlier runs, which are left out
 
 	loose   []loose // events of no known rank
 	exits   []exit

@@ -193,7 +193,22 @@ func TestDumps(t *testing.T) {
 			t.Errorf("%s: %+v", name, j)
 		}
 	}
+	if j := Judge(read(t, quiet), Evidence{Dumps: append(dumps, dumps[2])}); j == nil || !strings.Contains(j.Why, "left out: 2") {
+		t.Errorf("two dumps of a rank: %+v", j)
+	}
 	if j := Judge(nil, Evidence{Dumps: dumps[:1]}); j != nil {
 		t.Errorf("one dump: %+v", j)
+	}
+}
+
+// TestRuns judges the last of two runs in one folder, and says so.
+func TestRuns(t *testing.T) {
+	texts := one(1, steps(1, 60, 60, 60)+raised(1, "KeyError: 'labels'"))
+	for name, s := range one(2, steps(2, 40, 47, 54, 61, 68, 75)+raised(2, oom(2, "2.00 GiB", "1.00 GiB", "77.00 GiB", "500.00 MiB"))) {
+		texts["before/"+name] = strings.ReplaceAll(s, "2026-03-01", "2026-02-27")
+	}
+	j := Judge(read(t, texts), Evidence{})
+	if j == nil || j.First.Rank != 1 || j.Cause != NotMemory || !strings.Contains(j.Why, "earlier run are left out: 4") {
+		t.Errorf("%+v", j)
 	}
 }
