@@ -114,7 +114,7 @@ func TestHolders(t *testing.T) {
 	doc := &report.Mem{Mem: api.Mem{PID: self, Do: "resume", Failure: &api.MemFailure{Text: "no room"}, Devices: []api.MemDevice{d}}}
 	var text strings.Builder
 	doc.Text(&text, report.Style{})
-	for _, want := range []string{"the resume was refused: no room", "2 GiB  1073741825  python train.py", "this process"} {
+	for _, want := range []string{"REFUSED  the resume: no room", "2 GiB  1073741825  python train.py", "this process"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &text)
 		}

@@ -206,8 +206,11 @@ func confidence(f *finding.Finding) string {
 	if f.Confidence >= certain || f.Confidence == 0 {
 		return ""
 	}
-	return " (" + wholePercent(f.Confidence) + ")"
+	return " (" + sure(f.Confidence) + ")"
 }
+
+// sure states a confidence.
+func sure(confidence float64) string { return wholePercent(confidence) + " sure" }
 
 // wholePercent is a share in whole percent.
 func wholePercent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
@@ -232,7 +235,7 @@ func (b *brief) row(mark string, f *finding.Finding) {
 		if s := b.subject(f); s != "" {
 			text = s + ": " + text
 		}
-		text += "  " + wholePercent(f.Confidence)
+		text += "  " + sure(f.Confidence)
 	}
 	for _, l := range wrap(text, b.s.columns()-len(mark)) {
 		fmt.Fprintln(b.w, mark+b.linked(l, f.Site))
