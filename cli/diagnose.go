@@ -132,8 +132,8 @@ func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []stri
 		return err
 	}
 	answer.Job = job
-	for _, path := range answer.Skipped {
-		if !of.HoldsPath(path) {
+	if job == nil { // a job is judged by all files that it left
+		for _, path := range answer.Skipped {
 			g.warnOfFile("skipped %s: a different kind than the files beside it", path)
 		}
 	}

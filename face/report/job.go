@@ -28,7 +28,7 @@ func (d *Diagnosis) job(w io.Writer, s Style) {
 	}
 	b.verdict(word, jobTitle(j))
 	if j.Quote != "" {
-		const maxQuote = 200
+		const maxQuote = 320
 		quote := Line(j.Quote)
 		if len(quote) > maxQuote {
 			quote = strings.ToValidUTF8(quote[:maxQuote], "") + "…"
@@ -56,6 +56,8 @@ func jobTitle(j *api.Job) string {
 		return of + " came to its end"
 	case jobs.Unknown:
 		cause = "the cause is unknown"
+	case jobs.NotMemory:
+		cause = "not out of memory"
 	}
 	const doubt = 0.5
 	perhaps := ""
@@ -71,7 +73,7 @@ func jobTitle(j *api.Job) string {
 	case f.Node != nil:
 		who = fmt.Sprintf("%snode %s fell first", perhaps, Line(*f.Node))
 	}
-	return fmt.Sprintf("%s: %s; %s (%.0f %%)", of, who, cause, 100*j.Confidence)
+	return fmt.Sprintf("%s: %s; %s (%s)", of, who, cause, sure(j.Confidence))
 }
 
 // jobPlace is the line of the program, and that of the text which shows the failure.
@@ -81,9 +83,23 @@ func jobPlace(j *api.Job) string {
 		parts = append(parts, Line(j.Site))
 	}
 	if j.Text != "" && j.Line > 0 {
-		parts = append(parts, fmt.Sprintf("%s:%d", Line(filepath.Base(j.Text)), j.Line))
+		parts = append(parts, fmt.Sprintf("%s:%d", Line(lastFolders(j.Text)), j.Line))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// lastFolders is the name of a file, and where no number tells it from those of other ranks,
+// such as stderr.log, also the two folders above it.
+func lastFolders(path string) string {
+	if name := filepath.Base(path); strings.ContainsAny(name, "0123456789") {
+		return name
+	}
+	folder := filepath.Dir(path)
+	short, err := filepath.Rel(filepath.Dir(filepath.Dir(folder)), path)
+	if err != nil {
+		return path
+	}
+	return short
 }
 
 // jobRest counts those that followed, and names those without a text.

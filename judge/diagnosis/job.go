@@ -3,7 +3,6 @@ package diagnosis
 import (
 	"context"
 	"regexp"
-	"slices"
 	"strconv"
 
 	"strandline/finding"
@@ -51,11 +50,6 @@ func (j *Job) Has(f *input.File) bool {
 
 // Holds reports whether a file is a text of the job.
 func (j *Job) Holds(f *input.File) bool { return j != nil && (f.Told() || f.IsDump()) }
-
-// HoldsPath is Holds for the path of a file.
-func (j *Job) HoldsPath(path string) bool {
-	return j != nil && slices.ContainsFunc(j.texts, func(t *ranks.Text) bool { return t.Name == path })
-}
 
 // Judge judges the job with what else was found in its files. It is nil of no job.
 func (j *Job) Judge(a *Answer) *jobs.Job {

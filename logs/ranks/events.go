@@ -298,7 +298,6 @@ var warned = lazyregexp.New(`\((\d+) > (\d+)\)`)
 type trace struct {
 	open    bool
 	chained bool
-	ended   bool // a traceback's last line was the last line of the voice
 	lines   int
 	site    string
 	file    string

@@ -13,7 +13,6 @@ import (
 
 var (
 	srunExit  = lazyregexp.New(`^(?:srun|jsrun|flux-shell\S*|slurmstepd): (?:error: )?([\w.-]+): tasks? ([\d,-]+): (.*)`)
-	cancelled = lazyregexp.New(`\*\*\* (?:JOB|STEP) (\S+) ON (\S+) CANCELLED AT \S+(.*)\*\*\*`)
 	aborting  = lazyregexp.New(`Terminating StepId|Job step aborted|sending SIGTERM|Sending process \d+ closing signal|Killing subprocess|aborting job|Stopping worker group`)
 	elastic   = lazyregexp.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
 	mpiExit   = lazyregexp.New(`process rank (\d+) with PID (\d+) on node (\S+) exited on signal (\d+)|Process name: \[\[\d+,\d+\],\s*(\d+)\]|MPI_ABORT was invoked on rank (\d+)`)
