@@ -122,13 +122,7 @@ func briefRun(w io.Writer, s Style, r *api.CheckRun) {
 		}
 	}
 	b.line("RUN", RunBasis(r))
-	for i, n := range r.Notes {
-		if i == maxNotes {
-			b.left += len(r.Notes) - maxNotes
-			break
-		}
-		b.line("NOTE", n)
-	}
+	b.notes(r.Notes)
 	b.more("")
 }
 

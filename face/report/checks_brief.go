@@ -50,13 +50,7 @@ func (d Checked) brief(w io.Writer, s Style) {
 	if len(same) > 0 {
 		b.line("", "as planned: "+strings.Join(same, ", "))
 	}
-	for i, n := range d.Notes {
-		if i == maxNotes {
-			b.left = len(d.Notes) - maxNotes
-			break
-		}
-		b.line("NOTE", n)
-	}
+	b.notes(d.Notes)
 	b.more("the model, lines, causes")
 }
 
@@ -90,13 +84,7 @@ func (d HandOvers) brief(w io.Writer, s Style) {
 		if a := p.account(); a != nil && (len(list) == 0 || whyOf(list[0]) == "") {
 			b.line("WHY", sum(a))
 		}
-		for k, n := range p.Notes {
-			if k == maxNotes {
-				b.left += len(p.Notes) - maxNotes
-				break
-			}
-			b.line("NOTE", n)
-		}
+		b.notes(p.Notes)
 		b.more("phases, hand-overs, the rest")
 	}
 }
@@ -234,4 +222,13 @@ func (d *Mem) holdersBrief(b *brief) {
 			b.line("", fmt.Sprintf("%s  %d  %s", size, h.PID, who))
 		}
 	}
+}
+
+// notes prints the first few notes, and counts the rest for [brief.more].
+func (b *brief) notes(list []string) {
+	few := list[:min(len(list), maxNotes)]
+	for _, n := range few {
+		b.line("NOTE", n)
+	}
+	b.left += len(list) - len(few)
 }

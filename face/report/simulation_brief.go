@@ -58,13 +58,7 @@ func (d *Simulation) brief(w io.Writer, s Style) {
 		}
 	}
 	notes := d.notes()
-	for i, n := range notes {
-		if i == maxNotes {
-			b.left += len(notes) - maxNotes
-			break
-		}
-		b.line("NOTE", n)
-	}
+	b.notes(notes)
 	if hint := d.hint(); hint != "" {
 		b.paste("NEXT", hint)
 	}

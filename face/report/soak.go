@@ -75,13 +75,7 @@ func (d *Soak) brief(w io.Writer, s Style) {
 		b.line("NOTE", d.reclaimed())
 	}
 	b.line("RUN", d.Basis())
-	for i, n := range d.Notes {
-		if i == maxNotes {
-			b.left += len(d.Notes) - maxNotes
-			break
-		}
-		b.line("NOTE", n)
-	}
+	b.notes(d.Notes)
 	b.more("waves, processes")
 }
 

@@ -2,11 +2,11 @@ package diagnosis
 
 import (
 	"context"
-	"regexp"
 	"strconv"
 
 	"strandline/finding"
 	"strandline/input"
+	"strandline/internal/lazyregexp"
 	"strandline/judge/jobs"
 	"strandline/judge/snapshots"
 	"strandline/judge/texts"
@@ -15,12 +15,13 @@ import (
 )
 
 // rankOf is how a process of snapshots is named after its rank.
-var rankOf = regexp.MustCompile(`^(?i:rank)[ _-]?(\d+)$`)
+var rankOf = lazyregexp.New(`^(?i:rank)[ _-]?(\d+)$`)
 
 // A Job is the texts of the processes of a job, and the dumps of their flight recorders.
 type Job struct {
 	texts []*ranks.Text
 	dumps []*flight.Dump
+	alone *jobs.Job // the verdict on them, whatever else is found
 	many  bool
 	again map[string]bool // names of texts of many that are read as logs, too
 }
@@ -30,10 +31,14 @@ func NewJob(ctx context.Context, files *input.Files) *Job {
 	const minMany, maxAgain = 32, 32
 	texts := files.Ranks(ctx)
 	dumps := files.Dumps(ctx)
-	if len(texts) == 0 && len(dumps) == 0 || jobs.Judge(texts, jobs.Evidence{Dumps: dumps}) == nil {
+	if len(texts) == 0 && len(dumps) == 0 {
 		return nil
 	}
-	j := &Job{texts: texts, dumps: dumps, many: len(texts) >= minMany, again: map[string]bool{}}
+	alone := jobs.Judge(texts, jobs.Evidence{Dumps: dumps})
+	if alone == nil {
+		return nil
+	}
+	j := &Job{texts: texts, dumps: dumps, alone: alone, many: len(texts) >= minMany, again: map[string]bool{}}
 	for _, t := range texts {
 		if j.many && len(j.again) < maxAgain && t.OfMemory() {
 			j.again[t.Name] = true
@@ -68,6 +73,9 @@ func (j *Job) Judge(a *Answer) *jobs.Job {
 				more.Grew[n] = f.Site.File + ":" + strconv.FormatInt(f.Site.Line, 10)
 			}
 		}
+	}
+	if len(more.Grew) == 0 {
+		return j.alone
 	}
 	return jobs.Judge(j.texts, more)
 }

@@ -76,8 +76,6 @@ type Evidence struct {
 	Grew map[int]string
 	// Dumps are those of flight recorders.
 	Dumps []*flight.Dump
-	// Snapshots are the ranks that have several snapshots.
-	Snapshots []int
 }
 
 // Judge judges the texts of a folder, or a single text. It is nil if they are not those of a

@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -18,8 +19,8 @@ var (
 	mpiExit   = lazyregexp.New(`process rank (\d+) with PID (\d+) on node (\S+) exited on signal (\d+)|Process name: \[\[\d+,\d+\],\s*(\d+)\]|MPI_ABORT was invoked on rank (\d+)`)
 	exitsWith = lazyregexp.New(`exits with return code = (-?\d+)`)
 	fluxExit  = lazyregexp.New(`(?:task\(s\)|tasks?) ([\d,-]+)[: ]+.*(?:exited with exit code|exit code|signal) (\d+)`)
-	ended2    = lazyregexp.New(`(?i)due to (preemption|time limit)|\bpreempt(?:ed|ing|ion)\b|TERM_(?:PREEMPT|RUNLIMIT|OWNER)|\bevicted\b.*|received 15 death signal|CANCELLED AT|spot (?:instance )?interruption|received SIGTERM|SIGTERM received|got SIGTERM|node .*draining|requeu`)
-	notEnded  = lazyregexp.New(`(?i)preemption (?:by|mode|of request)|sequence group|no_preempt|swap|recompute|--requeue|requeue=`)
+	endsJob   = lazyregexp.New(`(?i)due to (preemption|time limit)|\bpreempt(?:ed|ing|ion)\b|TERM_(?:PREEMPT|RUNLIMIT|OWNER)|\bevicted\b.*|received 15 death signal|CANCELLED AT|spot (?:instance )?interruption|received SIGTERM|SIGTERM received|got SIGTERM|node .*draining|requeu`)
+	goesOn    = lazyregexp.New(`(?i)preemption (?:by|mode|of request)|sequence group|no_preempt|swap|recompute|--requeue|requeue=`)
 	restarts  = lazyregexp.New(`(?i)will restart worker group|attempts? left|restart_count=[1-9]|\brestarting\b.*(?:attempt|worker|job|group|training)|\battempt [2-9]\b|attempt_[1-9]|restart (?:count|attempt)[ :=]*[1-9]`)
 	xid       = lazyregexp.New(`NVRM: Xid \(PCI:([\w:.]+)\): (\d+)`)
 	sysHost   = lazyregexp.New(`^(?:[A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) ([\w.-]+) kernel:`)
@@ -80,7 +81,7 @@ func (t *reader) launcher(v *voice, l lineOf) bool {
 		}
 		return true
 	}
-	if l.has&ofEnding != 0 && ended2.Match(line) && !notEnded.Match(line) {
+	if l.has&ofEnding != 0 && endsJob.Match(line) && !goesOn.Match(line) {
 		t.out.Ended = moments(t.out.Ended, t.moment(l))
 		t.ending = true
 		return true
@@ -119,7 +120,7 @@ func (t *reader) kill(v *voice, l lineOf) bool {
 		k.Host = string(m[1])
 	}
 	if k.Host == "" {
-		k.Host = firstOf(v.Speaker.IP, v.Speaker.Host)
+		k.Host = cmp.Or(v.Speaker.IP, v.Speaker.Host)
 	}
 	if f.Source == failure.SourceProcess && f.Weak {
 		return false
@@ -128,15 +129,6 @@ func (t *reader) kill(v *voice, l lineOf) bool {
 		t.out.Kills = append(t.out.Kills, k)
 	}
 	return true
-}
-
-func firstOf(names ...string) string {
-	for _, n := range names {
-		if n != "" {
-			return n
-		}
-	}
-	return ""
 }
 
 func (t *reader) exit(l lineOf, e Exit) {

@@ -3,6 +3,7 @@ package ranks
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"strings"
@@ -84,7 +85,7 @@ func message(line []byte) []byte {
 			continue
 		}
 		out := strings.TrimRight(*s, "\r\n")
-		if pod := firstOf(r.Kubernetes.Pod, r.PodName, r.Pod, r.Resource.Labels.Pod, r.Container, r.Kubernetes.Host, r.Host); pod != "" {
+		if pod := cmp.Or(r.Kubernetes.Pod, r.PodName, r.Pod, r.Resource.Labels.Pod, r.Container, r.Kubernetes.Host, r.Host); pod != "" {
 			prefix := "[pod/" + pod + "/log] "
 			out = prefix + strings.ReplaceAll(out, "\n", "\n"+prefix)
 		}
