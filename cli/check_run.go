@@ -231,7 +231,7 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 		}
 	}
 	if o.dir == "" {
-		gone(out.Findings, dir)
+		dropRecordingAdvice(out.Findings, dir)
 	}
 	out.Failed, out.Unstarted = failureOf(r), r.Error != nil
 	out.Interrupted = r.Interrupted
@@ -242,8 +242,8 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 	return out, check.Machine(r), nil
 }
 
-// gone changes the advice to look into a recording that is not kept.
-func gone(findings []finding.Finding, dir string) {
+// dropRecordingAdvice changes the advice to look into a recording that is not kept.
+func dropRecordingAdvice(findings []finding.Finding, dir string) {
 	for i := range findings {
 		for k := range findings[i].Remedies {
 			if r := &findings[i].Remedies[k]; strings.Contains(r.Setting, dir) {
@@ -315,7 +315,7 @@ type checkProgress struct {
 // When a verdict is clear: so many looks agree, and that nothing leaks, which a program
 // that starts also shows, holds while the steps double, and over at least so many.
 const (
-	enough       = 3
+	clearLooks   = 3
 	stepsForOK   = 200
 	samplesForOK = 1000 // without steps
 )
@@ -342,7 +342,7 @@ func (p *checkProgress) look(m *check.Measured) bool {
 	p.last = run.Verdict
 	p.clear++
 	switch {
-	case p.clear < enough || run.Verdict == finding.Unknown:
+	case p.clear < clearLooks || run.Verdict == finding.Unknown:
 		return false
 	case run.Verdict == finding.OK:
 		return n >= max(least, 2*p.since)

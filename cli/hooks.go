@@ -107,7 +107,7 @@ func reachable(pid int) (procfs.Process, error) {
 // reach explains why a process cannot be read.
 func reach(pid int, err error) error {
 	switch {
-	case procfs.Gone(err):
+	case procfs.HasExited(err):
 		return fmt.Errorf("there is no process %d", pid)
 	case errors.Is(err, fs.ErrPermission) && os.Geteuid() == 0:
 		return fmt.Errorf("process %d cannot be read, even by root: a security module or the container forbids it (it needs CAP_SYS_PTRACE)", pid)

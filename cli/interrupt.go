@@ -27,15 +27,15 @@ func (g *globals) run(ctx context.Context, command func(context.Context) error) 
 	go func() { done <- command(ctx) }()
 	select {
 	case err := <-done:
-		return out.whole(err)
+		return out.result(err)
 	case <-ctx.Done():
 	}
 	select {
 	case err := <-done:
-		return out.whole(err)
+		return out.result(err)
 	case <-time.After(grace):
 		if g.concludes.Load() {
-			return out.whole(<-done)
+			return out.result(<-done)
 		}
 	}
 	out.closed.Store(true)
@@ -65,8 +65,8 @@ func (o *outlet) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// whole returns how a command ended, or an error if part of its output is lost.
-func (o *outlet) whole(err error) error {
+// result returns how a command ended, or an error if part of its output is lost.
+func (o *outlet) result(err error) error {
 	if failed := o.failed.Load(); failed != nil && (err == nil || errors.As(err, new(exit))) {
 		return *failed
 	}

@@ -13,12 +13,12 @@ import (
 
 // The groups of commands in the help.
 const (
-	understand   = "understand"
-	capture      = "capture"
-	gating       = "gate"
-	planning     = "plan"
-	experimental = "experimental"
-	other        = "other"
+	understand    = "understand"
+	capture       = "capture"
+	gating        = "gate"
+	planning      = "plan"
+	experimental  = "experimental"
+	otherCommands = "other"
 )
 
 // way is what the program prints without a command.
@@ -107,7 +107,7 @@ func addCommands(root *cobra.Command, g *globals) {
 		{gating, "Gate:", []*cobra.Command{newCheck(g), newSoak(g)}},
 		{planning, "Plan:", []*cobra.Command{newPlan(g)}},
 		{experimental, "Experimental:", []*cobra.Command{newMem(g)}},
-		{other, "This program:", []*cobra.Command{newDoctor(g), newConfig(g), newVersion(g)}},
+		{otherCommands, "This program:", []*cobra.Command{newDoctor(g), newConfig(g), newVersion(g)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
 		for _, c := range group.commands {
@@ -127,8 +127,8 @@ func addCommands(root *cobra.Command, g *globals) {
 		all = append(all, all[0].Commands()...)
 	}
 	root.AddCommand(newFiltered())
-	root.SetHelpCommandGroupID(other)
-	root.SetCompletionCommandGroupID(other)
+	root.SetHelpCommandGroupID(otherCommands)
+	root.SetCompletionCommandGroupID(otherCommands)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(g.env.args...)
 	for _, c := range root.Commands() {

@@ -266,7 +266,7 @@ func (w *whatIf) run(ctx context.Context) error {
 		return err
 	}
 	if w.options.search && !w.fits(0) && w.fits(order[0]) { // the file's own settings do not
-		replay.ByNeed(order[:shown], func(run int) int64 { return most(least[run]) }, w.outcomes)
+		replay.ByNeed(order[:shown], func(run int) int64 { return largest(least[run]) }, w.outcomes)
 	}
 	for _, j := range order {
 		of := make([]report.Run, len(w.on))
@@ -315,8 +315,8 @@ func (w *whatIf) order() (runs []int, shown int) {
 	return runs, shown
 }
 
-// most is the largest of some sizes, of which none, nil or 0, is more than any.
-func most(sizes []*int64) (bytes int64) {
+// largest is the largest of some sizes, of which none, nil or 0, is more than any.
+func largest(sizes []*int64) (bytes int64) {
 	for _, n := range sizes {
 		if n == nil || *n == 0 {
 			return math.MaxInt64

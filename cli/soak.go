@@ -132,8 +132,8 @@ func (o *soakOptions) flags(c *cobra.Command) {
 // warm-up they are 5.
 const leastWaves = 4
 
-// further is how many times --waves may follow with --until-verdict.
-const further = 4
+// maxRepeats is how many times --waves may follow with --until-verdict.
+const maxRepeats = 4
 
 // check returns what is wrong with the options, and completes them.
 func (o *soakOptions) check(c *cobra.Command) (err error) {
@@ -177,7 +177,7 @@ func (o *soakOptions) check(c *cobra.Command) (err error) {
 		return err
 	}
 	if o.untilVerdict {
-		s.Further = further * s.Waves
+		s.Further = maxRepeats * s.Waves
 	}
 	if most := s.Waves + s.Further; given("warmup") && most < s.WarmUp+leastWaves {
 		return fmt.Errorf("--warmup %d of at most %s: nothing could be judged; want %d more than the warm-up", s.WarmUp, units.Plural(int64(most), "wave"), leastWaves)

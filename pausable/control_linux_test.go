@@ -46,7 +46,7 @@ func TestControl(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	s := ask(pausable.Do(ctx, p.PID, state.Step{Do: state.Pause, Tag: "kv cache"}, pausable.StepTime))
-	if s.Tags[1].State != state.Paused || s.Away(0) != tag || s.Devices[0].Free != first.Devices[0].Free+tag {
+	if s.Tags[1].State != state.Paused || s.Paused(0) != tag || s.Devices[0].Free != first.Devices[0].Free+tag {
 		t.Errorf("%+v", s)
 	}
 	all := state.Step{All: true, Do: state.Pause}

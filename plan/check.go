@@ -39,13 +39,13 @@ func Of(rows []Checked, device int64) {
 // Compare fills in how far the observed figure is outside the plan: 0 within the
 // printed rounding.
 func (c *Checked) Compare() {
-	if c.Off = beyond(c.Planned, c.Observed); c.Unplanned || max(c.Off, -c.Off) <= c.Rounding {
+	if c.Off = distance(c.Planned, c.Observed); c.Unplanned || max(c.Off, -c.Off) <= c.Rounding {
 		c.Off = 0
 	}
 }
 
-// beyond returns how far a figure is outside a range, negative if below it.
-func beyond(planned Range, observed int64) int64 {
+// distance returns how far a figure is outside a range, negative if below it.
+func distance(planned Range, observed int64) int64 {
 	switch {
 	case observed > planned.High:
 		return observed - planned.High
@@ -92,8 +92,8 @@ func Order(rows []Checked) {
 	})
 }
 
-// Near reports whether sizes differ by a tenth of b at most.
-func Near(a, b int64) bool { return math.Abs(float64(a-b)) <= 0.1*float64(b) }
+// RoughlyEqual reports whether sizes differ by a tenth of b at most.
+func RoughlyEqual(a, b int64) bool { return math.Abs(float64(a-b)) <= 0.1*float64(b) }
 
 // Headline returns the row that an answer begins with, -1 where all is as planned: the
 // row that differs most and does not merely follow from the others. The KV cache does, unless

@@ -27,8 +27,8 @@ type Holder struct {
 	Process *Process
 }
 
-// near is how far apart a failure and a reading may be.
-const near = time.Minute
+// maxApart is how far apart a failure and a reading may be.
+const maxApart = time.Minute
 
 // Others are the other processes that held memory of the device when memory ran out in
 // process p, the one of the most first: those of the recording by what their allocator
@@ -46,7 +46,7 @@ func (m *Manifest) Others(p *Process, o OOM) (out []Holder) {
 		}
 	}
 	for _, r := range m.Readings {
-		if d := r.Time.Sub(o.Time); d < -near || d > near {
+		if d := r.Time.Sub(o.Time); d < -maxApart || d > maxApart {
 			continue
 		}
 		for _, u := range r.Processes {

@@ -188,7 +188,7 @@ func (s *Session) SnapshotAll(ctx context.Context, reason string) {
 // journals unless a process of the session goes on. Where the manifest cannot be written,
 // as on a full disk, it is returned with the error, and the journals stay.
 func (s *Session) End(status int) (*Manifest, error) {
-	folder, err := s.folder.Again() // the program may have removed it
+	folder, err := s.folder.Reopen() // the program may have removed it
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func (s *Session) unwritable() error {
 
 func alive(pid int) bool {
 	_, err := procfs.Process(pid).Started()
-	return !procfs.Gone(err)
+	return !procfs.HasExited(err)
 }
 
 // Running returns the processes on this machine that inherited the environment of a

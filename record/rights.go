@@ -39,9 +39,9 @@ func isPython(p procfs.Process) bool {
 // smallFile is a size of files that few snapshots fit in, in bytes.
 const smallFile = 1 << 20
 
-// why states what a process cannot write by its rights, in the words that the recorder has
+// reason states what a process cannot write by its rights, in the words that the recorder has
 // for it; nothing if it can write all.
-func (r rights) why() string {
+func (r rights) reason() string {
 	switch {
 	case r == rights{}: // not known
 	case r.user != os.Geteuid() && r.user != 0:
@@ -62,7 +62,7 @@ func (o *observer) restricted(m *Manifest) (out []Note) {
 		steps[n] = true
 	}
 	for pid, r := range o.rights {
-		n := Note{PID: int(pid), Command: r.command, Why: r.why()}
+		n := Note{PID: int(pid), Command: r.command, Why: r.reason()}
 		noted := slices.ContainsFunc(m.Notes, func(of Note) bool { return of.PID == n.PID && strings.Contains(of.Why, n.Why) })
 		open := steps[n.PID] && r.user != os.Geteuid() // another user can write to what is open
 		heard := m.loaded[n.PID] || m.Find(n.PID) != nil || o.levels != "" && !open

@@ -106,8 +106,8 @@ func (o *observer) unseen(m *Manifest, unwritable error) (out []Note) {
 		switch {
 		case heard[n.Command]:
 			continue
-		case o.rights[procfs.Process(n.PID)].why() != "":
-			n.Why = o.rights[procfs.Process(n.PID)].why()
+		case o.rights[procfs.Process(n.PID)].reason() != "":
+			n.Why = o.rights[procfs.Process(n.PID)].reason()
 		case unwritable != nil:
 			n.Why = fmt.Sprintf("it could not write to the folder of the recording: %v", unwritable)
 		case m.begun[n.PID]:

@@ -40,8 +40,8 @@ func partsOf(components []plan.Component) (out []PlannedPart) {
 	return out
 }
 
-// bare are parts without their sources.
-func bare(parts []PlannedPart) []PlannedPart {
+// withoutSources are parts without their sources.
+func withoutSources(parts []PlannedPart) []PlannedPart {
 	for i := range parts {
 		parts[i].Source = ""
 	}
@@ -146,7 +146,7 @@ func NewRLPlan(title, share string, p *rl.Phases, notes []string) *RLPlan {
 			way.HandOvers = append(way.HandOvers, PlannedHandOver{Phase: h.Phase, Seconds: h.Seconds, Moves: h.Moves})
 		}
 		for _, peak := range o.Peaks {
-			way.Phases = append(way.Phases, PlannedMoment{Name: peak.Phase, Low: peak.Size.Low, High: peak.Size.High, Parts: list(bare(partsOf(peak.Parts)))})
+			way.Phases = append(way.Phases, PlannedMoment{Name: peak.Phase, Low: peak.Size.Low, High: peak.Size.High, Parts: list(withoutSources(partsOf(peak.Parts)))})
 		}
 		d.Ways = append(d.Ways, way)
 	}

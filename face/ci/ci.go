@@ -167,7 +167,7 @@ func GitHub(w io.Writer, root string, cases []Case) {
 		for _, f := range problems {
 			at := ""
 			if f.Site != nil && f.Site.Line > 0 {
-				at = fmt.Sprintf("file=%s,line=%d,", property(inside(root, f.Site.File)), f.Site.Line)
+				at = fmt.Sprintf("file=%s,line=%d,", property(relativeTo(root, f.Site.File)), f.Site.Line)
 			}
 			fmt.Fprintf(w, "::error %stitle=%s::%s\n", at, property("strandline: "+string(f.Kind)), message(strings.Join(text(f), "\n")))
 		}
@@ -180,8 +180,8 @@ func GitHub(w io.Writer, root string, cases []Case) {
 	}
 }
 
-// inside is the name of a file in a folder, or as it is where it is elsewhere.
-func inside(root, file string) string {
+// relativeTo is the name of a file in a folder, or as it is where it is elsewhere.
+func relativeTo(root, file string) string {
 	if root == "" || !filepath.IsAbs(file) {
 		return file
 	}

@@ -122,7 +122,7 @@ func TestGitHub(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", b.String(), want)
 	}
 	for file, want := range map[string]string{"/repo/a.py": "a.py", "/repository/a.py": "/repository/a.py", "a.py": "a.py"} {
-		if got := inside("/repo", file); got != want {
+		if got := relativeTo("/repo", file); got != want {
 			t.Errorf("%s is %s, want %s", file, got, want)
 		}
 	}

@@ -69,7 +69,7 @@ func Listen(address string, stale time.Duration, access Access) (*Server, error)
 		})
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", access.only(http.HandlerFunc(s.metrics)))
+	mux.Handle("GET /metrics", access.requireToken(http.HandlerFunc(s.metrics)))
 	mux.HandleFunc("GET /-/ready", s.ready)
 	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -81,8 +81,8 @@ func Listen(address string, stale time.Duration, access Access) (*Server, error)
 	return s, nil
 }
 
-// only is a handler that answers requests with the token, if there is one.
-func (a Access) only(h http.Handler) http.Handler {
+// requireToken is a handler that answers requests with the token, if there is one.
+func (a Access) requireToken(h http.Handler) http.Handler {
 	if a.Token == "" {
 		return h
 	}

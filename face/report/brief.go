@@ -104,9 +104,9 @@ func (b *brief) findings(word string, list []*finding.Finding, why string) {
 	}
 }
 
-// under prints findings below a verdict that is printed already: a line for each that asks
+// list prints findings below a verdict that is printed already: a line for each that asks
 // for something, or for some notes where none does, then what to do and why.
-func (b *brief) under(findings []finding.Finding) {
+func (b *brief) list(findings []finding.Finding) {
 	list := weighty(findings)
 	for i := range findings {
 		if len(list) == 0 && i < maxNotes {
@@ -126,8 +126,8 @@ func (b *brief) under(findings []finding.Finding) {
 	}
 }
 
-// more states what the long form prints.
-func (b *brief) more(what string) {
+// moreLine states what the long form prints.
+func (b *brief) moreLine(what string) {
 	switch {
 	case what != "" && b.left > 0:
 		what = "-v: " + what + ", " + count(b.left, "more "+cmp.Or(b.kind, "note"))
@@ -206,11 +206,11 @@ func confidence(f *finding.Finding) string {
 	if f.Confidence >= certain || f.Confidence == 0 {
 		return ""
 	}
-	return " (" + sure(f.Confidence) + ")"
+	return " (" + confidenceText(f.Confidence) + ")"
 }
 
-// sure states a confidence.
-func sure(confidence float64) string { return wholePercent(confidence) + " sure" }
+// confidenceText states a confidence.
+func confidenceText(confidence float64) string { return wholePercent(confidence) + " sure" }
 
 // wholePercent is a share in whole percent.
 func wholePercent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
@@ -235,7 +235,7 @@ func (b *brief) row(mark string, f *finding.Finding) {
 		if s := b.subject(f); s != "" {
 			text = s + ": " + text
 		}
-		text += "  " + sure(f.Confidence)
+		text += "  " + confidenceText(f.Confidence)
 	}
 	for _, l := range wrap(text, b.s.columns()-len(mark)) {
 		fmt.Fprintln(b.w, mark+b.linked(l, f.Site))

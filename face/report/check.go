@@ -118,12 +118,12 @@ func briefRun(w io.Writer, s Style, r *api.CheckRun) {
 			}
 		}
 		if word != "FAILED" {
-			b.under(r.Findings)
+			b.list(r.Findings)
 		}
 	}
 	b.line("RUN", RunBasis(r))
 	b.notes(r.Notes)
-	b.more("")
+	b.moreLine("")
 }
 
 func writeRun(w io.Writer, s Style, r *api.CheckRun) {

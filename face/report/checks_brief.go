@@ -51,7 +51,7 @@ func (d Checked) brief(w io.Writer, s Style) {
 		b.line("", "as planned: "+strings.Join(same, ", "))
 	}
 	b.notes(d.Notes)
-	b.more("the model, lines, causes")
+	b.moreLine("the model, lines, causes")
 }
 
 // brief prints the worst finding on each process, its phases beyond the plan, and what
@@ -85,7 +85,7 @@ func (d HandOvers) brief(w io.Writer, s Style) {
 			b.line("WHY", sum(a))
 		}
 		b.notes(p.Notes)
-		b.more("phases, hand-overs, the rest")
+		b.moreLine("phases, hand-overs, the rest")
 	}
 }
 
@@ -157,8 +157,8 @@ func (d *Mem) brief(w io.Writer, s Style) {
 	if d.Note != "" {
 		b.line("NOTE", "who holds the devices is not known: "+d.Note)
 	}
-	b.under(d.Findings)
-	b.more("blocks, backups, the holders of each device")
+	b.list(d.Findings)
+	b.moreLine("blocks, backups, the holders of each device")
 }
 
 // briefVerdict prints what was done, or would be, and what is free now.

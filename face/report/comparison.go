@@ -165,7 +165,7 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 		t.row("process", "holds", "others", "allocated at")
 		for i, o := range c.Outliers {
 			if i == maxSites {
-				t.row("", "", "", more(len(c.Outliers)))
+				t.row("", "", "", moreRows(len(c.Outliers)))
 				break
 			}
 			t.row(o.Process, units.Bytes(o.Bytes), units.Bytes(o.Median), kindedName(o.Site, o.Missing, o.Kind))
@@ -252,7 +252,7 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 	t.row("")
 	for i, r := range g.Sites {
 		if i == maxSites {
-			t.row(append(make([]string, n+2), more(len(g.Sites)))...)
+			t.row(append(make([]string, n+2), moreRows(len(g.Sites)))...)
 			break
 		}
 		var row []string
@@ -264,8 +264,8 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 	t.write(w, "  ")
 }
 
-// more states that a list of places is cut off.
-func more(n int) string {
+// moreRows states that a list of places is cut off.
+func moreRows(n int) string {
 	return fmt.Sprintf("… and %s (--json lists all)", count(n-maxSites, "more place"))
 }
 
@@ -357,7 +357,7 @@ func writeRuns(w io.Writer, s Style, r *api.Runs) {
 	t.row("")
 	for i, c := range r.Sites {
 		if i == maxSites {
-			t.row("", "", "", "", "", "", more(len(r.Sites)))
+			t.row("", "", "", "", "", "", moreRows(len(r.Sites)))
 			break
 		}
 		row(kindedName(c.Site, c.Missing, c.Kind), c.PeakBefore, c.PeakAfter, c.EndBefore, c.EndAfter)

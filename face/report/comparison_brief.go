@@ -157,7 +157,7 @@ func (c *Comparison) groupBrief(b *brief, g *api.Group) {
 	if next := command("diagnose", g.Files...); len(g.Files) > 2 && word == "GREW" && len(next) < b.s.columns()-indent {
 		b.paste("NEXT", next)
 	}
-	b.more("")
+	b.moreLine("")
 }
 
 // course is a course in figures; one figure if nothing changes.
@@ -199,7 +199,7 @@ func (c *Comparison) outliersBrief(b *brief) {
 	if len(lines) == 0 {
 		b.line("", "no process holds clearly more than the others at any place")
 	}
-	b.more("each process and its places")
+	b.moreLine("each process and its places")
 }
 
 // step is a change: its ends and the difference, or the one size.
@@ -261,5 +261,5 @@ func (c *Comparison) runsBrief(b *brief) {
 	if !mixed && account.Rest("other") && len(account.Parts) > 0 {
 		b.line("WHY", sum(account))
 	}
-	b.more("purposes")
+	b.moreLine("purposes")
 }

@@ -16,7 +16,7 @@ func (d *Diagnosis) brief(w io.Writer, s Style) {
 	if d.Job != nil {
 		d.job(w, s)
 		if n := len(d.Findings); n > 0 {
-			newBrief(w, s, nil, nil).more("what each file shows")
+			newBrief(w, s, nil, nil).moreLine("what each file shows")
 		}
 		return
 	}
@@ -28,7 +28,7 @@ func (d *Diagnosis) brief(w io.Writer, s Style) {
 	case len(list) > 0 && list[0].Severity != finding.Info:
 		b.findings(word, list, "")
 	default:
-		b.calm(word, d.calmTitle(), d.peak(), list)
+		b.noProblem(word, d.calmTitle(), d.peak(), list)
 	}
 	for _, p := range d.Processes {
 		for _, f := range p.Partial {
@@ -108,9 +108,9 @@ func (d *Diagnosis) calmTitle() string {
 	return "no leak in " + over
 }
 
-// calm prints a verdict without a finding that asks for something: what the memory is for,
+// noProblem prints a verdict without a finding that asks for something: what the memory is for,
 // and what could be saved.
-func (b *brief) calm(word, title string, peak *finding.Finding, list []*finding.Finding) {
+func (b *brief) noProblem(word, title string, peak *finding.Finding, list []*finding.Finding) {
 	if peak != nil && peak.Brief.Title != "" {
 		title += "; " + peak.Brief.Title
 	}
@@ -154,5 +154,5 @@ func (d *Diagnosis) next(b *brief, list []*finding.Finding) {
 		}
 		label = ""
 	}
-	b.more("")
+	b.moreLine("")
 }

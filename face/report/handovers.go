@@ -34,7 +34,7 @@ func (d HandOvers) Text(w io.Writer, s Style) {
 			out.write(w, "  ")
 		}
 		fmt.Fprintln(w)
-		for _, text := range p.behind() {
+		for _, text := range p.remainderLines() {
 			fmt.Fprintln(w, text)
 		}
 		notes(w, s, p.Notes)
@@ -64,7 +64,7 @@ func (d HandOvers) Markdown(w io.Writer) {
 			}
 		}
 		fmt.Fprintln(w)
-		for _, text := range p.behind() {
+		for _, text := range p.remainderLines() {
 			fmt.Fprintln(w, "- "+cell(strings.TrimSpace(text)))
 		}
 		for i := range p.Findings {
@@ -164,8 +164,8 @@ func tagSizes(tags []api.HandOverHeld, planned []api.PlannedPart) string {
 	return strings.Join(out, ", ")
 }
 
-// behind describes what stays on the device while the fewest tags are active, and whose it is.
-func (p handOverProcess) behind() (out []string) {
+// remainderLines describes what stays on the device while the fewest tags are active, and whose it is.
+func (p handOverProcess) remainderLines() (out []string) {
 	b := p.Behind
 	if b == nil {
 		return nil

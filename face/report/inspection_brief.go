@@ -58,7 +58,7 @@ func (d *Inspection) brief(w io.Writer, s Style) {
 	if d.At == nil && d.Pools == nil {
 		more = "all figures"
 	}
-	b.more(more)
+	b.moreLine(more)
 }
 
 // devicesBrief prints what the memory of each device consists of, and its peak.

@@ -64,11 +64,11 @@ func (d *Simulation) brief(w io.Writer, s Style) {
 	}
 	switch {
 	case len(d.Runs) > 0 && d.Best == nil:
-		b.more("stranded memory, driver calls, costs")
+		b.moreLine("stranded memory, driver calls, costs")
 	case len(d.Runs) > 0 || d.Reclaim != nil:
-		b.more("all settings, with costs")
+		b.moreLine("all settings, with costs")
 	default:
-		b.more("")
+		b.moreLine("")
 	}
 }
 

@@ -69,14 +69,14 @@ func (d *Soak) brief(w io.Writer, s Style) {
 		b.line("", m)
 	}
 	if !judged {
-		b.under(d.Findings)
+		b.list(d.Findings)
 	}
 	if d.Reclaim != nil {
 		b.line("NOTE", d.reclaimed())
 	}
 	b.line("RUN", d.Basis())
 	b.notes(d.Notes)
-	b.more("waves, processes")
+	b.moreLine("waves, processes")
 }
 
 // reclaimed is what the command after each wave released.

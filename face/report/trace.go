@@ -97,7 +97,7 @@ func (d *Trace) brief(w io.Writer, s Style) {
 	for _, n := range d.used() {
 		b.line("GPU", n)
 	}
-	b.more("stacks, processes, figures")
+	b.moreLine("stacks, processes, figures")
 }
 
 // used sums up what each device of the trace holds, where it was counted.

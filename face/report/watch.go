@@ -75,7 +75,7 @@ func (d *Watch) Text(w io.Writer, s Style) {
 	}
 	if !s.Verbose && len(d.Findings) > 0 {
 		fmt.Fprintln(w)
-		newBrief(w, s, d.Findings, func(*finding.Finding) string { return "" }).under(d.Findings)
+		newBrief(w, s, d.Findings, func(*finding.Finding) string { return "" }).list(d.Findings)
 		return
 	}
 	for i := range d.Findings {

@@ -446,7 +446,7 @@ func spark(values []int64) string {
 func (d *WatchScreen) detail(s Style, p *sample.Process) []string {
 	lines := []string{s.bold(fmt.Sprintf("pid %d  %s", p.PID, Line(p.Command)))}
 	add := func(format string, args ...any) { lines = append(lines, "  "+Line(fmt.Sprintf(format, args...))) }
-	add("%s%s", p.State, where(p))
+	add("%s%s", p.State, location(p))
 	if h := p.Host; h != nil {
 		add("host      %s: anonymous %s, file %s, shared %s, swapped %s", units.Bytes(h.Resident()), units.Bytes(h.Anonymous), units.Bytes(h.File), units.Bytes(h.Shared), units.Bytes(h.Swapped))
 	}
@@ -490,8 +490,8 @@ func groupLine(g *sample.Group) string {
 	return fmt.Sprintf("group     %s, no limit", sizeOr(g.Used))
 }
 
-// where states where a process runs.
-func where(p *sample.Process) (text string) {
+// location states where a process runs.
+func location(p *sample.Process) (text string) {
 	if p.Container != nil {
 		text += ", container " + *p.Container
 	}

@@ -35,9 +35,9 @@ const (
 	screenColumns  = 1280
 	pictureRows    = 400
 
-	maxRuns = 6       // under other settings, as the page lays over the picture
-	looks   = 1024    // events at which a run is sampled
-	quick   = 500_000 // events of a history of which a dozen runs may be made to find the least capacity
+	maxRuns    = 6       // under other settings, as the page lays over the picture
+	runSamples = 1024    // events at which a run is sampled
+	quick      = 500_000 // events of a history of which a dozen runs may be made to find the least capacity
 )
 
 // A savedDevice is a device of a file that is being saved.
@@ -78,7 +78,7 @@ func (d *savedDevice) save() error {
 			return err
 		}
 	}
-	steps := []func() error{d.near, d.alone, d.stacks, d.allocations, d.runs}
+	steps := []func() error{d.keepDetail, d.alone, d.stacks, d.allocations, d.runs}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -134,18 +134,18 @@ func (d *savedDevice) pictures(g tile.Grouping) error {
 	if g == tile.ByLine {
 		most = max(maxColumns/d.share, screenColumns) // Compare draws each file so
 	}
-	if err := d.whole("ev", g, "", int64(d.doc.Events), most); err != nil {
+	if err := d.keepPicture("ev", g, "", int64(d.doc.Events), most); err != nil {
 		return err
 	}
 	if d.doc.Time == nil {
 		return nil
 	}
 	d.begin()
-	return d.whole("us", g, "", d.doc.Time.Span+1, columns)
+	return d.keepPicture("us", g, "", d.doc.Time.Span+1, columns)
 }
 
-// whole keeps the picture of a history that is so many places long.
-func (d *savedDevice) whole(x string, g tile.Grouping, alone string, places int64, columns int) error {
+// keepPicture keeps the picture of a history that is so many places long.
+func (d *savedDevice) keepPicture(x string, g tile.Grouping, alone string, places int64, columns int) error {
 	level := levelOf(places, columns)
 	name := x + " " + string(g)
 	if alone != "" {
@@ -195,9 +195,9 @@ func (d *savedDevice) tile(x string, g tile.Grouping, alone string, level, i int
 	return nil
 }
 
-// near keeps finer pictures of the events around the peak, and around requests
+// keepDetail keeps finer pictures of the events around the peak, and around requests
 // that failed.
-func (d *savedDevice) near() error {
+func (d *savedDevice) keepDetail() error {
 	d.begin()
 	fails, _ := d.marks()
 	for _, k := range last(append([]int{d.doc.Peak.Event}, fails...), 2) {
@@ -263,7 +263,7 @@ func (d *savedDevice) alone() error {
 	}
 	d.begin()
 	for _, keys := range d.held.Alone {
-		if err := d.whole("ev", tile.ByLine, keys, int64(d.doc.Events), max(maxColumns/4/d.share, minManyColumns)); err != nil {
+		if err := d.keepPicture("ev", tile.ByLine, keys, int64(d.doc.Events), max(maxColumns/4/d.share, minManyColumns)); err != nil {
 			return err
 		}
 	}
@@ -394,7 +394,7 @@ func (d *savedDevice) runs() error {
 		return err
 	}
 	if replay.Exact {
-		if err := d.keep("simulate", d.of("recorded", 1, "n", looks)); err != nil {
+		if err := d.keep("simulate", d.of("recorded", 1, "n", runSamples)); err != nil {
 			return err
 		}
 	}
@@ -406,7 +406,7 @@ func (d *savedDevice) runs() error {
 		if replay.Capacity != nil {
 			run = append(run, "capacity", units.Typed(*replay.Capacity))
 		}
-		if err := d.keep("simulate", append(slices.Clip(run), "n", looks)); err != nil {
+		if err := d.keep("simulate", append(slices.Clip(run), "n", runSamples)); err != nil {
 			return err
 		}
 		if d.doc.Events > quick {

@@ -130,8 +130,8 @@ func (b *Budget) Allow(n int64) {
 	b.raise()
 }
 
-// Left is how many bytes can be taken now.
-func (b *Budget) Left() int64 {
+// Available is how many bytes can be taken now.
+func (b *Budget) Available() int64 {
 	b.raise()
 	return b.limit - b.spent
 }

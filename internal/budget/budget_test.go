@@ -11,7 +11,7 @@ import (
 func TestBudget(t *testing.T) {
 	for size, want := range map[int64]int64{0: 4 << 20, 1000: 4<<20 + 560*1000, 1 << 30: 48<<20 + 48<<30} {
 		b := Of(size, Plain)
-		if got := b.Left(); got != want {
+		if got := b.Available(); got != want {
 			t.Errorf("%d bytes allow %d, want %d", size, got, want)
 		}
 	}
@@ -23,8 +23,8 @@ func TestBudget(t *testing.T) {
 
 func TestAfford(t *testing.T) {
 	b := Of(0, Plain)
-	if n := b.Afford(10_000, 1<<10, "things"); n != 4096 || b.Left() != 0 {
-		t.Errorf("%d, %d left", n, b.Left())
+	if n := b.Afford(10_000, 1<<10, "things"); n != 4096 || b.Available() != 0 {
+		t.Errorf("%d, %d left", n, b.Available())
 	}
 	b.Return(1 << 20)
 	if b.Spend(1<<20, "things") != nil || b.Spend(-1<<40, "things") == nil || b.Spend(1, "things") == nil {
@@ -38,13 +38,13 @@ func TestAfford(t *testing.T) {
 // TestReader checks that a budget grows with what is read.
 func TestReader(t *testing.T) {
 	r, b := Reader(strings.NewReader(strings.Repeat("a", 1<<20)), Packed)
-	before := b.Left()
+	before := b.Available()
 	io.Copy(io.Discard, r)
-	if after := b.Left(); before != minBytes || after != freeBytes+Packed<<20 {
+	if after := b.Available(); before != minBytes || after != freeBytes+Packed<<20 {
 		t.Errorf("%d, then %d", before, after)
 	}
 	another := b.Another()
-	if b.Spend(int(b.Left()), "things"); another.Left() != freeBytes+Packed<<20 {
+	if b.Spend(int(b.Available()), "things"); another.Available() != freeBytes+Packed<<20 {
 		t.Error("another budget has less")
 	}
 }

@@ -71,9 +71,9 @@ func (d *Folder) Folder(name string) (*Folder, error) {
 // Path is the path that the folder was opened by.
 func (d *Folder) Path() string { return d.path }
 
-// Again is the folder, or a new one at its path if it was removed. If another one has its
+// Reopen is the folder, or a new one at its path if it was removed. If another one has its
 // path, it was replaced, which is an error.
-func (d *Folder) Again() (*Folder, error) {
+func (d *Folder) Reopen() (*Folder, error) {
 	info, err := d.root.Stat(".")
 	if err == nil && !removed(info) {
 		if err = stillAt(d.path, d.root); err == errChanged {

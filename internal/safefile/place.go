@@ -62,7 +62,7 @@ func locate(path string) (*place, error) {
 		case !trusted(link):
 			return nil, p.foreign("is a link that ")
 		}
-		if to, err = behind(path, to); err != nil {
+		if to, err = linkTarget(path, to); err != nil {
 			return nil, err
 		}
 		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {

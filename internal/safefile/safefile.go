@@ -121,11 +121,11 @@ func follow(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return behind(path, to)
+	return linkTarget(path, to)
 }
 
-// behind is where the link at path leads by its text.
-func behind(path, to string) (string, error) {
+// linkTarget is where the link at path leads by its text.
+func linkTarget(path, to string) (string, error) {
 	if filepath.IsAbs(to) {
 		return to, nil
 	}

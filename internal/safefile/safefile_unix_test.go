@@ -496,17 +496,17 @@ func TestFolderAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder")
 	d, err := MakeFolder(path)
 	must(t, err)
-	if same, err := d.Again(); same != d || err != nil {
+	if same, err := d.Reopen(); same != d || err != nil {
 		t.Error(same, err)
 	}
 	must(t, os.Remove(path))
-	d, err = d.Again()
+	d, err = d.Reopen()
 	must(t, err, d.Write("name", nil))
 	if _, err := os.Lstat(filepath.Join(path, "name")); err != nil {
 		t.Error(err)
 	}
 	must(t, os.Rename(path, path+" away"), os.Mkdir(path, 0o700))
-	if _, err := d.Again(); err == nil {
+	if _, err := d.Reopen(); err == nil {
 		t.Error("it was replaced, which nobody noticed")
 	}
 	must(t, d.Close())

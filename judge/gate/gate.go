@@ -97,9 +97,9 @@ const (
 	// not collected yet. kept is the same for memory that is known not to be in use:
 	// pieces that do not fit. Growth above small per step could exceed Grain in a
 	// longer series, so the verdict stays open.
-	Grain = 4 << 20
-	kept  = 32 << 20
-	small = 16 << 10
+	Grain   = 4 << 20
+	maxKept = 32 << 20
+	small   = 16 << 10
 )
 
 // A course is what a series does, and how much it grew overall, in bytes: by its slope,
@@ -194,9 +194,9 @@ func Judge(s *Series, o Limits) Judgment {
 		case grows && used.Shape == trend.SawtoothGrowth && used.Low <= 0:
 			// The troughs of what is in use grow. A line is not near its teeth, so the
 			// bounds are those of what is held.
-		case grows && c.grown < kept:
+		case grows && c.grown < maxKept:
 			grows, undecided = false, true
-		case !grows && (!c.late(least, s.Own) || c.rose < kept):
+		case !grows && (!c.late(least, s.Own) || c.rose < maxKept):
 			undecided, late = usedUndecided, used
 		}
 	}

@@ -17,11 +17,11 @@ const (
 	// exceed to be called a leak, as a share of that of the earlier half. A cache that
 	// fills slows down: of one that has filled to a third in 4 waves, it is 0.8.
 	steady = 0.85
-	// each is the least growth of each of the last 3 waves, as a share of the mean: what
+	// minWaveShare is the least growth of each of the last 3 waves, as a share of the mean: what
 	// is kept once is not a leak.
-	each = 0.4
-	// sure is how many standard errors are sure: 19 of 20 errors are smaller.
-	sure = 1.65
+	minWaveShare = 0.4
+	// confidentErrors is how many standard errors are sure: 19 of 20 errors are smaller.
+	confidentErrors = 1.65
 	// bounds is how many standard errors from few waves enclose 9 of 10 true rates.
 	bounds = 2
 	// tremor is the standard deviation of a level that is expected before there are
@@ -133,21 +133,21 @@ func (w *waves) leaks() (z float64, ok bool) {
 	}
 	mean := grown / (w.at[last] - w.at[0])
 	for i := last - 2; i <= last; i++ {
-		if (w.bytes[i]-w.bytes[i-1])/(w.at[i]-w.at[i-1]) < each*mean {
+		if (w.bytes[i]-w.bytes[i-1])/(w.at[i]-w.at[i-1]) < minWaveShare*mean {
 			return 0, false
 		}
 	}
 	early, late, errEarly, errLate := w.halves()
 	// The middle level is in both halves, with opposite signs.
 	z = (late - steady*early) / (errLate + steady*errEarly)
-	return z, z > sure
+	return z, z > confidentErrors
 }
 
 // settled gives the verdict on waves that do not show a leak.
 func (w *waves) settled(j *Judgment, basis string) {
 	last := len(w.bytes) - 1
 	mid := last / 2
-	noise := sure * math.Sqrt2 * w.noise()
+	noise := confidentErrors * math.Sqrt2 * w.noise()
 	grown, late := w.bytes[last]-w.bytes[0], w.bytes[last]-w.bytes[mid]
 	tolerated := max(noise, min(Grain, smallRequest*(w.at[last]-w.at[mid])))
 	switch {
@@ -163,7 +163,7 @@ func (w *waves) settled(j *Judgment, basis string) {
 		j.Why = fmt.Sprintf("changes by %s from wave to wave without a direction; %s: run more waves", Size(w.noise()), basis)
 	default:
 		j.Verdict = finding.OK
-		j.Course.Growing = 1 - normal((tolerated-late)/max(w.noise(), 1)+sure)
+		j.Course.Growing = 1 - normal((tolerated-late)/max(w.noise(), 1)+confidentErrors)
 		switch {
 		case grown > tolerated:
 			j.Course.Shape = trend.Plateau

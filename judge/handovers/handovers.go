@@ -164,7 +164,7 @@ func newCheck(p *rl.Phases, pid, device int) *Check {
 // compare lays the steps of a log beside the phases, and judges what stays.
 func (c *Check) compare(p *rl.Phases, log *history.Log) {
 	times, measured := c.measure(log)
-	c.lay(p, measured)
+	c.matchWay(p, measured)
 	c.handOvers(log)
 	c.measureRemainder(p, measured)
 	c.judge(times)
@@ -336,8 +336,8 @@ func median(x []float64) float64 {
 	return slices.Sorted(slices.Values(x))[len(x)/2]
 }
 
-// lay puts what was measured beside the phases of the way that it is most like.
-func (c *Check) lay(p *rl.Phases, measured []Measured) {
+// matchWay puts what was measured beside the phases of the way that it is most like.
+func (c *Check) matchWay(p *rl.Phases, measured []Measured) {
 	best := math.MinInt
 	for _, o := range p.Outcomes() {
 		phases, seen, rest := c.pairPhases(&o, measured)

@@ -26,8 +26,8 @@ type libraries struct {
 	held  [][]recording.GPUOwner
 }
 
-// far is how far from a sample a moment may be: samples are taken each second or so.
-const far = 5 * time.Second
+// maxSampleGap is how far from a sample a moment may be: samples are taken each second or so.
+const maxSampleGap = 5 * time.Second
 
 // hear takes in a trace of the process, if there is one.
 func (c *Check) hear(log *history.Log, trace *recording.Run) error {
@@ -123,7 +123,7 @@ func (l *libraries) at(t time.Time, torchKnown bool) []Library {
 	if i == len(l.times) || i > 0 && t.Sub(l.times[i-1]) < l.times[i].Sub(t) {
 		i-- // the nearest
 	}
-	if i < 0 || t.Sub(l.times[i]).Abs() > far {
+	if i < 0 || t.Sub(l.times[i]).Abs() > maxSampleGap {
 		return nil
 	}
 	out := []Library{}

@@ -59,7 +59,7 @@ func traceOf(p *rl.Phases, trace *recording.Run, pid int, done []recording.HandO
 	t.courses()
 	if alone {
 		c.traced = newLibraries(trace)
-		c.traced.without(&t)
+		c.traced.dropTraced(&t)
 		t.account(trace)
 	} else {
 		c.Notes = append(c.Notes, "several processes hand over memory: their other memory is unknown and not counted")
@@ -71,7 +71,7 @@ func traceOf(p *rl.Phases, trace *recording.Run, pid int, done []recording.HandO
 	if err := c.tags(p, log, t.named(p, names)); err != nil {
 		return nil, err
 	}
-	c.within = t.within
+	c.within = t.usageBetween
 	c.compare(p, log)
 	c.Notes = append(c.Notes, "a hand-over lasts from the first to the last call that makes, maps, unmaps or releases its memory. Calls within a second belong together. Copies before and after are not in it")
 	if trace.Partial != nil {
@@ -221,8 +221,8 @@ func (t *tracing) log(pid int) *history.Log {
 	return log
 }
 
-// within returns what was used at the samples between two hand-overs, after n of them.
-func (t *tracing) within(n int, from, to time.Time) (out []Split) {
+// usageBetween returns what was used at the samples between two hand-overs, after n of them.
+func (t *tracing) usageBetween(n int, from, to time.Time) (out []Split) {
 	l := &t.check.traced
 	i, _ := slices.BinarySearchFunc(l.times, from, time.Time.Compare)
 	for ; i < len(l.times) && l.times[i].Before(to); i++ {
@@ -288,9 +288,9 @@ func distance(n int64, r plan.Range) float64 {
 	return 0
 }
 
-// without takes what the log of a trace has as groups out of what libraries have; what is
+// dropTraced takes what the log of a trace has as groups out of what libraries have; what is
 // left of their owners was never handed over.
-func (l *libraries) without(t *tracing) {
+func (l *libraries) dropTraced(t *tracing) {
 	owners := map[string]bool{}
 	for _, h := range t.done {
 		owners[cmp.Or(h.Owner, "unknown")] = true

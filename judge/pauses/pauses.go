@@ -84,7 +84,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 		return f, false
 	}
 	seen := &p.Seen[i]
-	e := &finding.ResidueEvidence{UsedBytes: *seen.Used, PausedBytes: p.Status.Away(d.Index), HeldBytes: p.Status.Held(d.Index)}
+	e := &finding.ResidueEvidence{UsedBytes: *seen.Used, PausedBytes: p.Status.Paused(d.Index), HeldBytes: p.Status.Held(d.Index)}
 	rest := e.UsedBytes - e.HeldBytes
 	f = finding.Finding{
 		Kind: finding.Residue, Severity: finding.Info, Confidence: 1, Device: &d.Index, Process: p.Name, Bytes: &e.UsedBytes, Evidence: e,
@@ -144,7 +144,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 
 // short is a resume that would not fit now.
 func (p *Process) short(d *state.Device) (f finding.Finding, ok bool) {
-	away := p.Status.Away(d.Index)
+	away := p.Status.Paused(d.Index)
 	free := max(d.Free-p.Status.Margin, 0)
 	if away <= free {
 		return f, false
@@ -165,7 +165,7 @@ func (p *Process) expandable() (f finding.Finding, ok bool) {
 	name, ok := Expandable(p.Environ)
 	remedy := finding.CodeChange(off)
 	if ok {
-		remedy = finding.SettingChange(name+"="+without(p.Environ[name]), "start it without expandable_segments, or "+off)
+		remedy = finding.SettingChange(name+"="+withoutExpandable(p.Environ[name]), "start it without expandable_segments, or "+off)
 	}
 	var n int64
 	for i := range p.Seen {
@@ -207,8 +207,8 @@ func Expandable(environ map[string]string) (name string, ok bool) {
 	return "", false
 }
 
-// without is a setting of PyTorch's allocator without expandable segments.
-func without(conf string) string {
+// withoutExpandable is a setting of PyTorch's allocator without expandable segments.
+func withoutExpandable(conf string) string {
 	options := strings.Split(conf, ",")
 	options = slices.DeleteFunc(options, func(o string) bool { return strings.HasPrefix(strings.TrimSpace(o), "expandable_segments") })
 	return strings.Join(options, ",")

@@ -49,7 +49,7 @@ func (g *hostGrowth) graph(looks *footprint.Growth) (more int64) {
 		return 0
 	}
 	g.kind = finding.AutogradGraph
-	slices.SortStableFunc(g.uses, func(a, b *ledger.Use) int { return outside(b) - outside(a) })
+	slices.SortStableFunc(g.uses, func(a, b *ledger.Use) int { return outsideBackward(b) - outsideBackward(a) })
 	return more
 }
 
@@ -86,8 +86,8 @@ func keptNodes(nodes []int64, grown int64) int64 {
 	return more
 }
 
-// outside is 1 for calls from a line that is not within a backward pass, otherwise 0.
-func outside(u *ledger.Use) int {
+// outsideBackward is 1 for calls from a line that is not within a backward pass, otherwise 0.
+func outsideBackward(u *ledger.Use) int {
 	within := slices.ContainsFunc(u.Frames, func(f symbolize.Frame) bool {
 		return strings.Contains(f.Function, "torch::autograd::Engine") || f.Function == "_engine_run_backward" || f.Function == "Tensor.backward"
 	})

@@ -173,7 +173,7 @@ func driverPace(e *finding.DriverLeakEvidence, curve []int64, marks []uint64, ro
 	half := len(curve) / 2
 	var lasts string
 	e.LimitBytes = &room.limit
-	e.SecondsToLimit, lasts = room.lasts(e.RatePerSecond, perSecond(curve[half:], marks[half:]))
+	e.SecondsToLimit, lasts = room.timeLeft(e.RatePerSecond, perSecond(curve[half:], marks[half:]))
 	return text + "; at this rate, " + lasts
 }
 

@@ -274,11 +274,11 @@ func (g *hostGrowth) judge(h host) (end int) {
 		g.shape, g.confidence = settled, 1
 		return max(0, reached(g.all.Bytes))
 	}
-	whole := g.sure(g.verdict, g.all, h)
+	whole := g.growthConfidence(g.verdict, g.all, h)
 	if from := trend.WarmUp(g.course(g.all)); from > 0 {
 		later := g.all.From(from)
 		v := trend.Judge(later, trend.Past{})
-		sure := g.sure(v, later, h)
+		sure := g.growthConfidence(v, later, h)
 		switch stays := g.course(later); {
 		case g.pooled() && stays[len(stays)-1]-stays[0] < minClassBytes:
 			g.shape, g.confidence = settled, 1
@@ -345,9 +345,9 @@ func pausedFor(quiet uint64) string {
 // duration is a duration on the trace's clock, in words.
 func duration(nanoseconds uint64) string { return units.Duration(time.Duration(nanoseconds)) }
 
-// sure is the confidence that memory keeps growing, from a verdict and also from what was
+// growthConfidence is the confidence that memory keeps growing, from a verdict and also from what was
 // seen from outside.
-func (g *hostGrowth) sure(v trend.Verdict, p *trend.Population, h host) float64 {
+func (g *hostGrowth) growthConfidence(v trend.Verdict, p *trend.Population, h host) float64 {
 	sure := 0.0
 	if v.Class == trend.Leak {
 		sure = v.Confidence

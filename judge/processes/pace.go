@@ -40,7 +40,7 @@ func (h host) pace(bytes int64, from int) (p pace, text string) {
 	r := remains{left: int64(min(room.Left, 1<<62)), limit: int64(min(room.Limit, 1<<62))}
 	r.of = fmt.Sprintf("until the limit of %s (%s)", room.Of, units.Bytes(r.limit))
 	lasts := ""
-	if p.seconds, lasts = r.lasts(all, half); p.seconds != nil {
+	if p.seconds, lasts = r.timeLeft(all, half); p.seconds != nil {
 		p.limit = &r.limit
 		text += "; at the rate of all processes together, " + lasts
 	}
@@ -63,9 +63,9 @@ type remains struct {
 	of          string // the limit, in words after "that remain"
 }
 
-// lasts is how long the memory lasts at each of two rates in bytes a second, the shorter
+// timeLeft is how long the memory lasts at each of two rates in bytes a second, the shorter
 // time first, also in words; nil if nothing is taken.
-func (r remains) lasts(a, b float64) (*[2]*float64, string) {
+func (r remains) timeLeft(a, b float64) (*[2]*float64, string) {
 	fast, slow := max(a, b), min(a, b)
 	if fast <= 0 {
 		return nil, ""

@@ -45,7 +45,7 @@ var rules = []rule{
 		fills: "tensors were allocated, and stay; this is not a leak",
 	},
 	{
-		figure: reserved, device: true, only: without(allocated), kind: finding.Fragmentation, severity: finding.Problem, what: "PyTorch's cache",
+		figure: reserved, device: true, only: unlessLeaks(allocated), kind: finding.Fragmentation, severity: finding.Problem, what: "PyTorch's cache",
 		detail: "reserved memory grows while allocated memory does not: free blocks do not fit the requests",
 		remedies: func(p *sample.Process) []finding.Remedy {
 			sizes := fmt.Sprintf("see which sizes fragment it: `strandline simulate -- \"$(strandline snapshot --pid %d)\"`", p.PID)
@@ -58,7 +58,7 @@ var rules = []rule{
 		release: finding.CacheRemedies()[1],
 	},
 	{
-		figure: other, device: true, kind: finding.Leak, severity: finding.Problem, what: "device memory outside PyTorch",
+		figure: otherMemory, device: true, kind: finding.Leak, severity: finding.Problem, what: "device memory outside PyTorch",
 		detail: "a library, CUDA graphs or the driver takes it, not PyTorch's allocator",
 		remedies: func(p *sample.Process) []finding.Remedy {
 			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find its allocations: `strandline trace --gpu --pid %d`", p.PID))}
@@ -101,8 +101,8 @@ func traceHost(p *sample.Process) []finding.Remedy {
 	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the calls that allocate it: `strandline trace --pid %d`", p.PID))}
 }
 
-// without holds where another figure of the same subject does not leak.
-func without(f figure) func(w *Watch, k key) bool {
+// unlessLeaks holds where another figure of the same subject does not leak.
+func unlessLeaks(f figure) func(w *Watch, k key) bool {
 	return func(w *Watch, k key) bool {
 		k.figure = f
 		c := w.course(k)

@@ -24,14 +24,14 @@ import (
 type figure string
 
 const (
-	anonymous figure = "anonymous"
-	file      figure = "file"
-	shared    figure = "shared"
-	used      figure = "used"
-	allocated figure = "allocated"
-	reserved  figure = "reserved"
-	other     figure = "other"
-	residue   figure = "residue" // what is used while all pausable memory is paused, of each time
+	anonymous   figure = "anonymous"
+	file        figure = "file"
+	shared      figure = "shared"
+	used        figure = "used"
+	allocated   figure = "allocated"
+	reserved    figure = "reserved"
+	otherMemory figure = "other"
+	residue     figure = "residue" // what is used while all pausable memory is paused, of each time
 )
 
 // A subject is what a series is of: a process on the host or on a device, a control
@@ -119,7 +119,7 @@ func (w *Watch) addProcess(at float64, p *sample.Process) {
 		w.add(at, key{of, used}, d.Used)
 		w.add(at, key{of, allocated}, d.Allocated)
 		w.add(at, key{of, reserved}, d.Reserved())
-		w.add(at, key{of, other}, d.Other)
+		w.add(at, key{of, otherMemory}, d.Other)
 	}
 	w.addResidue(at, p)
 }

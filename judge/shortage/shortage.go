@@ -18,7 +18,7 @@ const (
 	Limit      = "limit"      // a setting keeps PyTorch from memory that is available, or a stated limit is exceeded
 	Fragmented = "fragmented" // enough was free, in pieces
 	TooBig     = "too-big"    // it did not fit
-	Outside    = "outside"    // it would have fitted, if not for what others hold
+	OthersHold = "outside"    // it would have fitted, if not for what others hold
 	Refused    = "refused"    // the driver refused although it states that there was room
 	Startup    = "startup"    // the budget of an engine does not fit at start-up
 )

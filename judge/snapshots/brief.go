@@ -65,7 +65,7 @@ func (s *failedRequest) briefly(f *finding.Finding, o *digest.OOM, file string) 
 		if hole := o.Hole(); hole > 0 {
 			b.Fact += ", largest piece " + units.Bytes(hole)
 		}
-	case shortage.Outside:
+	case shortage.OthersHold:
 		b.Title, b.Fact = "not PyTorch: "+b.Title, shortage.Amount(s.outside())+" is held outside PyTorch"
 	case shortage.TooBig:
 		b.Title, b.Fact = "too large: "+b.Title, "the device has "+shortage.Amount(s.capacity)

@@ -93,7 +93,7 @@ func (s *failedRequest) cause() string {
 	case *room >= *s.request:
 		return shortage.Fragmented
 	case *room+s.otherProcesses() >= *s.request:
-		return shortage.Outside
+		return shortage.OthersHold
 	}
 	return shortage.TooBig
 }
@@ -111,7 +111,7 @@ func (s *failedRequest) explain() string {
 	case shortage.Fragmented:
 		return fmt.Sprintf("failed although %s was free: %s at the driver and %s in segments, in pieces",
 			shortage.Amount(s.room()), shortage.Amount(s.free), shortage.Amount(finding.Int(*s.reserved-*s.active)))
-	case shortage.Outside:
+	case shortage.OthersHold:
 		return fmt.Sprintf("would have fitted, but %s of the device's %s is held outside PyTorch", shortage.Amount(s.outside()), shortage.Amount(s.capacity))
 	case shortage.TooBig:
 		if room := s.room(); room != nil {

@@ -54,7 +54,7 @@ func outOfMemory(on *subject) []finding.Finding {
 	}
 	if s.cause() == "" {
 		f.Confidence, f.Basis = 0.5, "the allocator recorded it; the figures that would explain it are missing or contradictory"
-	} else if s.cause() == shortage.Outside {
+	} else if s.cause() == shortage.OthersHold {
 		f.Confidence = shortage.OutsideConfidence(*s.outside(), s.own() != nil)
 	} else if !o.Exact && s.cause() == shortage.Fragmented { // what was free is an upper bound
 		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are reconstructed from later events"
@@ -141,7 +141,7 @@ func addState(f *finding.Finding, e *finding.OOMEvidence, s *failedRequest, o *d
 	} else {
 		say("it is event %s; the driver had %s free; how much was reserved is not in the file", units.Count(int64(o.Event)), shortage.Amount(s.free))
 	}
-	if n := s.outside(); n != nil && s.cause() != shortage.Outside {
+	if n := s.outside(); n != nil && s.cause() != shortage.OthersHold {
 		say("%s of the device's %s was held outside PyTorch's allocator: %s", units.Bytes(*n), units.Bytes(*s.capacity), s.holders())
 	}
 	if s.capacity == nil && s.cause() == shortage.TooBig {
@@ -267,7 +267,7 @@ func (s *failedRequest) general(o *digest.OOM) []finding.Remedy {
 	switch cause := s.cause(); {
 	case cause == shortage.Limit:
 		return shortage.RaiseLimit()
-	case cause == shortage.Outside:
+	case cause == shortage.OthersHold:
 		return s.findOthers()
 	case cause == shortage.Fragmented && o.Expandable:
 		return []finding.Remedy{finding.CodeChange("allocate the largest tensors first, and let streams and graphs share a pool").
@@ -327,7 +327,7 @@ func (s *failedRequest) lookForOthers() finding.Remedy { return shortage.FindHol
 // requested, or most of a device of unknown size.
 func (s *failedRequest) remediesAgainstOthers() (out []finding.Remedy) {
 	switch cause := s.cause(); {
-	case cause == shortage.Outside || s.request == nil:
+	case cause == shortage.OthersHold || s.request == nil:
 	case s.otherProcesses() >= *s.request:
 		out = append(out, s.lookForOthers())
 	case s.capacity == nil && cause != shortage.Limit && s.room() != nil:

@@ -55,7 +55,7 @@ func TestSizeThatWasGiven(t *testing.T) {
 func TestMessagesBesideASnapshot(t *testing.T) {
 	other := strings.Replace(messageOfW20, "1024.00 MiB", "64.00 MiB", 1) + "\n"
 	a, f := answer(t, "w20_driver_growth.full.oom.pickle", Options{}, textFile(t, "job.log", other+messageOfW20+"\n"+messageOfW20+"\n"+other))
-	if e := f.Evidence.(*finding.OOMEvidence); e.MessageFile != "job.log" || e.Line != 3 || e.Cause != shortage.Outside {
+	if e := f.Evidence.(*finding.OOMEvidence); e.MessageFile != "job.log" || e.Line != 3 || e.Cause != shortage.OthersHold {
 		t.Errorf("%+v", e)
 	}
 	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the message on line 3 of job.log, the last of 2, describes the same failure") {

@@ -37,7 +37,7 @@ func TestCause(t *testing.T) {
 		{"exactly enough", failedRequest{request: size(4 * GiB), driver: size(4 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.Fragmented, 0, 4 * GiB},
 		{"a byte more", failedRequest{request: size(4*GiB + 1), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.TooBig, 0, 1},
 		{"too big for the device", failedRequest{request: size(6 * GiB), driver: size(6 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(10 * GiB)}, shortage.TooBig, GiB, 2 * GiB},
-		{"held by others", failedRequest{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, shortage.Outside, 11 * GiB, GiB},
+		{"held by others", failedRequest{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, shortage.OthersHold, 11 * GiB, GiB},
 		{"no more than a context is outside", failedRequest{request: size(4*GiB + 300<<20), driver: size(4*GiB + 300<<20), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(9*GiB + 520<<20)}, shortage.TooBig, 520 << 20, 300 << 20},
 		{"cut off", failedRequest{request: size(GiB), driver: size(GiB), free: size(1)}, "", 0, 0},
 		{"cut off, larger than the device", failedRequest{request: size(9 * GiB), active: size(0), capacity: size(8 * GiB)}, shortage.TooBig, 0, 0},
@@ -121,7 +121,7 @@ func TestPostMortem(t *testing.T) {
 				is(e.LargestFreeBytes, 157286400) && *e.Event == 144 && *e.Exact && e.OutsideBytes == nil
 		}},
 		{"w20_driver_growth.full.oom.pickle", nil, shortage.TooBig, "", ofNoDevice},
-		{"w20_driver_growth.full.oom.pickle", size(2 << 30), shortage.Outside, "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
+		{"w20_driver_growth.full.oom.pickle", size(2 << 30), shortage.OthersHold, "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
 			func(e *finding.OOMEvidence) bool { return is(e.RequestBytes, 1<<30) && is(e.OutsideBytes, 1258291200) }},
 		{"w20_driver_growth.full.oom.pickle", size(1 << 20), shortage.TooBig, "", ofNoDevice},
 	} {
@@ -153,7 +153,7 @@ const messageOfW20 = "CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 h
 
 func TestMessageOfTheSameFailureGivesTheCapacity(t *testing.T) {
 	a, f := answer(t, "w20_driver_growth.full.oom.pickle", Options{}, textFile(t, "job.log", messageOfW20))
-	if e := f.Evidence.(*finding.OOMEvidence); e.Cause != shortage.Outside || e.MessageFile != "job.log" {
+	if e := f.Evidence.(*finding.OOMEvidence); e.Cause != shortage.OthersHold || e.MessageFile != "job.log" {
 		t.Errorf("cause %v, message in %v", e.Cause, e.MessageFile)
 	}
 	if n := a.Problems(); n != 1 {

@@ -11,9 +11,9 @@ import (
 	"strandline/units"
 )
 
-// said is how the texts of programs that state memory by line are worded: what their bytes are,
+// programWordings is how the texts of programs that state memory by line are worded: what their bytes are,
 // and what they do not show.
-var said = map[string]struct{ verb, limits string }{
+var programWordings = map[string]struct{ verb, limits string }{
 	sites.Operators: {"allocates the most", "an operator's bytes: its allocations less its frees; a snapshot shows the peak"},
 	sites.Objects:   {"holds the most Python objects", "tracemalloc counts Python's allocations alone: PyTorch, CUDA and C libraries are left out"},
 	sites.Lines:     {"adds the most", "memory_profiler counts the process's memory before and after a line, whoever takes it"},
@@ -22,7 +22,7 @@ var said = map[string]struct{ verb, limits string }{
 
 // byLine states which line or operator takes the most, as a text has it.
 func byLine(f *profiles.File) (out finding.Finding, ok bool) {
-	words, ok := said[f.Format]
+	words, ok := programWordings[f.Format]
 	if !ok {
 		return out, false
 	}

@@ -163,7 +163,7 @@ func (a *account) own() *int64 {
 			own = finding.Int(p.Bytes)
 		}
 	}
-	if own == nil && len(a.Processes) == 1 && a.capacity != nil && a.free != nil && near(a.Processes[0].Bytes+*a.free, *a.capacity) && a.Processes[0].Bytes >= *a.reserved-a.slack() {
+	if own == nil && len(a.Processes) == 1 && a.capacity != nil && a.free != nil && roughlyEqual(a.Processes[0].Bytes+*a.free, *a.capacity) && a.Processes[0].Bytes >= *a.reserved-a.slack() {
 		return finding.Int(a.Processes[0].Bytes)
 	}
 	return own
@@ -355,15 +355,15 @@ func (a *account) title() string {
 	case a.Bare():
 		return "memory ran out in a driver call outside PyTorch's cache"
 	}
-	title := fmt.Sprintf("memory ran out: a request of %s %s", shortage.Amount(a.request), a.why())
+	title := fmt.Sprintf("memory ran out: a request of %s %s", shortage.Amount(a.request), a.explanation())
 	if Contradictory(a.OOM) && !a.lent() {
 		title += "; the figures of the message contradict each other"
 	}
 	return title
 }
 
-// why states what became of the request, and the reason.
-func (a *account) why() string {
+// explanation states what became of the request, and the reason.
+func (a *account) explanation() string {
 	switch a.cause() {
 	case causeLimit:
 		if a.Block != nil {

@@ -21,11 +21,11 @@ func (v *view) attempt() {
 	v.Severity, v.Basis = finding.Warning, "a warning, and the lines after it"
 	v.figures.Outcome = v.text.outcome()
 	v.Confidence = 0.5
-	if v.has(failure.Request, failure.Free) && v.f.Figures[failure.Request] > v.f.Figures[failure.Free] {
+	if v.states(failure.Request, failure.Free) && v.f.Figures[failure.Request] > v.f.Figures[failure.Free] {
 		v.cause(causeTooBig)
 	}
 	refused := "the driver refused a request"
-	if v.has(failure.Request, failure.Free) {
+	if v.states(failure.Request, failure.Free) {
 		refused = "the driver refused " + v.size(failure.Request) + " with " + v.size(failure.Free) + " free"
 	}
 	if v.f.Kind == failure.AttemptRetries {
@@ -48,7 +48,7 @@ func (v *view) attempt() {
 		}
 	}
 	v.do("leave room on the device: a smaller batch or KV cache, or activation checkpointing")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 	if v.figures.Outcome == finding.Uncertain {
 		v.do("look at the end of the whole log, and in `dmesg`, if the process is gone")
 	}
@@ -71,7 +71,7 @@ func (v *view) unfinished() {
 	v.Kind, v.Evidence, v.Severity, v.Confidence, v.Basis = finding.Ended, nil, finding.Warning, 0.5, "the end of the text"
 	v.title("the text ends during start-up, without an error")
 	v.say("a killed program writes nothing: host memory may have run out, even for a compiler (nvcc, ptxas)")
-	if v.has(failure.Available) {
+	if v.states(failure.Available) {
 		v.say("%s of host memory was available", v.size(failure.Available))
 	}
 	v.set("dmesg -T | grep -i -E 'oom|killed process'", "if the process is gone, look for the kernel's OOM killer (journalctl -k, if dmesg is empty)")

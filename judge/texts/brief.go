@@ -60,7 +60,7 @@ func (a *account) briefly() (b finding.Brief) {
 	case cause == "":
 		b.Fact = "the message does not show the cause"
 	default:
-		b.Fact = "it " + a.why()
+		b.Fact = "it " + a.explanation()
 	}
 	return b
 }

@@ -47,8 +47,8 @@ func (v *view) sglangLost() {
 // What vLLM and SGLang take of a device.
 var vllm, sglang = engine.Named(engine.VLLM).Share, engine.Named(engine.SGLang).Share
 
-// others adds who else may hold memory on the device, and how to find out.
-func (v *view) others(text string) {
+// addOtherHolders adds who else may hold memory on the device, and how to find out.
+func (v *view) addOtherHolders(text string) {
 	command, _ := shortage.ListerOf(v.f.Words["maker"])
 	v.set(command, "%s", text)
 }
@@ -56,10 +56,10 @@ func (v *view) others(text string) {
 // vllmFree is a device with less free memory than the engine is set to take.
 func (v *view) vllmFree() {
 	v.cause(causeStartup)
-	if !v.has(failure.Free, failure.Capacity) {
+	if !v.states(failure.Free, failure.Capacity) {
 		v.title("memory ran out before vLLM started: less of the device is free than it is set to take")
 		v.set(vllm.Set("0.6"), "take a smaller share of the device, less than what is free")
-		v.others("look for other processes on the device: they hold the memory")
+		v.addOtherHolders("look for other processes on the device: they hold the memory")
 		return
 	}
 	free, capacity := v.f.Figures[failure.Free], v.f.Figures[failure.Capacity]
@@ -80,9 +80,9 @@ func (v *view) vllmFree() {
 		fit()
 	}
 	if held < little*capacity {
-		v.others("look for other processes on the device")
+		v.addOtherHolders("look for other processes on the device")
 	} else {
-		v.others("end stale processes on the device")
+		v.addOtherHolders("end stale processes on the device")
 	}
 	if fits < useful && fits > 0 {
 		fit()
@@ -95,7 +95,7 @@ func (v *view) vllmLength() {
 	length, haveLength := v.f.Figure(failure.Length)
 	fits, haveFits := v.f.Figure(failure.MaxLength)
 	switch {
-	case v.has(failure.Needed, failure.Available):
+	case v.states(failure.Needed, failure.Available):
 		v.title("vLLM does not start: one request of maximum length needs %s of KV cache, and %s is available", v.size(failure.Needed), v.size(failure.Available))
 	case haveFits:
 		v.title("vLLM does not start: its KV cache holds %s tokens, less than one request of maximum length", v.count(failure.MaxLength))
@@ -120,12 +120,12 @@ func (v *view) vllmLength() {
 
 // moreForCache adds the ways to get a larger KV cache in vLLM.
 func (v *view) moreForCache() {
-	v.set(more(v.f.Figures[failure.Fraction], 0.95), "give the engine more of the device (gpu_memory_utilization), if nothing else needs it")
+	v.set(raisedShare(v.f.Figures[failure.Fraction], 0.95), "give the engine more of the device (gpu_memory_utilization), if nothing else needs it")
 	v.set("--kv-cache-dtype fp8", "halve the cache; --tensor-parallel-size spreads weights and cache over more GPUs")
 }
 
-// more is a larger share of the device than is set now.
-func more(now, most float64) string {
+// raisedShare is a larger share of the device than is set now.
+func raisedShare(now, most float64) string {
 	const step = 0.05
 	to := most
 	if now > 0 {
@@ -145,17 +145,17 @@ func (v *view) vllmCache() {
 	held := v.f.Figures["outside_bytes"]
 	v.budget()
 	larger := func() {
-		v.set(more(v.f.Figures[failure.Fraction], 0.95), "give the engine more of the device, if nothing else needs it")
+		v.set(raisedShare(v.f.Figures[failure.Fraction], 0.95), "give the engine more of the device, if nothing else needs it")
 	}
 	if held > usual {
 		v.Brief.Fact = fmt.Sprintf("%s is held outside PyTorch: another process", sizeOf(held))
 		v.say("%s", v.Brief.Fact)
-		v.others("end stale processes on the device")
+		v.addOtherHolders("end stale processes on the device")
 		defer larger() // no share is large enough for both
 	} else {
 		v.say("if the log states more non-torch memory than about 1 GiB, another process took memory of the device while the engine measured it")
 		larger()
-		defer v.others("look for other processes on the device")
+		defer v.addOtherHolders("look for other processes on the device")
 	}
 	v.set("--max-num-seqs 16 --max-num-batched-tokens 2048 --enforce-eager", "a smaller profiling batch and no CUDA graphs; fewer images per request with --limit-mm-per-prompt")
 	v.do("make the weights smaller: a quantized checkpoint, or --tensor-parallel-size over more GPUs")
@@ -192,7 +192,7 @@ func (v *view) vllmMapping() {
 	v.say("the memory it released when it went to sleep has since been taken: by a trainer on the same device, or its cache")
 	v.do("let the trainer release its memory before the engine wakes up: offload parameters and optimizer state, then torch.cuda.empty_cache()")
 	v.set(vllm.Set("0.6"), "a smaller share for the engine (gpu_memory_utilization)")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 }
 
 // vllmHostCache is vLLM without a GPU, whose cache is as large as a variable says.
@@ -213,11 +213,11 @@ func (v *view) vllmSwap() {
 func (v *view) sglangStart() {
 	v.cause(causeStartup)
 	v.title("SGLang does not start: the weights leave nothing for the KV cache")
-	if v.has(failure.InProcess, failure.Available) {
+	if v.states(failure.InProcess, failure.Available) {
 		v.say("the weights took %s per GPU, and %s was left", v.size(failure.InProcess), v.size(failure.Available))
 	}
 	least := v.f.Figures[failure.Least]
-	if least == 0 && v.has(failure.InProcess, failure.Available) && v.f.Kind == failure.SGLangWeights {
+	if least == 0 && v.states(failure.InProcess, failure.Available) && v.f.Kind == failure.SGLangWeights {
 		used, left := v.f.Figures[failure.InProcess], v.f.Figures[failure.Available]
 		least = math.Ceil(used/(used+left)*1000) / 1000
 	}
@@ -232,13 +232,13 @@ func (v *view) sglangStart() {
 		v.set(sglang.Set("0.92"), "give weights and KV cache more of the device, if it is set lower")
 	}
 	v.do("if that leaves too little for activations: more GPUs (--tp-size), fewer bits, or a smaller --cuda-graph-max-bs and --chunked-prefill-size")
-	v.others("look for other processes on the device, which count as taken")
+	v.addOtherHolders("look for other processes on the device, which count as taken")
 }
 
 // sglangPool is SGLang's pool of tokens, full while serving.
 func (v *view) sglangPool() {
 	v.title("SGLang's KV cache has no room for the batch")
-	if v.has(failure.Tokens) {
+	if v.states(failure.Tokens) {
 		v.title("SGLang's KV cache has no room for another %s tokens", v.count(failure.Tokens))
 	}
 	v.say("the token pool is full, not the device: it was sized when the engine started")
@@ -258,7 +258,7 @@ func (v *view) sglangSlots() {
 func (v *view) sglangUnbalanced() {
 	v.cause(causeOutside)
 	v.title("SGLang does not start: other processes hold memory of some of its GPUs")
-	v.others("end stale processes on the devices")
+	v.addOtherHolders("end stale processes on the devices")
 	v.set(sglang.Set("0.7"), "take less of each device")
 }
 
@@ -266,7 +266,7 @@ func (v *view) sglangUnbalanced() {
 func (v *view) flashInfer() {
 	v.cause(causeLimit)
 	v.title("FlashInfer's workspace is too small: %s was requested of it; the device itself need not be full", v.size(failure.Request))
-	if v.has(failure.Request, failure.Available) {
+	if v.states(failure.Request, failure.Available) {
 		v.title("FlashInfer's workspace is too small: %s was requested of it, and %s was left; the device itself need not be full", v.size(failure.Request), v.size(failure.Available))
 	}
 	v.say("the engine allocates it once, when it starts: a share of the device that is smaller or larger changes nothing")
@@ -308,7 +308,7 @@ func (v *view) tgi() {
 		v.set(fmt.Sprintf("--max-batch-prefill-tokens %d", max(few, tokens/2)), "prefill less at once")
 		v.do("bound requests by --max-input-length and --max-total-tokens; make the weights smaller with --quantize, or use more GPUs with --num-shard")
 	}
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 }
 
 // tgiTotal is the trial run of as many tokens as its cache is to hold.
@@ -318,19 +318,19 @@ func (v *view) tgiTotal() {
 	tokens, _ := v.f.Figure(failure.Tokens)
 	v.set(fmt.Sprintf("--max-batch-total-tokens %d", int64(tokens)/2), "fewer tokens at once; without the option the server takes as many as fit")
 	v.do("make the weights smaller with --quantize, or use more GPUs with --num-shard")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 }
 
 // tensorRT is TensorRT's builder or runtime.
 func (v *view) tensorRT() {
 	v.title("memory ran out for TensorRT")
-	if v.has(failure.Request) {
+	if v.states(failure.Request) {
 		v.cause(causeTooBig)
 		v.title("memory ran out for TensorRT: the device refused it %s", v.size(failure.Request))
 	}
 	v.do("build with smaller shapes: a smaller max_batch_size, max_num_tokens or optimization profile; fewer bits (FP16, INT8)")
 	v.set("config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, 1 << 30)", "a smaller workspace, so that the builder tries no tactics that do not fit")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 }
 
 // tensorRTLLM is TensorRT-LLM, whose KV cache takes most of what is free.
@@ -338,7 +338,7 @@ func (v *view) tensorRTLLM() {
 	v.title("memory ran out for TensorRT-LLM: weights, KV cache and the engine's buffers do not fit the device")
 	if v.f.Kind == failure.TensorRTStart {
 		v.cause(causeStartup)
-		if v.has(failure.Free, failure.Capacity) {
+		if v.states(failure.Free, failure.Capacity) {
 			v.title("TensorRT-LLM does not start: a part of it did not fit into the %s that were free of the device's %s", v.size(failure.Free), v.size(failure.Capacity))
 		}
 		if c := v.f.Words["component"]; c != "" {
@@ -348,13 +348,13 @@ func (v *view) tensorRTLLM() {
 	share := engine.Named(engine.TensorRT).Share
 	v.set(share.Set("0.7"), "a smaller KV cache: %s", share.Words())
 	v.do("build the engine with a smaller max_batch_size, max_num_tokens, max_seq_len; more GPUs (tp_size), or fewer bits")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 }
 
 // onnx is ONNX Runtime's arena.
 func (v *view) onnx() {
 	v.title("memory ran out for ONNX Runtime")
-	if v.has(failure.Request) {
+	if v.states(failure.Request) {
 		v.title("memory ran out for ONNX Runtime: its arena could not get %s", v.size(failure.Request))
 	}
 	if v.f.Kind == failure.ONNXLimit {
@@ -364,5 +364,5 @@ func (v *view) onnx() {
 	}
 	v.set(`"arena_extend_strategy": "kSameAsRequested"`, "let the arena grow by what is requested, not to the next power of two")
 	v.do("run a smaller batch or shorter input; several sessions on one device each keep an arena: bound them with gpu_mem_limit")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 }

@@ -21,7 +21,7 @@ func (v *view) heap() {
 func (v *view) worker() {
 	v.cause(causeLimit)
 	v.title("a worker exceeded its memory limit: the host's memory, not the GPU's")
-	if v.has(failure.Limit) {
+	if v.states(failure.Limit) {
 		v.title("a worker exceeded its limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
 	}
 	v.say("the cluster's manager ends a worker that comes near its limit, and starts it again")
@@ -32,7 +32,7 @@ func (v *view) worker() {
 // monitor is a process that a daemon such as earlyoom ended.
 func (v *view) monitor() {
 	v.title("%s was ended as the host's memory ran low, not the GPU's", v.victim())
-	if v.has(failure.RSS) {
+	if v.states(failure.RSS) {
 		v.title("%s was ended with %s resident, as the host's memory ran low, not the GPU's", v.victim(), v.size(failure.RSS))
 	}
 	v.say("a daemon such as earlyoom ends the largest process before the kernel has to")
@@ -44,7 +44,7 @@ func (v *view) monitor() {
 func (v *view) platform() {
 	v.cause(causeLimit)
 	v.title("a memory limit that is set for the program is reached: the host's memory, not the GPU's")
-	if v.has(failure.Limit) {
+	if v.states(failure.Limit) {
 		v.title("the program's memory limit of %s is reached: the host's memory, not the GPU's", v.size(failure.Limit))
 	}
 	v.do("raise the limit (memory of the Cloud Run service, the Heroku dyno, the ECS task; max_memory_usage of ClickHouse, maxmemory of Redis, the entitlement increased-memory-limit on iOS), or have the program hold less at once")

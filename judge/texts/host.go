@@ -79,7 +79,7 @@ func (v *view) holders() (largest string, most int64) {
 // kernel is a kill by the kernel because the host had no memory left.
 func (v *view) kernel() {
 	v.title("%s was killed: the host's memory ran out, not the GPU's", v.victim())
-	if v.has(failure.RSS) {
+	if v.states(failure.RSS) {
 		v.cause(causeTooBig)
 		v.title("%s was killed with %s resident: the host's memory ran out, not the GPU's", v.victim(), v.size(failure.RSS))
 	}
@@ -123,10 +123,10 @@ func (v *view) smallVictim() bool {
 func (v *view) cgroup() {
 	v.cause(causeLimit)
 	v.title("%s was killed at the memory limit of its cgroup: the host's memory, not the GPU's", v.victim())
-	if v.has(failure.Limit) {
+	if v.states(failure.Limit) {
 		v.title("%s was killed at the limit of %s of its cgroup: the host's memory, not the GPU's", v.victim(), v.size(failure.Limit))
 	}
-	if v.has(failure.RSS) {
+	if v.states(failure.RSS) {
 		v.say("it had %s resident", v.size(failure.RSS))
 	}
 	if c := v.f.Words["cgroup"]; c != "" {
@@ -141,10 +141,10 @@ func (v *view) cgroup() {
 // service is systemd's report that the kernel killed something.
 func (v *view) service() {
 	v.title("a process of a service was killed: the host's memory ran out, or the service reached its limit")
-	if v.has(failure.RSS) {
+	if v.states(failure.RSS) {
 		v.title("a service was killed at %s: the host's memory ran out, or the service reached its limit", v.size(failure.RSS))
 	}
-	if v.has("entry") {
+	if v.states("entry") {
 		v.say("it was saving a prompt of %s to llama.cpp's prompt cache in host memory (--cache-ram, 8 GiB by default)", v.size("entry"))
 		v.set("--cache-ram 0", "turn the prompt cache off, or give it less: one entry can exceed its limit while it is saved")
 	}
@@ -160,25 +160,25 @@ func (v *view) pressure() {
 	}
 	v.title("the processes of %s were killed by an out-of-memory daemon: the host's memory was short, not the GPU's", of)
 	switch {
-	case v.has("used", failure.Capacity):
+	case v.states("used", failure.Capacity):
 		v.cause(causeLimit)
 		v.say("%s of %s RAM and %s of %s swap were in use, more than the %g %% that are allowed", v.size("used"), v.size(failure.Capacity),
 			v.size("swap"), v.size("swap_total"), v.f.Figures["threshold"])
-	case v.has("swap", "swap_total"):
+	case v.states("swap", "swap_total"):
 		v.cause(causeLimit)
 		v.say("%s of %s swap were in use, more than the %g %% that are allowed", v.size("swap"), v.size("swap_total"), v.f.Figures["threshold"])
-	case v.has("pressure", "threshold"):
+	case v.states("pressure", "threshold"):
 		v.cause(causeLimit)
 		v.say("processes waited for memory %g %% of the time, more than the %g %% that are allowed; memory can have been left", v.f.Figures["pressure"], v.f.Figures["threshold"])
-	case v.has("pressure"):
+	case v.states("pressure"):
 		v.say("processes waited for memory %g %% of the last 10 s", v.f.Figures["pressure"])
 	}
-	if v.has("held") {
+	if v.states("held") {
 		v.say("it held %s", v.size("held"))
 	}
 	v.say("it kills a whole cgroup: run the job in one of its own (systemd-run --scope), so that neither takes the other with it")
 	v.lessHost()
-	if v.f.Words["slice"] != "" || v.has("swap") {
+	if v.f.Words["slice"] != "" || v.states("swap") {
 		v.set("systemctl show -p ManagedOOMMemoryPressure,ManagedOOMMemoryPressureLimit,ManagedOOMSwap UNIT", "shows what the daemon allows a unit; ManagedOOMPreference=omit in the unit of a job leaves it to the kernel")
 	}
 	v.traceHost()
@@ -188,7 +188,7 @@ func (v *view) pressure() {
 func (v *view) pod() {
 	v.cause(causeLimit)
 	v.title("a container was killed at its memory limit: the host's memory, not the GPU's")
-	if v.has(failure.Limit) {
+	if v.states(failure.Limit) {
 		v.title("a container was killed at its limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
 	}
 	v.say("page cache that cannot be reclaimed and /dev/shm (an emptyDir of medium Memory) count against the limit")
@@ -200,11 +200,11 @@ func (v *view) pod() {
 // evicted is a pod that had to leave a full node.
 func (v *view) evicted() {
 	v.title("a pod was evicted: its node was low on memory (RAM)")
-	if v.has("threshold_bytes", failure.Available) {
+	if v.states("threshold_bytes", failure.Available) {
 		v.cause(causeLimit)
 		v.title("a pod was evicted: its node had %s of memory (RAM) available, less than the kubelet's threshold of %s", v.size(failure.Available), v.size("threshold_bytes"))
 	}
-	if v.has(failure.RSS) {
+	if v.states(failure.RSS) {
 		v.say("its container %s was using %s", v.f.Words["victim"], v.size(failure.RSS))
 	}
 	v.say("the kubelet evicts pods when what is available on the node falls below its threshold; all pods of the node count, those that use more than they requested first")
@@ -240,7 +240,7 @@ func (v *view) batch() bool {
 		return false
 	}
 	v.title("%s killed the job at its memory limit: the host's memory, not the GPU's", system)
-	if v.has(failure.Limit) {
+	if v.states(failure.Limit) {
 		v.title("%s killed the job at its memory limit of %s: the host's memory, not the GPU's", system, v.size(failure.Limit))
 	}
 	v.set(setting, "ask for more of the node's memory for the job")
@@ -253,10 +253,10 @@ func (v *view) batch() bool {
 func (v *view) ray() {
 	v.cause(causeLimit)
 	v.title("Ray killed a worker: its node's memory (RAM) was nearly full")
-	if v.has(failure.Capacity, "used") {
+	if v.states(failure.Capacity, "used") {
 		v.title("Ray killed a worker: its node had %s of %s of memory (RAM) in use", v.size("used"), v.size(failure.Capacity))
 	}
-	if v.has(failure.RSS) {
+	if v.states(failure.RSS) {
 		v.say("the worker itself, %s, held %s: Ray chooses by its policy, so the largest in its list of memory users is the one to look at", v.victim(), v.size(failure.RSS))
 	}
 	v.set("@ray.remote(memory=8 * 1024**3)", "say what a task needs, so that fewer run in parallel on a node; or more CPUs per task (num_cpus)")
@@ -268,7 +268,7 @@ func (v *view) ray() {
 func (v *view) shared() {
 	v.title("shared memory ran out: /dev/shm is full; it is the host's memory, not the GPU's")
 	v.cause(causeLimit)
-	if v.has(failure.Request) {
+	if v.states(failure.Request) {
 		v.title("shared memory ran out: /dev/shm could not provide %s; it is the host's memory, not the GPU's", v.size(failure.Request))
 	}
 	v.say("a container has 64 MiB of it by default; DataLoader workers, NCCL and vLLM's processes share tensors through it")
@@ -284,7 +284,7 @@ func (v *view) shared() {
 // hostRequest is an allocation of host memory that was refused.
 func (v *view) hostRequest() {
 	v.title("the host's memory (RAM) ran out")
-	if v.has(failure.Request) {
+	if v.states(failure.Request) {
 		v.cause(causeTooBig)
 		v.title("the host's memory (RAM) ran out: %s was requested at once", v.size(failure.Request))
 	}
@@ -321,7 +321,7 @@ func (v *view) windows() {
 func (v *view) windowsLow() {
 	v.cause(causeLimit)
 	v.title("Windows ran low on virtual memory: RAM and page file together, the host's memory, not the GPU's")
-	if v.has(failure.InProcess) {
+	if v.states(failure.InProcess) {
 		v.title("Windows ran low on virtual memory: %s had committed %s of RAM and page file, the host's memory", v.f.Words["victim"], v.size(failure.InProcess))
 	}
 	v.do("have that program commit less: fewer workers, smaller parts")
@@ -338,14 +338,14 @@ func (v *view) killed() {
 		v.Basis = "the text states both as possible"
 		v.title("a worker process ended: it was killed for the host's memory, not the GPU's, or it crashed")
 	}
-	if usage := v.f.Figures["usage"]; v.has(failure.Limit) && usage >= v.f.Figures[failure.Limit] {
+	if usage := v.f.Figures["usage"]; v.states(failure.Limit) && usage >= v.f.Figures[failure.Limit] {
 		v.cause(causeLimit)
 		v.Confidence = 1
 		v.Basis = "what the text states"
 		v.title("a function was killed at its memory limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
 		v.do("raise the function's memory (Memory Size), or have it hold less at once")
 	}
-	if v.has("used", "percent") && v.f.Figures["percent"] > 0 {
+	if v.states("used", "percent") && v.f.Figures["percent"] > 0 {
 		used, percent := v.f.Figures["used"], v.f.Figures["percent"]
 		v.say("before that the host had %s in use, %.0f %% of about %s", v.size("used"), percent, sizeOf(used/percent*100))
 		const nearlyFull = 90
@@ -355,7 +355,7 @@ func (v *view) killed() {
 			v.Basis = "signal 9, and a host whose memory was nearly full before it"
 		}
 	}
-	if v.has(failure.RSS) {
+	if v.states(failure.RSS) {
 		v.title("a process was killed (signal 9) some time after the program had stated %s of the host's memory in use: most likely for that, not for the GPU's", v.size(failure.RSS))
 	}
 	v.kernelLog()

@@ -23,7 +23,7 @@ const (
 	causeTooBig     = shortage.TooBig
 	causeFragmented = shortage.Fragmented
 	causeLimit      = shortage.Limit
-	causeOutside    = shortage.Outside
+	causeOutside    = shortage.OthersHold
 	causeRefused    = shortage.Refused
 	causeStartup    = shortage.Startup
 )
@@ -264,7 +264,7 @@ func (v *view) do(format string, args ...any) {
 	v.Remedies = append(v.Remedies, finding.CodeChange(fmt.Sprintf(format, args...)))
 }
 
-func (v *view) has(figures ...failure.Figure) bool {
+func (v *view) states(figures ...failure.Figure) bool {
 	for _, name := range figures {
 		if _, ok := v.f.Figures[name]; !ok {
 			return false

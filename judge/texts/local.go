@@ -26,11 +26,11 @@ func (v *view) llama() {
 	where := "the device"
 	if b := v.f.Words["buffer"]; b != "" {
 		where = b
-	} else if v.has("device") {
+	} else if v.states("device") {
 		where = "device " + v.count("device")
 	}
 	v.title("memory ran out for llama.cpp: %s did not fit on %s", what, where)
-	if v.has(failure.Request) {
+	if v.states(failure.Request) {
 		v.cause(causeTooBig)
 		v.title("memory ran out for llama.cpp: %s of %s did not fit on %s", what, v.size(failure.Request), where)
 	}
@@ -77,7 +77,7 @@ func (v *view) llamaMetal() {
 // llamaHost is a buffer of llama.cpp in host memory.
 func (v *view) llamaHost() {
 	v.title("the host's memory ran out for llama.cpp")
-	if v.has(failure.Request) {
+	if v.states(failure.Request) {
 		v.cause(causeTooBig)
 		v.title("the host's memory ran out for llama.cpp: it could not provide %s", v.size(failure.Request))
 	}
@@ -89,7 +89,7 @@ func (v *view) llamaHost() {
 func (v *view) ollamaHost() {
 	v.cause(causeTooBig)
 	v.title("the model needs more of the host's memory than Ollama finds available")
-	if v.has(failure.Needed, failure.Available) {
+	if v.states(failure.Needed, failure.Available) {
 		v.title("the model needs %s of the host's memory, and %s is available", v.size(failure.Needed), v.size(failure.Available))
 	}
 	v.do("a smaller model or quantization, or a shorter context (/set parameter num_ctx 4096); end other programs that hold RAM, or add swap")
@@ -159,7 +159,7 @@ func (v *view) xlaRequest() {
 	}
 	const small = 1 << 30
 	held := func() {
-		v.others("find out what holds the device: another process, or arrays that this one keeps; a JAX process takes 75 % of a GPU when it starts, so a second one finds little")
+		v.addOtherHolders("find out what holds the device: another process, or arrays that this one keeps; a JAX process takes 75 % of a GPU when it starts, so a second one finds little")
 		v.set("XLA_PYTHON_CLIENT_PREALLOCATE=false", "take memory as it is needed, or XLA_PYTHON_CLIENT_MEM_FRACTION=.4 for each of two processes")
 	}
 	if v.hint(failure.HintTPU) {
@@ -180,7 +180,7 @@ func (v *view) xlaRequest() {
 func (v *view) xlaCompile() {
 	v.cause(causeTooBig)
 	v.title("memory ran out when XLA compiled a program for the device")
-	if v.has(failure.Needed, failure.Capacity) {
+	if v.states(failure.Needed, failure.Capacity) {
 		v.title("a program needs %s of a device's %s: XLA does not compile it", v.size(failure.Needed), v.size(failure.Capacity))
 	}
 	v.say("the failure is at compile time: nothing had run yet, so no other array or process is the reason")
@@ -196,7 +196,7 @@ func (v *view) xlaCompile() {
 func (v *view) xlaScratch() {
 	v.cause(causeLimit)
 	v.title("a kernel needs more of a TPU core's own memory (vmem) than there is: XLA does not compile it")
-	if v.has(failure.Needed, failure.Limit) {
+	if v.states(failure.Needed, failure.Limit) {
 		v.title("a kernel needs %s of a TPU core's own memory (vmem), and there is %s: XLA does not compile it", v.size(failure.Needed), v.size(failure.Limit))
 	}
 	v.say("that is the scratch memory of one kernel, not the device's HBM: a smaller model or fewer arrays do not change it")
@@ -210,7 +210,7 @@ func (v *view) xlaBuffer() {
 	if v.f.Kind == failure.XLAProgram {
 		v.title("memory ran out on the device: a program of %s could not be loaded", v.size(failure.Request))
 	}
-	if v.has(failure.Free, failure.Request) {
+	if v.states(failure.Free, failure.Request) {
 		v.cause(causeTooBig)
 		v.say("%s was free", v.size(failure.Free))
 		if v.f.Figures[failure.Free] >= v.f.Figures[failure.Request] {
@@ -218,7 +218,7 @@ func (v *view) xlaBuffer() {
 			v.say("that would be enough, but it is not in one piece")
 		}
 	}
-	if v.has(failure.Capacity, failure.Request) && v.f.Figures[failure.Request] > v.f.Figures[failure.Capacity] {
+	if v.states(failure.Capacity, failure.Request) && v.f.Figures[failure.Request] > v.f.Figures[failure.Capacity] {
 		v.cause(causeTooBig)
 		v.title("memory ran out on the device: one array of %s is more than its %s", v.size(failure.Request), v.size(failure.Capacity))
 		v.smallerProgram()
@@ -235,7 +235,7 @@ func (v *view) tensorFlow() {
 		return
 	}
 	v.title("memory ran out for TensorFlow")
-	if v.has(failure.Request) {
+	if v.states(failure.Request) {
 		v.title("memory ran out for TensorFlow: %s could not be allocated", v.size(failure.Request))
 	}
 	if shape := v.f.Words["shape"]; shape != "" {
@@ -256,11 +256,11 @@ func (v *view) tensorFlow() {
 		less()
 	case v.f.Kind == failure.TensorFlowDriver:
 		v.say("the driver refused the process its pool: other processes hold memory on the device")
-		v.others("look for other processes on the device")
+		v.addOtherHolders("look for other processes on the device")
 		growth()
 		less()
 	default:
-		if request > 0 && v.f.Kind != failure.TensorFlowDriver && (free > 0 || v.has(failure.Active)) {
+		if request > 0 && v.f.Kind != failure.TensorFlowDriver && (free > 0 || v.states(failure.Active)) {
 			v.cause(causeTooBig)
 		}
 		if free > 0 {
@@ -268,7 +268,7 @@ func (v *view) tensorFlow() {
 		}
 		less()
 		growth()
-		v.others("look for other processes on the device")
+		v.addOtherHolders("look for other processes on the device")
 	}
 }
 
@@ -282,17 +282,17 @@ var driverKinds = map[failure.Kind]func(*view){
 // driver is a driver call that states no figures.
 func (v *view) driver() {
 	v.title("memory ran out in a call to the GPU driver")
-	if v.has(failure.Request, failure.Free) && v.f.Figures[failure.Request] <= v.f.Figures[failure.Free] {
+	if v.states(failure.Request, failure.Free) && v.f.Figures[failure.Request] <= v.f.Figures[failure.Free] {
 		v.cause(causeRefused)
 		v.title("the GPU driver refused %s, although it had %s free", v.size(failure.Request), v.size(failure.Free))
 		v.say("no limit is stated: the cause is not in the text; the free memory can be in pieces, another process can have freed it right after the failure, or the host's memory or a quota (MIG, vGPU) is what ran out")
-	} else if v.has(failure.Request, failure.Free) {
+	} else if v.states(failure.Request, failure.Free) {
 		v.cause(causeTooBig)
 		v.title("memory ran out on the GPU: %s was requested, and %s was free", v.size(failure.Request), v.size(failure.Free))
-	} else if v.has(failure.Request, failure.Active, failure.Capacity) {
+	} else if v.states(failure.Request, failure.Active, failure.Capacity) {
 		v.cause(causeTooBig)
 		v.title("memory ran out on the device: %s was requested, and %s of %s was allocated", v.size(failure.Request), v.size(failure.Active), v.size(failure.Capacity))
-	} else if v.has(failure.Request) {
+	} else if v.states(failure.Request) {
 		v.title("memory ran out on the device: %s was requested", v.size(failure.Request))
 	} else {
 		v.say("the text states neither how much was requested nor what holds the device; for pinned memory, it can be the host's")
@@ -300,7 +300,7 @@ func (v *view) driver() {
 	if v.hint(failure.HintJulia) {
 		v.set("GC.gc(true); CUDA.reclaim()", "have Julia return to the driver what its collector has not freed yet; CUDA.unsafe_free! frees an array at once")
 	}
-	v.others("look for other processes on the device, which may hold most of it")
+	v.addOtherHolders("look for other processes on the device, which may hold most of it")
 	v.engineOptions()
 	v.do("allocate less at once: a smaller batch, a smaller model or fewer bits; leave room besides a cache")
 }
@@ -319,7 +319,7 @@ func (v *view) resident() {
 	v.say("error -12 is ENOMEM: the memory that Windows grants WSL on this device is full, or its commit limit is reached")
 	v.do("allocate less on the device: a smaller model, context or batch; end Windows programs that use the GPU")
 	v.do("raise memory= and swap= in .wslconfig, if the commit limit is the problem")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 }
 
 // saver is torch_memory_saver, which takes memory when an engine starts and again when it resumes.
@@ -328,7 +328,7 @@ func (v *view) saver() {
 	v.say("the driver's error 2 means out of memory; the text states neither how much was requested nor what holds the device")
 	v.do("where a trainer shares the device, let it release its memory before the engine resumes: offload parameters and optimizer state, then torch.cuda.empty_cache()")
 	v.set(sglang.Set("0.6"), "a smaller share for the engine, or more GPUs for it (--tp-size)")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 }
 
 // pinned is host memory that the driver could not lock.
@@ -364,7 +364,7 @@ func (v *view) library() {
 	} else {
 		v.do("leave room for the library: a smaller batch, or call the operation once before the cache grows, so that cuBLAS and cuDNN get their handles early")
 	}
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 	v.engineOptions()
 }
 
@@ -385,7 +385,7 @@ func (v *view) xpu() {
 	if v.f.Words["maker"] == "any" {
 		v.title("a device's OpenCL driver was out of memory or resources")
 		v.do("allocate less at once: a smaller batch or fewer rows; OpenCL gives a single buffer only a part of the device, often a quarter (CL_DEVICE_MAX_MEM_ALLOC_SIZE)")
-		v.others("look for other processes on the device")
+		v.addOtherHolders("look for other processes on the device")
 		return
 	}
 	v.do("allocate less at once: a smaller batch or shorter sequences; a single allocation above 4 GiB needs UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1")
@@ -395,29 +395,29 @@ func (v *view) xpu() {
 // pool is a pool with a limit, such as CuPy's.
 func (v *view) pool() {
 	v.title("memory ran out in CuPy's pool: %s was requested, with %s allocated", v.size(failure.Request), v.size(failure.Active))
-	if v.has(failure.Limit) && v.f.Figures[failure.Active]+v.f.Figures[failure.Request] > v.f.Figures[failure.Limit] {
+	if v.states(failure.Limit) && v.f.Figures[failure.Active]+v.f.Figures[failure.Request] > v.f.Figures[failure.Limit] {
 		v.cause(causeLimit)
 		v.set("CUPY_GPU_MEMORY_LIMIT=90%", "raise the pool's limit")
 	}
 	v.do("allocate less at once, or cupy.get_default_memory_pool().free_all_blocks() between phases")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 }
 
 // poolLimit is RMM's pool.
 func (v *view) poolLimit() {
 	v.cause(causeLimit)
 	v.title("memory ran out in RMM's pool: it has reached the size that was set for it")
-	if v.has(failure.Request) {
+	if v.states(failure.Request) {
 		v.title("memory ran out in RMM's pool: %s was requested, and it has reached the size that was set for it", v.size(failure.Request))
 	}
 	v.do("a larger maximum_pool_size in rmm.reinitialize or --rmm-maximum-pool-size of dask-cuda, or smaller partitions")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 }
 
 // directML is DirectML.
 func (v *view) directML() {
 	v.title("memory ran out for DirectML")
-	if v.has(failure.Request) {
+	if v.states(failure.Request) {
 		v.title("memory ran out for DirectML: a tensor of %s could not be allocated", v.size(failure.Request))
 	}
 	v.do("a smaller batch or image, fewer bits, or a tiled VAE; DirectML keeps no cache that could be released")
@@ -429,10 +429,10 @@ func (v *view) directML() {
 // torchShort is PyTorch's error without its figures.
 func (v *view) torchShort() {
 	v.title("memory ran out for PyTorch; the text does not contain the figures of its message")
-	if v.has(failure.Request) {
+	if v.states(failure.Request) {
 		v.title("memory ran out for PyTorch: %s was requested; the text does not contain the other figures of its message", v.size(failure.Request))
 	}
-	if v.has(failure.Request, failure.Capacity, failure.Free, failure.Reserved, failure.Active) {
+	if v.states(failure.Request, failure.Capacity, failure.Free, failure.Reserved, failure.Active) {
 		v.title("memory ran out: %s was requested, with %s of the device's %s allocated and %s free", v.size(failure.Request), v.size(failure.Active), v.size(failure.Capacity), v.size(failure.Free))
 		room := v.f.Figures[failure.Free] + v.f.Figures[failure.Reserved] - v.f.Figures[failure.Active]
 		const material = 0.05 // of the device

@@ -60,11 +60,11 @@ func (t *Statement) message(o *failure.OOM, groups []failure.Failures, known Opt
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Device: o.Device, Process: t.Process,
 		Basis: "PyTorch's own figures, rounded as it prints them", Evidence: e,
 	}
-	if o.Total != nil && known.Capacity != nil && !near(*o.Total, *known.Capacity) {
+	if o.Total != nil && known.Capacity != nil && !roughlyEqual(*o.Total, *known.Capacity) {
 		f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s given with --capacity are not used", units.Bytes(*o.Total), units.Bytes(*known.Capacity)))
 	}
 	a.checkCapacity(&f)
-	e.ActiveBytes, e.CapacityBytes, e.DeviceFreeBytes, e.OutsideBytes = a.active, a.capacity, a.free, a.beside()
+	e.ActiveBytes, e.CapacityBytes, e.DeviceFreeBytes, e.OutsideBytes = a.active, a.capacity, a.free, a.outsideDevice()
 	e.RequestBytes, e.ReservedBytes, e.Cause = a.request, a.reserved, a.cause()
 	f.Title = a.title()
 	f.Confidence = a.confidence()
@@ -272,15 +272,15 @@ func oneOf(count int) string {
 	return fmt.Sprintf("%s messages, the last", units.Count(int64(count)))
 }
 
-// near reports whether two sizes are the same apart from rounding.
-func near(a, b int64) bool {
+// roughlyEqual reports whether two sizes are the same apart from rounding.
+func roughlyEqual(a, b int64) bool {
 	const rounding = 0.01
 	return math.Abs(float64(a-b)) <= rounding*float64(max(a, b))
 }
 
-// beside is what is held outside PyTorch, nil if that is unknown or the driver lends host
+// outsideDevice is what is held outside PyTorch, nil if that is unknown or the driver lends host
 // memory.
-func (a *account) beside() *int64 {
+func (a *account) outsideDevice() *int64 {
 	if a.lent() {
 		return nil
 	}
@@ -292,7 +292,7 @@ func (a *account) failure(g *failure.Failures, m *failure.OOM) finding.OOMFailur
 	out := finding.OOMFailure{
 		Device: g.Device, Messages: g.Count, Line: m.Line, Cause: a.cause(),
 		ActiveBytes: a.active, CapacityBytes: a.capacity, DeviceFreeBytes: a.free,
-		OutsideBytes: a.beside(), RequestBytes: a.request, ReservedBytes: a.reserved,
+		OutsideBytes: a.outsideDevice(), RequestBytes: a.request, ReservedBytes: a.reserved,
 	}
 	if g.Rank != "" {
 		out.Rank = &g.Rank

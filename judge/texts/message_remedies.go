@@ -43,7 +43,7 @@ func (t *Statement) remedies(a *account) []finding.Remedy {
 		out = append(out, against...)
 	}
 	out = append(out, remediesAgainstOthers(a)...)
-	return append(out, further(a.OOM)...)
+	return append(out, learnMore(a.OOM)...)
 }
 
 // against are the remedies for a cause. The release of PyTorch is known only as far as
@@ -262,8 +262,8 @@ func remediesAgainstOthers(a *account) (out []finding.Remedy) {
 	return forBackend(a.Backend, out)
 }
 
-// further is how to learn more than the message states.
-func further(o *failure.OOM) []finding.Remedy {
+// learnMore is how to learn more than the message states.
+func learnMore(o *failure.OOM) []finding.Remedy {
 	r := finding.Remedy{Kind: "code", Setting: dumpAtFailure,
 		Text: "record a snapshot of that moment, which strandline diagnose reads", Detail: "the message does not state what holds the memory"}
 	switch {

@@ -260,7 +260,7 @@ func (s *tableSeries) growth() []finding.Finding {
 	if grown == nil || len(s.Kept) < 2 || *grown <= table.Grain(*allocated(s.Last().Summary)) && !s.leaks() {
 		return nil
 	}
-	f, e := s.finding(finding.Growth, fmt.Sprintf("allocated memory grew by %s %s%s", units.Bytes(*grown), s.between(), s.rate(*grown)))
+	f, e := s.finding(finding.Growth, fmt.Sprintf("allocated memory grew by %s %s%s", units.Bytes(*grown), s.period(), s.rate(*grown)))
 	f.Bytes, f.BytesPerStep, f.Trend = allocated(s.Last().Summary), finding.Int(*grown/int64(s.Count-1)), s.allocs
 	s.addSplit(&f, e)
 	f.Basis = "totals, cut to whole units as PyTorch prints them; " + s.verdict.Basis()
@@ -333,7 +333,7 @@ func (s *tableSeries) cached() []finding.Finding {
 		return nil
 	}
 	f, e := s.finding(finding.Fragmentation, fmt.Sprintf("reserved memory grew by %s %s, allocated memory by %s: %s of %s reserved is a cache",
-		units.Bytes(*all), s.between(), units.Bytes(max(*s.growthOf(allocated), 0)), units.Bytes(free), units.Bytes(total)))
+		units.Bytes(*all), s.period(), units.Bytes(max(*s.growthOf(allocated), 0)), units.Bytes(free), units.Bytes(total)))
 	s.addSplit(&f, e)
 	e.ReservedBytes, e.PeakReservedBytes, e.PeakActiveBytes = m.Reserved.Current, m.Reserved.Peak, m.Active.Peak
 	e.ReleasableBytes, e.NonReleasableBytes = releasable(m), m.NonReleasable.Current
@@ -386,7 +386,7 @@ func (s *tableSeries) limit() []finding.Finding {
 	if n := *orZero(retries); n > 0 {
 		parts = append(parts, fmt.Sprintf("the driver refused a segment %s", units.Times(n)))
 	}
-	f, e := s.finding(finding.Retries, fmt.Sprintf("%s %s: this process runs at the limit of the device", strings.Join(parts, ", and "), s.between()))
+	f, e := s.finding(finding.Retries, fmt.Sprintf("%s %s: this process runs at the limit of the device", strings.Join(parts, ", and "), s.period()))
 	f.Severity, f.Basis = finding.Warning, "PyTorch's own counters"
 	e.Retries, e.OOMs = retries, ooms
 	if n := *orZero(retries); n > 0 {
@@ -411,8 +411,8 @@ func (s *tableSeries) unused() bool {
 	})
 }
 
-// between states what period the tables cover.
-func (s *tableSeries) between() string {
+// period states what period the tables cover.
+func (s *tableSeries) period() string {
 	first, last := s.First(), s.Last()
 	what := "between two tables"
 	if s.Count > 2 {

@@ -45,9 +45,9 @@ func (v *view) hintOfDevice() bool {
 func (v *view) unknownHost() {
 	v.title("the host's memory ran out, according to an error in unknown wording")
 	switch {
-	case v.over():
+	case v.blameLimit():
 		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested, and %s is allowed", v.size(failure.Request), v.size(failure.Limit))
-	case v.has(failure.Request):
+	case v.states(failure.Request):
 		v.cause(causeTooBig)
 		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested", v.size(failure.Request))
 	}
@@ -63,19 +63,19 @@ func (v *view) unknownHost() {
 func (v *view) unknownDevice() {
 	v.title("memory ran out on the device, according to an error in unknown wording")
 	switch {
-	case v.over():
+	case v.blameLimit():
 		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, and %s is allowed", v.size(failure.Request), v.size(failure.Limit))
-	case v.has(failure.Request, failure.Free):
+	case v.states(failure.Request, failure.Free):
 		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, and %s was free", v.size(failure.Request), v.size(failure.Free))
 		if v.f.Figures[failure.Request] > v.f.Figures[failure.Free] {
 			v.cause(causeTooBig)
 		}
-	case v.has(failure.Request, failure.Capacity) && v.f.Figures[failure.Request] > v.f.Figures[failure.Capacity]-v.f.Figures[failure.Active]:
+	case v.states(failure.Request, failure.Capacity) && v.f.Figures[failure.Request] > v.f.Figures[failure.Capacity]-v.f.Figures[failure.Active]:
 		v.cause(causeTooBig)
 		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, of %s in total", v.size(failure.Request), v.size(failure.Capacity))
-	case v.has(failure.Request, failure.Capacity):
+	case v.states(failure.Request, failure.Capacity):
 		v.title("an error in unknown wording: memory ran out on a device of %s: %s was requested", v.size(failure.Capacity), v.size(failure.Request))
-	case v.has(failure.Request):
+	case v.states(failure.Request):
 		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested", v.size(failure.Request))
 	}
 	if total := v.f.Words["total"]; total != "" {
@@ -83,18 +83,18 @@ func (v *view) unknownDevice() {
 	}
 	v.engineOptions()
 	v.do("allocate less at once: a smaller batch, input or model, or fewer bits; keep less on the device")
-	v.others("look for other processes on the device")
+	v.addOtherHolders("look for other processes on the device")
 	v.do("include the lines around the error, and those with figures, if there are more")
 }
 
-// over reports whether a stated limit did not let a request through, and takes that for
+// blameLimit reports whether a stated limit did not let a request through, and takes that for
 // the cause.
-func (v *view) over() bool {
-	if v.has(failure.Limit) && !v.has(failure.Request) && strings.Contains(strings.ToLower(v.f.Quote), "exceed") {
+func (v *view) blameLimit() bool {
+	if v.states(failure.Limit) && !v.states(failure.Request) && strings.Contains(strings.ToLower(v.f.Quote), "exceed") {
 		v.cause(causeLimit) // by a request too large to be one
 		return false
 	}
-	if !v.has(failure.Request, failure.Limit) || v.f.Figures[failure.Request]+v.f.Figures[failure.Active] <= v.f.Figures[failure.Limit] {
+	if !v.states(failure.Request, failure.Limit) || v.f.Figures[failure.Request]+v.f.Figures[failure.Active] <= v.f.Figures[failure.Limit] {
 		return false
 	}
 	v.cause(causeLimit)

@@ -169,7 +169,7 @@ func (e *reader) Line(number int64, line []byte, hits []text.Hit) {
 			e.argument(u, int(h.End))
 			continue
 		}
-		if e.found.Behind(line, int(h.End), u.wording) {
+		if e.found.MatchAfter(line, int(h.End), u.wording) {
 			e.seen[u.index] = e.pieces
 			readings[u.index].take(e, &e.found)
 		} else if tries++; tries == maxTries { // a line without end, of the same words

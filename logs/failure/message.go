@@ -80,8 +80,8 @@ type lineAgain struct {
 // maxRepeatedLength is how long a line may be that is known when it comes again.
 const maxRepeatedLength = 512
 
-// is reports whether a line is the one of before, and keeps it.
-func (r *lineAgain) is(line []byte) bool {
+// repeats reports whether a line is the one of before, and keeps it.
+func (r *lineAgain) repeats(line []byte) bool {
 	if len(line) == len(r.line) && bytes.Equal(line, r.line) {
 		return true
 	}
@@ -90,9 +90,9 @@ func (r *lineAgain) is(line []byte) bool {
 	return false
 }
 
-// enough reports whether the line is in the message so often that once more adds neither a
+// saturated reports whether the line is in the message so often that once more adds neither a
 // figure nor words that a figure needs. Each process that is listed is one more.
-func (m *message) enough() bool {
+func (m *message) saturated() bool {
 	const times, some = 4, 256
 	r := &m.again
 	return r.times >= times && r.times*r.size >= some && len(r.line) <= maxRepeatedLength &&
@@ -191,9 +191,9 @@ type sameLine struct {
 	rest   []byte // of the line behind the message, without white space
 }
 
-// is reports whether a line is the same except for the digits before the message, as
+// repeats reports whether a line is the same except for the digits before the message, as
 // in times, where these do not name who wrote it.
-func (r *sameLine) is(line []byte) bool {
+func (r *sameLine) repeats(line []byte) bool {
 	if len(r.line) == 0 || len(line) != len(r.line) || !bytes.Equal(line[r.prefix:], r.line[r.prefix:]) {
 		return false
 	}
@@ -249,7 +249,7 @@ func (s *OOMReader) line(content []byte, hot bool) {
 		s.remember(nil, content)
 		return
 	}
-	if len(s.open) == 0 && (s.same.named || len(s.before.text) == 0) && s.same.is(content) {
+	if len(s.open) == 0 && (s.same.named || len(s.before.text) == 0) && s.same.repeats(content) {
 		s.repeat()
 		return
 	}
@@ -263,7 +263,7 @@ func (s *OOMReader) line(content []byte, hot bool) {
 		s.remember(from, content)
 		return
 	}
-	again := len(s.open) == 1 && m.again.is(content)
+	again := len(s.open) == 1 && m.again.repeats(content)
 	if again && s.known(m) {
 		s.before.number = s.number
 		return
@@ -293,7 +293,7 @@ func (s *OOMReader) known(m *message) bool {
 		s.found.Cut = m.begins[0].number
 		m.begins[0].number = s.number
 		return true
-	case m.searched > 0 && m.enough() && m.lines+1 < maxLines && len(m.text)+r.left+r.size < maxMessageLength:
+	case m.searched > 0 && m.saturated() && m.lines+1 < maxLines && len(m.text)+r.left+r.size < maxMessageLength:
 		m.lines++
 		r.left += r.size
 		return true

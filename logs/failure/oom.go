@@ -102,9 +102,9 @@ var phrases = []phrase{
 	{"maxallowed:", "", Metal, func(o *OOM) **int64 { return &o.Allowed }},
 }
 
-// likely are the phrases, by their bits, that can be beside a figure: by the byte
+// phrasesByByte are the phrases, by their bits, that can be beside a figure: by the byte
 // before it, and by the one after it where there is none before.
-var likely = func() (by struct{ last, first [256]uint32 }) {
+var phrasesByByte = func() (by struct{ last, first [256]uint32 }) {
 	for i := range phrases {
 		p := &phrases[i]
 		if n := len(p.before); n > 0 {
@@ -116,9 +116,9 @@ var likely = func() (by struct{ last, first [256]uint32 }) {
 	return by
 }()
 
-// beside reports whether a figure is in a phrase. The words behind it may be cut
+// surrounds reports whether a figure is in a phrase. The words behind it may be cut
 // off where the text ends, if those before it are enough.
-func (p *phrase) beside(before, behind []byte) bool {
+func (p *phrase) surrounds(before, behind []byte) bool {
 	const enough = 2
 	return text.HasSuffix(before, p.before) && (text.HasPrefix(behind, p.after) || len(p.before) >= enough && strings.HasPrefix(p.after, string(behind)))
 }
@@ -214,9 +214,9 @@ func (p *parser) take(o *OOM, h *head, n int64, before, behind []byte) bool {
 	if len(behind) > 0 {
 		first = behind[0]
 	}
-	for some := likely.last[last] | likely.first[first]; some != 0; some &= some - 1 {
+	for some := phrasesByByte.last[last] | phrasesByByte.first[first]; some != 0; some &= some - 1 {
 		f := &phrases[bits.TrailingZeros32(some)]
-		if h.known && (f.wording == Async || f.wording == Metal || h.wording != Native) && f.wording != h.wording || !f.beside(before, behind) {
+		if h.known && (f.wording == Async || f.wording == Metal || h.wording != Native) && f.wording != h.wording || !f.surrounds(before, behind) {
 			continue
 		}
 		field := f.field(o)

@@ -199,7 +199,7 @@ type lines struct {
 
 // each gives a reader its lines.
 func (l *lines) each(r Reader, thorough bool) {
-	for within := false; l.more(); {
+	for within := false; l.hasNext(); {
 		if !within {
 			if !thorough && r.Idle(l.number) {
 				l.skip()
@@ -213,8 +213,8 @@ func (l *lines) each(r Reader, thorough bool) {
 	}
 }
 
-// more reports whether a line is left, or a piece of one that is too long.
-func (l *lines) more() bool {
+// hasNext reports whether a line is left, or a piece of one that is too long.
+func (l *lines) hasNext() bool {
 	for {
 		for HasPrefix(l.block.text[l.from:], passedLine) {
 			l.from += len(passedLine)

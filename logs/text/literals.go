@@ -23,7 +23,7 @@ const (
 const (
 	passedOver = 0 // white space, and what [passedLine] has: the state stays
 	foreign    = 1 // the state is the first again
-	others     = 7 // the bits that count of bytes that are not ASCII
+	nonASCII   = 7 // the bits that count of bytes that are not ASCII
 )
 
 // newLiterals makes the automaton for words without white space, in lower case.
@@ -39,7 +39,7 @@ func newLiterals(words []string) *literals {
 	for _, word := range words {
 		for _, c := range []byte(word) {
 			if c >= 0x80 && l.class[c] == foreign { // those that are equal in the last bits are one class
-				for other := int(c&others) | 0x80; other < len(l.class); other += others + 1 {
+				for other := int(c&nonASCII) | 0x80; other < len(l.class); other += nonASCII + 1 {
 					l.class[other] = classes
 				}
 				classes++

@@ -55,7 +55,7 @@ func (j *pretty) rewrite(p []byte, last bool) (kept, taken int) {
 			i += n - 1
 			continue
 		}
-		if j.keeps(c) {
+		if j.accepts(c) {
 			p[kept] = c
 			kept++
 		}
@@ -74,8 +74,8 @@ var decides = [256]uint8{
 	',': outsideStrings, '[': outsideStrings, ']': outsideStrings, '{': outsideStrings, '}': outsideStrings,
 }
 
-// keeps takes a byte that decides and is no escape, and reports whether it is part of the lines.
-func (j *pretty) keeps(c byte) bool {
+// accepts takes a byte that decides and is no escape, and reports whether it is part of the lines.
+func (j *pretty) accepts(c byte) bool {
 	comma := j.comma
 	j.comma = false
 	switch {

@@ -80,7 +80,7 @@ func (u *unquoted) rewrite(p []byte, last bool) (kept, taken int) {
 // instead is what a text begins with instead of its first n bytes.
 func (u *unquoted) instead(text []byte) (n int, with byte) {
 	if text[0] != '\\' {
-		switch n = u.between(text); {
+		switch n = u.separatorLength(text); {
 		case n > 0:
 			return n, '\n'
 		case u.quote == 0 && Quotation(text[0]):
@@ -93,11 +93,11 @@ func (u *unquoted) instead(text []byte) (n int, with byte) {
 	}
 	switch c := text[1]; c {
 	case 'n':
-		return 2 + u.between(text[2:]), '\n'
+		return 2 + u.separatorLength(text[2:]), '\n'
 	case 'r':
 		if HasPrefix(text[2:], `\n`) {
 			const ends = len(`\r\n`)
-			return ends + u.between(text[ends:]), '\n'
+			return ends + u.separatorLength(text[ends:]), '\n'
 		}
 		return 2, '\n'
 	case 't':
@@ -108,9 +108,9 @@ func (u *unquoted) instead(text []byte) (n int, with byte) {
 	return 1, text[0]
 }
 
-// between is the length of what is between two elements of a list, 0 if the text does not
+// separatorLength is the length of what is between two elements of a list, 0 if the text does not
 // begin with it.
-func (u *unquoted) between(text []byte) int {
+func (u *unquoted) separatorLength(text []byte) int {
 	n, space := 0, func(n int) int {
 		for n < min(len(text), maxBetweenLength) && text[n] == ' ' {
 			n++

@@ -209,9 +209,9 @@ type Match struct {
 	Count int
 }
 
-// Behind reports whether what follows the key of a wording, which ends at a byte of a text,
+// MatchAfter reports whether what follows the key of a wording, which ends at a byte of a text,
 // is there.
-func (m *Match) Behind(text []byte, at int, w *Wording) bool {
+func (m *Match) MatchAfter(text []byte, at int, w *Wording) bool {
 	m.Count = 0
 	return m.match(text, at, w.steps)
 }
@@ -225,7 +225,7 @@ func (m *Match) Next(line []byte, from int, w *Wording) (at, behind int) {
 			return -1, -1
 		}
 		at = from + i
-		if from = at + len(w.head); m.Behind(line, from, w) {
+		if from = at + len(w.head); m.MatchAfter(line, from, w) {
 			return at, from
 		}
 	}
@@ -240,11 +240,11 @@ func (m *Match) Last(text []byte, w *Wording) (at int, ok bool) {
 		switch {
 		case at < 0:
 			return 0, false
-		case !w.begins && m.Behind(text, at+len(key), w):
+		case !w.begins && m.MatchAfter(text, at+len(key), w):
 			return at, true
 		case w.begins:
 			for from := w.steps[0].before(text, at); from < at; from++ {
-				if m.Behind(text, from, w) {
+				if m.MatchAfter(text, from, w) {
 					return from, true
 				}
 			}
@@ -276,7 +276,7 @@ func (m *Match) match(text []byte, at int, steps []step) bool {
 			}
 			at += n
 		case s.gap > 0:
-			return m.across(text, at, steps[i:])
+			return m.matchGap(text, at, steps[i:])
 		case s.greedy:
 			n := s.longest(text[at:])
 			if n == 0 && !s.empty {
@@ -308,8 +308,8 @@ func (m *Match) place(text []byte, at int, steps []step) bool {
 	return false
 }
 
-// across reads a gap, as short as what follows it allows.
-func (m *Match) across(text []byte, at int, steps []step) bool {
+// matchGap reads a gap, as short as what follows it allows.
+func (m *Match) matchGap(text []byte, at int, steps []step) bool {
 	s, rest, count := &steps[0], steps[1:], m.Count
 	to, end := at, min(len(text), at+s.gap)
 	if s.in != nil {

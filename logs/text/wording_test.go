@@ -29,7 +29,7 @@ func TestWordings(t *testing.T) {
 		w := NewWording(c.wording)
 		line := []byte(c.line)
 		got := ""
-		if m.Behind(line, len(strings.TrimSpace(strings.SplitN(c.wording, "{", 2)[0])), w) {
+		if m.MatchAfter(line, len(strings.TrimSpace(strings.SplitN(c.wording, "{", 2)[0])), w) {
 			got = string(bytes.Join(m.Text[:m.Count], []byte("|")))
 		}
 		if got != c.want {

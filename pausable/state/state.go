@@ -337,8 +337,8 @@ func (s *Status) Held(device int) (n int64) {
 	return n
 }
 
-// Away is what the tags have addresses for, and no memory of a device.
-func (s *Status) Away(device int) (n int64) {
+// Paused is what the tags have addresses for, and no memory of a device.
+func (s *Status) Paused(device int) (n int64) {
 	for i := range s.Tags {
 		for _, d := range s.Tags[i].Devices {
 			if d.Device == device {

@@ -38,8 +38,8 @@ func TestParse(t *testing.T) {
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v", s)
 	}
-	if s.Held(0) != 20 || s.Away(0) != 60 || s.Away(2) != 40 || s.Idle() {
-		t.Error(s.Held(0), s.Away(0), s.Away(2), s.Idle())
+	if s.Held(0) != 20 || s.Paused(0) != 60 || s.Paused(2) != 40 || s.Idle() {
+		t.Error(s.Held(0), s.Paused(0), s.Paused(2), s.Idle())
 	}
 	if s, err = Parse([]byte("doing pause %2D 1 0\ndid resume %2D 1 1 0 1\n")); err != nil || s.Doing.All || s.Doing.Tag != "-" || s.Did.All || s.Did.Tag != "-" {
 		t.Errorf("a tag named - is read as %+v, %+v, %v", s.Doing, s.Did, err)

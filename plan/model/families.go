@@ -11,7 +11,7 @@ type family struct {
 	types, exactly string
 
 	decoder *decoder              // the language model
-	whole   *whole                // a model of text and images whose config does not name its parts
+	whole   *multimodal           // a model of text and images whose config does not name its parts
 	tower   *tower                // the encoder of images, by the type of vision_config or of the whole model
 	bridge  func(t *towerBuilder) // connects a tower to the language model, by the type of the whole model
 	images  *Processor            // of images, by the type of the tower or of the whole model
@@ -201,7 +201,7 @@ func init() {
 		{types: "stablelm", decoder: &decoder{layers: layers{normBias: true}}},
 		{types: "gpt_bigcode", decoder: absolute(0, decoder{config: config{ffnTimes: 4}, attention: attention{qkvBias: true, outBias: true}})},
 
-		{exactly: "qwen", decoder: qwen(decoder{attention: attention{qkvBias: true}, feedForward: feedForward{widths: halfWidth}}), whole: &whole{language: is("qwen"), towers: (*builder).qwenVisual}},
+		{exactly: "qwen", decoder: qwen(decoder{attention: attention{qkvBias: true}, feedForward: feedForward{widths: halfWidth}}), whole: &multimodal{language: is("qwen"), towers: (*builder).qwenVisual}},
 		{types: "qwen2 qwen2_5", decoder: qwen(decoder{config: config{defaults: sevenB(22016, 32, 151936).defaults}, attention: attention{qkvBias: true}})},
 		{types: "qwen2", tower: &tower{gated: true, extra: qwenMerger}, bridge: inTower, images: &Processor{Low: 56 * 56, High: 3584 * 3584}},
 		{types: "qwen2_vl", tower: &tower{extra: qwenMerger}, bridge: inTower},
@@ -234,7 +234,7 @@ func init() {
 		{types: "deepseek_v2 deepseek_ref", exactly: "deepseek", decoder: &decoder{predictors: predictors{follow: true}}},
 		{types: "deepseek_v3 deepseek_v32", decoder: biasedRouter(2, decoder{})},
 		{types: "deepseek_v4", decoder: &decoder{layers: layers{mixer: compressed}, feedForward: feedForward{fp4Experts: true}, predictors: predictors{follow: true}}},
-		{types: "deepseek_vl_v2 DeepseekOCR deepseek_ocr deepseekocr", whole: &whole{language: is("deepseek_v2"), towers: (*builder).deepseekTowers}},
+		{types: "deepseek_vl_v2 DeepseekOCR deepseek_ocr deepseekocr", whole: &multimodal{language: is("deepseek_v2"), towers: (*builder).deepseekTowers}},
 		{types: "kimi kimi_k2", decoder: biasedRouter(0, decoder{})},
 		{types: "kimi kimi_vl kimi_k25 kimi_k3", tower: &tower{extra: squareGrid}, bridge: kimiBridge, images: moonImages},
 		{types: "moonvit", tower: &tower{extra: squareGrid}, images: moonImages},
@@ -243,34 +243,34 @@ func init() {
 			feedForward: feedForward{denseBeside: true, routerBias: true}, predictors: predictors{predictor: always(latentDense), predictorEnds: repeats(1)}}},
 		{exactly: "minicpm", decoder: &decoder{config: config{tied: true}}},
 		{types: "minicpm3", decoder: &decoder{config: config{tied: true}, attention: attention{valueDim: 64}}},
-		{types: "minicpmv minicpmo", whole: &whole{language: (*builder).miniCPM, towers: (*builder).resampled}},
+		{types: "minicpmv minicpmo", whole: &multimodal{language: (*builder).miniCPM, towers: (*builder).resampled}},
 		{types: "glm4", decoder: &decoder{layers: layers{norms: 4}}},
 		{types: "glm4v", decoder: &decoder{layers: layers{norms: 4}}, tower: glm4vTower, bridge: inTower, images: &Processor{Low: 112 * 112, High: 9633792}},
 		{types: "glm4_moe", flash: true, decoder: biasedRouter(0, decoder{predictors: predictors{predictorEnds: untilGLM46}})},
 		{types: "glm4v_moe", decoder: biasedRouter(0, decoder{predictors: predictors{predictorEnds: untilGLM46}}), tower: glm4vTower, bridge: inTower},
 		{types: "glm4_moe_lite", decoder: biasedRouter(2, decoder{})},
 		{types: "glm_moe_dsa", decoder: biasedRouter(0, decoder{})},
-		{types: "chatglm", decoder: &decoder{}, whole: &whole{language: is("chatglm"), towers: (*builder).glmTower}},
+		{types: "chatglm", decoder: &decoder{}, whole: &multimodal{language: is("chatglm"), towers: (*builder).glmTower}},
 		{types: "minimax_text_01 minimax_m1", exactly: "minimax", decoder: &decoder{layers: layers{mixer: lightningLayers, linear: lightning}}},
 		{types: "minimax_m2 minimax_m3", decoder: &decoder{attention: attention{qkFull: true}, feedForward: feedForward{routerBias: true}, predictors: predictors{notPredicting: true}}},
 		{types: "minimax_vl_01", bridge: twoMatrices},
 		{types: "ernie4_5", decoder: &decoder{feedForward: feedForward{routerBias: true}, predictors: predictors{predictor: always(fullDense)}}},
 		{types: "ernie4_5_vl ernie4_5_moe_vl", tower: &tower{extra: oneNorm}, bridge: ernieBridge},
 		{types: "DFNRope_vision_transformer", tower: &tower{extra: oneNorm}},
-		{types: "paddleocr_vl", whole: &whole{language: is("ernie4_5")}, tower: &tower{grid: true, singleFrame: true, extra: packedPositions}, bridge: paddleBridge},
+		{types: "paddleocr_vl", whole: &multimodal{language: is("ernie4_5")}, tower: &tower{grid: true, singleFrame: true, extra: packedPositions}, bridge: paddleBridge},
 		{types: "dbrx", decoder: &decoder{config: config{nested: []string{"attn_config", "ffn_config"}}}},
 		{types: "grok-1", exactly: "grok git", decoder: &decoder{layers: layers{norms: 4}, feedForward: feedForward{denseBeside: true}}},
 		{types: "afmoe", decoder: &decoder{config: config{outGate: true}, attention: attention{qkNorm: true}, layers: layers{norms: 4, windowed: threeOfFour}, feedForward: feedForward{routerBias: true}}},
 		{types: "gpt_oss", keeps: true, flash: true, decoder: &decoder{attention: attention{outBias: true, sinks: true}, layers: layers{windowed: everyOther}, feedForward: feedForward{expertBias: true}, ends: ends{copies: 2}}},
 		{types: "dots1", decoder: &decoder{attention: attention{qkNorm: true}, feedForward: feedForward{routerBias: true}}},
-		{types: "dots_ocr", whole: &whole{language: is("qwen2")}, tower: &tower{gated: true, noBias: true, extra: dotsTower}, bridge: inTower},
+		{types: "dots_ocr", whole: &multimodal{language: is("qwen2")}, tower: &tower{gated: true, noBias: true, extra: dotsTower}, bridge: inTower},
 		{types: "dots_vit", tower: &tower{gated: true, noBias: true, extra: dotsTower}},
 
 		{exactly: "olmo", keeps: true, decoder: &decoder{layers: layers{norms: -1}}},
 		{types: "olmo2 olmoe", keeps: true, decoder: &decoder{attention: attention{qkNorm: true, qkFull: true}}},
 		{types: "flex_olmo", decoder: &decoder{attention: attention{qkNorm: true, qkFull: true}}},
 		{types: "olmo3", keeps: true, flash: true, decoder: &decoder{attention: attention{qkNorm: true, qkFull: true}, layers: layers{windowed: threeOfFour}}},
-		{exactly: "molmo", decoder: &decoder{attention: attention{qkFull: true}, feedForward: feedForward{widths: halfWidth}, ends: ends{addEnds: moreTokens}}, whole: &whole{language: is("molmo"), towers: (*builder).molmoTowers}},
+		{exactly: "molmo", decoder: &decoder{attention: attention{qkFull: true}, feedForward: feedForward{widths: halfWidth}, ends: ends{addEnds: moreTokens}}, whole: &multimodal{language: is("molmo"), towers: (*builder).molmoTowers}},
 		{types: "exaone4", decoder: &decoder{attention: attention{qkNorm: true}}},
 		{types: "exaone_moe", decoder: &decoder{attention: attention{qkNorm: true}, feedForward: feedForward{routerBias: true},
 			unsure: "models of type exaone_moe are counted from their config alone; no published files were compared"}},
@@ -299,7 +299,7 @@ func init() {
 		{types: "gptj codegen", decoder: gpt(decoder{config: config{ffnTimes: 4}, layers: layers{norms: 1}, ends: ends{headBias: true}})},
 		{types: "gpt_neox", decoder: gpt(decoder{config: config{attentionBias: true}, attention: attention{outBias: true}})},
 		{exactly: "falcon", decoder: &decoder{config: config{ffnTimes: 4}, layers: layers{normBias: true, extra: falconBiases}, feedForward: feedForward{ungated: true}, ends: ends{addEnds: tiedWithALiBi}}},
-		{exactly: "RefinedWeb RefinedWebModel", whole: &whole{language: is("falcon")}},
+		{exactly: "RefinedWeb RefinedWebModel", whole: &multimodal{language: is("falcon")}},
 		{types: "bloom", decoder: gpt(decoder{config: config{tied: true, ffnTimes: 4, attentionBias: true}, attention: attention{outBias: true}, ends: ends{addEnds: embeddingNorm, noRotary: true}})},
 		{types: "mpt", decoder: &decoder{config: config{tied: true, ffnTimes: 4}, feedForward: feedForward{ungated: true}, ends: ends{noRotary: true}}},
 		{types: "whisper", decoder: absolute(0, decoder{attention: attention{qkvBias: true, outBias: true}, // attention to the tokens and to the sound counts as two layers
@@ -318,10 +318,10 @@ func init() {
 		{types: "internvl_chat internvl", tower: internViT, bridge: internBridge, images: internImages},
 		{types: "interns1", bridge: internBridge, images: internImages},
 		{types: "h2ovl_chat skywork_chat", bridge: internBridge},
-		{types: "locateanything", whole: &whole{head: true}, bridge: internBridge},
-		{types: "llava_llama llava_mistral llava_qwen", exactly: "llava", whole: &whole{language: (*builder).llavaLanguage, towers: (*builder).llavaTower}},
+		{types: "locateanything", whole: &multimodal{head: true}, bridge: internBridge},
+		{types: "llava_llama llava_mistral llava_qwen", exactly: "llava", whole: &multimodal{language: (*builder).llavaLanguage, towers: (*builder).llavaTower}},
 		{types: "llava llava_next llava_next_video llava_onevision vipllava", bridge: twoMatrices},
-		{types: "videollama3 videollama3_qwen2", whole: &whole{language: is("qwen2"), towers: (*builder).videoTower}},
+		{types: "videollama3 videollama3_qwen2", whole: &multimodal{language: is("qwen2"), towers: (*builder).videoTower}},
 	}
 }
 

@@ -261,7 +261,7 @@ func (g *gguf) tensor() Stored {
 	shape := make([]int64, dims)
 	for i := range shape { // the file has columns first
 		n := g.u64()
-		if n > most {
+		if n > maxParameters {
 			g.fail("tensor %s: a side of %d", shown(s.Name), n)
 		}
 		shape[len(shape)-1-i] = int64(n)

@@ -219,9 +219,9 @@ func (m *Model) CheckpointBytes() (n int64) {
 	return n * max(m.copies, 1)
 }
 
-// most is the largest number of parameters that is accepted; it leaves
+// maxParameters is the largest number of parameters that is accepted; it leaves
 // room for sums of bytes in 63 bits.
-const most = 1 << 50
+const maxParameters = 1 << 50
 
 // check refuses sizes whose sums would overflow.
 func (m *Model) check() error {
@@ -229,7 +229,7 @@ func (m *Model) check() error {
 	var err error
 	m.Each(func(l int, t *Tensor) {
 		n := float64(t.Out) * float64(t.In) * float64(t.Count)
-		if sum += n; err == nil && (sum > most || math.IsNaN(sum) || t.Out <= 0 || t.In <= 0 || t.Count <= 0) {
+		if sum += n; err == nil && (sum > maxParameters || math.IsNaN(sum) || t.Out <= 0 || t.In <= 0 || t.Count <= 0) {
 			err = fmt.Errorf("tensor %s: %d × %d, %d of them, is not a plausible size", t.Name, t.Out, t.In, t.Count)
 			if l >= 0 {
 				err = fmt.Errorf("layer %d: %w", l, err)

@@ -30,16 +30,16 @@ type quant struct {
 
 // patterns returns how many names of modules need more than a look-up.
 func (q *quant) patterns() int {
-	n := q.ignored.many()
+	n := q.ignored.count()
 	for _, list := range [][]group{q.groups, q.overrides} {
 		for i := range list {
-			n += list[i].targets.many()
+			n += list[i].targets.count()
 		}
 	}
 	return n
 }
 
-func (p *patterns) many() int { return len(p.globs) + len(p.exprs) }
+func (p *patterns) count() int { return len(p.globs) + len(p.exprs) }
 
 type group struct {
 	targets patterns
@@ -73,15 +73,15 @@ func (p *patterns) add(f fields, name string, list []string) {
 				f.fail(name, "more than %d patterns", mostExprs)
 				return
 			}
-			p.globs = append(p.globs, bare(s))
+			p.globs = append(p.globs, withoutWrapper(s))
 		default:
-			p.exact[bare(s)] = true
+			p.exact[withoutWrapper(s)] = true
 		}
 	}
 }
 
-// bare is a module's name without the models around the language model.
-func bare(s string) string {
+// withoutWrapper is a module's name without the models around the language model.
+func withoutWrapper(s string) string {
 	for _, prefix := range []string{"model.", "language_model.", "model.", "backbone."} {
 		s = strings.TrimPrefix(s, prefix)
 	}
@@ -93,7 +93,7 @@ func (p *patterns) match(name string) bool {
 	if len(p.exact)+len(p.globs)+len(p.exprs) == 0 {
 		return false
 	}
-	short := bare(name)
+	short := withoutWrapper(name)
 	for s := short; ; {
 		if p.exact[s] {
 			return true
@@ -169,7 +169,7 @@ func (q *quant) format(module string, t *Tensor, full Format) Format {
 		return full
 	}
 	if q.layers != nil {
-		for s := bare(module); s != ""; {
+		for s := withoutWrapper(module); s != ""; {
 			if f, ok := q.layers[s]; ok {
 				return f
 			}

@@ -410,7 +410,7 @@ func (q *quant) readModelOpt(f fields) {
 			all.fail(name, "quant_algo %s is not known", shown(a))
 			return
 		}
-		q.layers[bare(name)] = fm
+		q.layers[withoutWrapper(name)] = fm
 		if counts[fm.Name]++; q.base.Name == "" || counts[fm.Name] > counts[q.base.Name] {
 			q.base = fm
 		}

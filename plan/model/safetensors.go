@@ -95,7 +95,7 @@ var typeBits = map[string]int64{
 func sensible(shape []int64) error {
 	n := int64(1)
 	for _, d := range shape {
-		if d < 0 || d > 0 && n > most/d {
+		if d < 0 || d > 0 && n > maxParameters/d {
 			return fmt.Errorf("shape %v is not a size that a tensor can have", shape)
 		}
 		n *= d

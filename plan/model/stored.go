@@ -92,7 +92,7 @@ func (m *Model) Hold(list []Stored) error {
 		return err
 	}
 	for i := range own {
-		slices.SortStableFunc(own[i], func(a, b Tensor) int { return cmp.Compare(made(&a), made(&b)) })
+		slices.SortStableFunc(own[i], func(a, b Tensor) int { return cmp.Compare(creationOrder(&a), creationOrder(&b)) })
 		m.Layers[i].Tensors = own[i]
 	}
 	if beyond >= 0 && m.PredictorLayers == 0 {
@@ -224,8 +224,8 @@ func (m *Model) meaning(name, inner string, layer int) (role Role, part Part, fu
 	return role, part, fused
 }
 
-// made is the order in which engines make the tensors of a layer.
-func made(t *Tensor) int {
+// creationOrder is the order in which engines make the tensors of a layer.
+func creationOrder(t *Tensor) int {
 	order := map[Role]int{Attention: 0, Router: 2, Expert: 3, MLP: 4, Norm: 5}[t.Role] * 4
 	switch {
 	case t.Part == ByIn:

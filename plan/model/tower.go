@@ -25,7 +25,7 @@ type tower struct {
 // towers adds what turns images and sound into tokens. Engines keep a copy on
 // every rank unless configured otherwise.
 func (b *builder) towers() {
-	b.others()
+	b.noteUncounted()
 	own := b.family.addTowers
 	if w := b.wholeOf(); w != nil && w.towers != nil {
 		own = w.towers
@@ -68,8 +68,8 @@ func (b *builder) towers() {
 var partsKnown = []string{"text_config", "llm_config", "language_config", "vision_config", "audio_config", "visual", "vision_encoder_config", "talker_config",
 	"token2wav_config", "code2wav_config", "speculative_config", "attn_config", "ffn_config"}
 
-// others states what of the config describes a part with layers that is not counted.
-func (b *builder) others() {
+// noteUncounted states what of the config describes a part with layers that is not counted.
+func (b *builder) noteUncounted() {
 	for _, name := range slices.Sorted(maps.Keys(b.f.of)) {
 		part, ok := b.f.of[name].(map[string]any)
 		if !ok || slices.Contains(partsKnown, name) {

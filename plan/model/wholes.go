@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// whole is a model of text and images whose config names neither the family of its
+// multimodal is a model of text and images whose config names neither the family of its
 // language model nor its towers as others do.
-type whole struct {
+type multimodal struct {
 	language func(b *builder) string // the type of the language model
 	towers   func(b *builder)
 	head     bool // the files hold lm_head, though the config ties it to the embedding
@@ -18,7 +18,7 @@ type whole struct {
 func is(kind string) func(*builder) string { return func(*builder) string { return kind } }
 
 // wholeOf is what is known of a whole model, nil if nothing is.
-func (b *builder) wholeOf() *whole {
+func (b *builder) wholeOf() *multimodal {
 	if f, n := lookup(b.m.Type, func(f *family) bool { return f.whole != nil }); n > 0 {
 		return f.whole
 	}

@@ -44,7 +44,7 @@ func (r row) number(name string) (float64, bool) {
 	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
-func (r row) whole(name string, def int64) int64 {
+func (r row) integer(name string, def int64) int64 {
 	x, ok := r.number(name)
 	if !ok || x != math.Trunc(x) || x < 1 || x > 1<<40 {
 		return def
@@ -218,7 +218,7 @@ func servingOf(r row, find func(id, quant string) (*model.Model, error)) (s serv
 		count, _ := strconv.ParseInt(n[1], 10, 64)
 		m = m.WithoutExperts(count)
 	}
-	s = serving.Setup{Model: m, Engine: e, Parallel: parallelOf(r, e), Length: r.whole("max_model_len", 0), Block: r.whole("block_size", 0), GPU: gpuOf(r)}
+	s = serving.Setup{Model: m, Engine: e, Parallel: parallelOf(r, e), Length: r.integer("max_model_len", 0), Block: r.integer("block_size", 0), GPU: gpuOf(r)}
 	if s.KV, ok = serving.ParseKV(r["kv_dtype"], m); !ok {
 		doubt = fmt.Sprintf("the type %q of keys and values is not known; the model's own is taken", r["kv_dtype"])
 	}
@@ -271,7 +271,7 @@ const small = 2e9
 // parallelOf reads how a row divides the model. vLLM counts TP inside a replica,
 // SGLang over all of them; the number of GPUs decides.
 func parallelOf(r row, e engine.Release) plan.Parallel {
-	p := plan.Parallel{TP: r.whole("tp", 1), PP: r.whole("pp", 1)}
+	p := plan.Parallel{TP: r.integer("tp", 1), PP: r.integer("pp", 1)}
 	text := strings.ToLower(r["dp_ep"])
 	number := func(word string) int64 {
 		_, rest, ok := strings.Cut(text, word)
@@ -282,7 +282,7 @@ func parallelOf(r row, e engine.Release) plan.Parallel {
 		return int64(n)
 	}
 	p.DP, p.EP = number("dp"), number("ep")
-	if gpus := r.whole("n_gpu", 0); p.DP > 1 && (gpus == p.TP*p.PP*p.DP || gpus == 0 && e.Name == engine.VLLM) {
+	if gpus := r.integer("n_gpu", 0); p.DP > 1 && (gpus == p.TP*p.PP*p.DP || gpus == 0 && e.Name == engine.VLLM) {
 		p.TP *= p.DP
 	}
 	if p.EP == 0 && strings.Contains(text, "ep") {

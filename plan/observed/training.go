@@ -25,12 +25,12 @@ func trainingOf(r row, m *model.Model) (training.Setup, error) {
 	}
 	t := training.Setup{
 		Model: m, Framework: strings.ToLower(r["framework"]), Year: yearOf(r["version"]),
-		Shard: r.whole("dp_shard", 1), TP: r.whole("tp", 1), PP: r.whole("pp", 1), CP: r.whole("cp", 1), ZeRO: r.whole("zero_stage", 0),
+		Shard: r.integer("dp_shard", 1), TP: r.integer("tp", 1), PP: r.integer("pp", 1), CP: r.integer("cp", 1), ZeRO: r.integer("zero_stage", 0),
 		SequenceParallel: r["sequence_parallel"] == "1", Keep: r["reshard_after_forward"] == "no",
-		Sequences: r.whole("micro_batch", 1), Accumulate: r.whole("grad_accum", 1), Length: r.whole("seq_len", 1),
+		Sequences: r.integer("micro_batch", 1), Accumulate: r.integer("grad_accum", 1), Length: r.integer("seq_len", 1),
 		ParamBytes: widthOf(r["param_dtype"]), ComputeBytes: widthOf(r["compute_dtype"]), GradBytes: widthOf(r["grad_dtype"]),
 		Master:  r["master_weights"] == "yes",
-		Compile: r["compile"] == "1", LossCompiled: r["loss_compiled"] == "1", Float8: r["float8"], LossChunks: r.whole("loss_chunks", 1),
+		Compile: r["compile"] == "1", LossCompiled: r["loss_compiled"] == "1", Float8: r["float8"], LossChunks: r.integer("loss_chunks", 1),
 		OptimizerInBackward: r["optimizer_in_backward"] == "1", OffloadActivations: r["activation_offload"] == "1",
 		OffloadStates: strings.Contains(r["cpu_offload"], "params"), OffloadOptimizer: r["cpu_offload"] == "optimizer",
 		Checkpointing: training.Checkpointing(r["activation_checkpointing"]), Observed: r["observed_what"],
@@ -57,7 +57,7 @@ func trainingOf(r row, m *model.Model) (training.Setup, error) {
 		t.Interleaved, _ = strconv.ParseInt(n, 10, 32)
 	}
 	if r["method"] == "lora" || r["method"] == "qlora" {
-		t.LoRA = &training.Adapters{Rank: r.whole("lora_rank", 8), Targets: strings.Fields(r["lora_targets"]), Base: r["base_quant"]}
+		t.LoRA = &training.Adapters{Rank: r.integer("lora_rank", 8), Targets: strings.Fields(r["lora_targets"]), Base: r["base_quant"]}
 	}
 	return t, nil
 }

@@ -39,8 +39,8 @@ type HandOver struct {
 	Moves   []string // what is moved, in words
 }
 
-// kept are components that are in the host's memory while they are not on the GPU.
-var kept = []string{trainerWeights, trainerOptimizer, criticStates, referenceWeights}
+// offloaded are components that are in the host's memory while they are not on the GPU.
+var offloaded = []string{trainerWeights, trainerOptimizer, criticStates, referenceWeights}
 
 // handOvers are the times between the phases of a way, each before the phase that it
 // leads to, nil where no speeds are known. Memory of the host that is pinned is copied
@@ -66,7 +66,7 @@ func (p *Phases) handOver(from, to *stepPhase) HandOver {
 	h := HandOver{Phase: to.Name}
 	const pageable = 3
 	var in, gone []string
-	for _, name := range kept {
+	for _, name := range offloaded {
 		before, after := slices.Contains(from.Holds, name), slices.Contains(to.Holds, name)
 		if before == after || p.size(name).High == 0 {
 			continue

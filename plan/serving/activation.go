@@ -35,7 +35,7 @@ func (s Setup) step() int64 {
 // only for models with a long context, and never with MLA or images. Source: vLLM
 // 0.8, engine/arg_utils.py, _set_default_args_v0.
 func (s Setup) chunked() bool {
-	return s.Length > 32768 && !s.keeps(model.Latent) && len(s.Model.Towers) == 0
+	return s.Length > 32768 && !s.hasKind(model.Latent) && len(s.Model.Towers) == 0
 }
 
 // requests returns how many requests run at once at most.

@@ -158,7 +158,7 @@ func (s Setup) CheckOther(log *engine.Log) ([]plan.Checked, error) {
 		out = append(out, stated(plan.Activations, nil, n))
 	}
 	pool, ok := log.Smallest(engine.KV)
-	cell := s.widest().whole().full
+	cell := s.widest().unwindowed().full
 	tokens, counted := log.Tokens(s.Block)
 	if ok {
 		out = append(out, stated(plan.KVCache, nil, pool))
@@ -266,7 +266,7 @@ func (s Setup) sequence(step int64) int64 {
 // a tenth.
 func (s Setup) wholeRequests(pool int64) plan.Range {
 	padded := 1.0
-	if s.keeps(model.State) || s.keeps(model.Sparse) {
+	if s.hasKind(model.State) || s.hasKind(model.Sparse) {
 		padded = 0.9
 	}
 	n := func(step int64) float64 { return float64(pool) / float64(max(s.sequence(step), 1)) * float64(s.Length) }
@@ -288,7 +288,7 @@ func (s Setup) cause(c *plan.Checked) string {
 		switch {
 		case c.Observed < 0:
 			return "another process freed memory while the engine measured"
-		case more && len(m.Predictors) > 0 && plan.Near(c.Off, predictors(m)/max(s.Parallel.TP*s.Parallel.PP, 1)):
+		case more && len(m.Predictors) > 0 && plan.RoughlyEqual(c.Off, predictors(m)/max(s.Parallel.TP*s.Parallel.PP, 1)):
 			return "the layers of multi-token prediction are loaded, too"
 		case more && m.Quant != "":
 			return "the files are less quantized than planned, or the kernel pads or repacks them"

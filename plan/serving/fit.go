@@ -79,9 +79,9 @@ func (f *Fit) load(k kvCell) {
 	}
 }
 
-// asked returns how many tokens a request has that is asked for, with its images and its
+// requestTokens returns how many tokens a request has that is asked for, with its images and its
 // answer; 0 if none is.
-func (f *Fit) asked() (n int64) {
+func (f *Fit) requestTokens() (n int64) {
 	if f.Images != nil {
 		n = f.Images.Tokens
 	}
@@ -91,15 +91,15 @@ func (f *Fit) asked() (n int64) {
 	return n
 }
 
-// beyond reports whether a request that is asked for is longer than the context, which no
+// exceedsContext reports whether a request that is asked for is longer than the context, which no
 // engine takes. One that is not fits if one of the whole context does.
-func (f *Fit) beyond() bool { return f.asked() > f.Serving.Length }
+func (f *Fit) exceedsContext() bool { return f.requestTokens() > f.Serving.Length }
 
 // judgeAsked adds to the verdict what follows from a request that is asked for.
 func (f *Fit) judgeAsked() {
-	if f.beyond() {
+	if f.exceedsContext() {
 		f.Verdict = plan.TooMuch
-		f.Binding = fmt.Sprintf("the context of %s tokens, as a request has %s", units.Count(f.Serving.Length), units.Count(f.asked()))
+		f.Binding = fmt.Sprintf("the context of %s tokens, as a request has %s", units.Count(f.Serving.Length), units.Count(f.requestTokens()))
 	}
 }
 

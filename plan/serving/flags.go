@@ -46,7 +46,7 @@ func (s Setup) notes() (out []string) {
 		out = append(out, fmt.Sprintf("tokens and requests are those of one of %d replicas of the attention", s.Parallel.DP))
 	}
 	switch {
-	case !s.keeps(model.Sparse):
+	case !s.hasKind(model.Sparse):
 	case s.Engine.Name == engine.SGLang:
 		out = append(out, "a token takes its share of the pools for the window and for the compressors' states, each a tenth of the tokens (swa_full_tokens_ratio 0.1)")
 	default:
@@ -65,10 +65,10 @@ func (s Setup) notes() (out []string) {
 }
 
 // windows reports whether the model has layers with a window.
-func (s Setup) windows() bool { return s.keeps(model.Window) }
+func (s Setup) windows() bool { return s.hasKind(model.Window) }
 
-// keeps reports whether a layer of the model keeps that kind of thing.
-func (s Setup) keeps(kind model.Kind) bool {
+// hasKind reports whether a layer of the model keeps that kind of thing.
+func (s Setup) hasKind(kind model.Kind) bool {
 	return slices.ContainsFunc(s.Model.Layers, func(l model.Layer) bool { return l.Cache.Kind == kind })
 }
 

@@ -139,8 +139,8 @@ func (k kvCell) sequence(n, step, block int64) float64 {
 	return k.full*float64(roundUp(n, block)) + k.window*float64(kept) + k.state
 }
 
-// whole is the cell where layers with a window keep every token, too.
-func (k kvCell) whole() kvCell {
+// unwindowed is the cell where layers with a window keep every token, too.
+func (k kvCell) unwindowed() kvCell {
 	return kvCell{full: k.full + k.window, state: k.state}
 }
 
@@ -166,12 +166,12 @@ func (s Setup) cells() (out []kvCell) {
 	for _, n := range s.Parallel.Layers(int64(len(s.Model.Layers))) {
 		k := cellOf(s.Model.Layers[first:first+n], s.KV, s.Engine, s.Parallel)
 		if s.windows() && !s.keepsWindows() {
-			k = k.whole()
+			k = k.unwindowed()
 		}
 		out = append(out, k)
 		first += n
 	}
-	if s.Engine.Name == engine.SGLang && s.keeps(model.Sparse) && !s.Draft { // it counts the draft's window in any case
+	if s.Engine.Name == engine.SGLang && s.hasKind(model.Sparse) && !s.Draft { // it counts the draft's window in any case
 		c := s.Model.Layers[len(s.Model.Layers)-1].Cache
 		c.Ratio, c.Index = 0, 0
 		out[len(out)-1] = out[len(out)-1].plus(sparseOf(c, s.Engine), float64(s.Model.PredictorLayers))

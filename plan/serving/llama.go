@@ -92,8 +92,8 @@ func (s Setup) flash() bool {
 	return s.Model.OllamaFlash()
 }
 
-// A held is what a device holds, or the host.
-type held struct {
+// A holding is what a device holds, or the host.
+type holding struct {
 	layers      []int // of the model
 	output      bool  // it holds the output's matrix
 	weights, kv int64
@@ -103,8 +103,8 @@ type held struct {
 
 // A layout is the division of a model among GPUs and the host's memory.
 type layout struct {
-	gpus    []held
-	host    held
+	gpus    []holding
+	host    holding
 	onGPU   int64 // layers, the output one of them
 	hostMoE int64 // layers whose experts are in the host's memory
 }
@@ -156,13 +156,13 @@ func (s Setup) split(w *layerSizes, n, hostMoE int64) layout {
 	if s.Engine.Name == engine.Ollama {
 		repeating, output = min(n, layers), n > layers
 	}
-	l := layout{gpus: make([]held, s.Parallel.PP), onGPU: n, hostMoE: min(hostMoE, layers)}
+	l := layout{gpus: make([]holding, s.Parallel.PP), onGPU: n, hostMoE: min(hostMoE, layers)}
 	l.host.weights = w.embedding
 	slots := repeating
 	if output {
 		slots++
 	}
-	of := func(at int64) *held { return &l.gpus[at*s.Parallel.PP/slots] }
+	of := func(at int64) *holding { return &l.gpus[at*s.Parallel.PP/slots] }
 	for i := range layers {
 		d, at := &l.host, i-(layers-repeating)
 		if at >= 0 {
@@ -238,7 +238,7 @@ func (s Setup) localCell(c *model.Cache) (k kvCell) {
 // of each request. Without flash attention a layer makes the scores of all heads.
 // Several GPUs work on up to four passes at once, each with its own mask. What
 // the host keeps is copied for long passes, one tensor at a time.
-func (s Setup) buffer(d *held, copied int64) plan.Range {
+func (s Setup) buffer(d *holding, copied int64) plan.Range {
 	if len(d.layers) == 0 && !d.output {
 		return plan.Range{}
 	}
@@ -282,7 +282,7 @@ func (s Setup) localWork(i int, each float64) float64 {
 
 // hostBuffer returns what a pass takes in the host's memory: its input, the mask, the
 // logits of each request, and what layers there compute.
-func (s Setup) hostBuffer(d *held) plan.Range {
+func (s Setup) hostBuffer(d *holding) plan.Range {
 	const bytes = 4
 	ub, h := float64(s.Step), float64(s.Model.Hidden)
 	each := float64(roundUp(s.Length, pad))
@@ -310,7 +310,7 @@ func (s Setup) spare() int64 {
 
 // holds reports whether the GPUs hold a layout with some memory to spare.
 func (s Setup) holds(l *layout, spare int64) bool {
-	return !slices.ContainsFunc(l.gpus, func(d held) bool {
+	return !slices.ContainsFunc(l.gpus, func(d holding) bool {
 		return d.weights+d.kv+d.buffer.High+localOutside.High+spare > s.GPU.Total
 	})
 }

@@ -75,7 +75,7 @@ func (s Setup) hostWeights(l *layout) string {
 
 // place fills in the GPU that has the least free memory.
 func (f *Fit) place(l *layout) {
-	used := func(d *held) int64 { return d.weights + d.kv + d.buffer.Middle() }
+	used := func(d *holding) int64 { return d.weights + d.kv + d.buffer.Middle() }
 	for i := range l.gpus {
 		d := &l.gpus[i]
 		if used(d) > used(&l.gpus[f.Stage]) {
@@ -210,7 +210,7 @@ func (s Setup) localNotes(l *layout) (out []string) {
 	if int64(len(l.gpus)) < s.Parallel.PP {
 		add("Ollama takes one of the %d GPUs where that is enough; OLLAMA_SCHED_SPREAD=1 takes all", s.Parallel.PP)
 	}
-	if s.keeps(model.Window) && !s.Local.FullWindow {
+	if s.hasKind(model.Window) && !s.Local.FullWindow {
 		add("layers with a window keep the window and one pass; --swa-full keeps every token, for the cache of prompts")
 	}
 	if len(s.Model.Towers) > 0 {

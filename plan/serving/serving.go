@@ -76,7 +76,7 @@ func (s Setup) Normal() Setup {
 
 // ownBlock is the engine's default of a block, in tokens; 16 of engines that do not state it.
 func (s Setup) ownBlock() int64 {
-	if s.Engine.Name == engine.SGLang && s.keeps(model.Sparse) {
+	if s.Engine.Name == engine.SGLang && s.hasKind(model.Sparse) {
 		return 256
 	}
 	return cmp.Or(s.Engine.Engine().Block, 16)
@@ -175,7 +175,7 @@ func (s Setup) tokens(k kvCell, pool int64) int64 {
 // printed returns what a token takes where engines print how many there is room for.
 func (s Setup) printed() kvCell {
 	if s.windows() {
-		return s.widest().whole()
+		return s.widest().unwindowed()
 	}
 	return s.widest()
 }

@@ -42,7 +42,7 @@ func Solve(question string, variants []Variant) ([]plan.Answer, error) {
 
 func solve(question string, s Setup) (plan.Answer, error) {
 	if s.Engine.Local() {
-		s = s.whole()
+		s = s.allOnGPU()
 	}
 	switch question {
 	case "context":
@@ -59,14 +59,14 @@ func solve(question string, s Setup) (plan.Answer, error) {
 	case "fraction":
 		return s.largestFraction()
 	case "gpus":
-		return s.fewest()
+		return s.minGPUs()
 	}
 	return plan.Answer{}, fmt.Errorf("--solve %q is not known; these are: %v", question, Questions)
 }
 
-// whole is a set-up of llama.cpp with all layers on GPUs unless it states how many: otherwise
+// allOnGPU is a set-up of llama.cpp with all layers on GPUs unless it states how many: otherwise
 // everything fits, as what does not goes to the host.
-func (s Setup) whole() Setup {
+func (s Setup) allOnGPU() Setup {
 	if s.Local.Layers == nil {
 		n := int64(len(s.Model.Layers)) + 1
 		s.Local.Layers = &n
@@ -107,11 +107,11 @@ func (s Setup) longest() (plan.Answer, error) {
 			failed = err
 			return false
 		}
-		if f.Verdict != plan.Fits && !f.beyond() { // a longer context holds that request
+		if f.Verdict != plan.Fits && !f.exceedsContext() { // a longer context holds that request
 			last = f
 			return false
 		}
-		asked = max(asked, f.asked())
+		asked = max(asked, f.requestTokens())
 		return true
 	})
 	a := plan.Answer{Value: float64(n), Binding: "the model's own limit"}
@@ -168,8 +168,8 @@ func (s Setup) largestFraction() (plan.Answer, error) {
 	return a, nil
 }
 
-// fewest is the least number of GPUs, in the powers of two that engines take.
-func (s Setup) fewest() (plan.Answer, error) {
+// minGPUs is the least number of GPUs, in the powers of two that engines take.
+func (s Setup) minGPUs() (plan.Answer, error) {
 	why := ""
 	const most = 256
 	for n := int64(1); n <= most; n *= 2 {

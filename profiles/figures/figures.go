@@ -305,7 +305,7 @@ func (t *reader) figure(process, before, after, digits, unit, line string) {
 		if !ofMemory {
 			return
 		}
-		if factor = bare(name, digits); factor == 0 {
+		if factor = defaultUnit(name, digits); factor == 0 {
 			if m := unitAbove.FindStringSubmatch(line); m != nil && strings.Contains(digits, ".") {
 				factor = factors[lower(m[1][0])]
 			}
@@ -353,9 +353,9 @@ func moments(line string) bool {
 // phaseIn is how loggers name a moment: "Before vllm offload in sharding manager".
 var phaseIn = lazyregexp.New(`(?i)\b(?:before|after|during|at|around)\b.*`)
 
-// bare is the factor of a number without a unit, 0 if that does not show. MB is what Detectron,
+// defaultUnit is the factor of a number without a unit, 0 if that does not show. MB is what Detectron,
 // mmcv and Keras print; getrusage counts KiB.
-func bare(name, digits string) float64 {
+func defaultUnit(name, digits string) float64 {
 	x := numberOf(digits)
 	if m := unitIn.FindStringSubmatch(name); m != nil {
 		return factors[lower(m[1][0])]
@@ -435,7 +435,7 @@ func (s *series) column() profiles.Column {
 		c.Name += " " + s.phase
 	}
 	c.Times, c.Unit = s.axis()
-	c.Kept = s.keeps()
+	c.Kept = s.unreleasedPhase()
 	c.Died = deaths.MatchString(s.lines[1])
 	c.Logged = !s.cells && digitsOf.ReplaceAllString(s.lines[0], "") == digitsOf.ReplaceAllString(s.lines[1], "") && !sweeps.MatchString(s.lines[0])
 	for _, r := range s.readings {
@@ -472,9 +472,9 @@ func (s *series) byPhase() (out []*series) {
 // stillHeld are figures that say something alone: what an engine keeps while it sleeps.
 var stillHeld = lazyregexp.New(`(?i)memory is still in use`)
 
-// keeps returns the phase, such as "after sleep", in which memory is to be given back, and at which
+// unreleasedPhase returns the phase, such as "after sleep", in which memory is to be given back, and at which
 // next to nothing was; "" if there is none.
-func (s *series) keeps() string {
+func (s *series) unreleasedPhase() string {
 	const nearly = 0.95
 	for i := 1; i < len(s.readings); i++ {
 		before, r := s.readings[i-1], s.readings[i]

@@ -60,15 +60,15 @@ func (p *pages) check(roots ...uint32) error {
 		}
 		p.seen[word] |= 1 << (n % 64)
 		var err error
-		if next, err = p.below(n, page, next); err != nil {
+		if next, err = p.appendChildren(n, page, next); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// below appends the pages below page n to a list.
-func (p *pages) below(n uint32, page []byte, list []uint32) ([]uint32, error) {
+// appendChildren appends the pages below page n to a list.
+func (p *pages) appendChildren(n uint32, page []byte, list []uint32) ([]uint32, error) {
 	from := int64(n-1) * p.size
 	at := 0
 	if n == 1 {

@@ -14,7 +14,7 @@ import (
 // summed adds up mappings by what they are for, as `strandline trace` does. Pages that
 // are not anonymous are of the file that is mapped, or shared.
 func summed(list []procfs.Usage) *profiles.Host {
-	list = once(list)
+	list = withoutRepeats(list)
 	mappings := make([]procfs.Mapping, len(list))
 	for i, u := range list {
 		mappings[i] = u.Mapping
@@ -55,9 +55,9 @@ func summed(list []procfs.Usage) *profiles.Host {
 	return h
 }
 
-// once are mappings without what the kernel lists again: a mapping that grows while the
+// withoutRepeats are mappings without what the kernel lists again: a mapping that grows while the
 // text is read. The last is of the size that it had then.
-func once(list []procfs.Usage) []procfs.Usage {
+func withoutRepeats(list []procfs.Usage) []procfs.Usage {
 	var out []procfs.Usage
 	for _, u := range list {
 		if n := len(out); n > 0 && u.Start < out[n-1].End && u.End >= out[n-1].End {
@@ -83,7 +83,7 @@ func pmap(lines []string) (*profiles.Host, error) {
 		if m := totals.FindStringSubmatch(line); m != nil {
 			if n, err := strconv.ParseUint(m[2], 10, 52); err == nil {
 				h := summed(list)
-				if len(once(list)) == len(list) && !whole(h, int64(n)<<10) {
+				if len(withoutRepeats(list)) == len(list) && !sumsUp(h, int64(n)<<10) {
 					h = &profiles.Host{RSS: bytes(n << 10)}
 				}
 				h.Heap, h.HugePages, h.Swap, h.Pinned, h.PrivateDirty, h.SharedDirty = nil, nil, nil, nil, nil, nil // it does not state them
@@ -100,9 +100,9 @@ func pmap(lines []string) (*profiles.Host, error) {
 	return nil, fmt.Errorf("the line of sums is missing: the text is cut off")
 }
 
-// whole reports whether the rows of a text make up its sum but for their rounding, so
+// sumsUp reports whether the rows of a text make up its sum but for their rounding, so
 // that none is missing.
-func whole(rows *profiles.Host, sum int64) bool {
+func sumsUp(rows *profiles.Host, sum int64) bool {
 	return 50*max(*rows.RSS-sum, sum-*rows.RSS) <= sum
 }
 
@@ -120,10 +120,10 @@ func pmapSums(names []string, line string, list []procfs.Usage) (*profiles.Host,
 		return nil, fmt.Errorf("the line of sums has no Rss: the text is cut off")
 	}
 	h := summed(list)
-	if len(once(list)) < len(list) { // the sums count some of them twice
+	if len(withoutRepeats(list)) < len(list) { // the sums count some of them twice
 		return h, nil
 	}
-	if !whole(h, *at["Rss"]) {
+	if !sumsUp(h, *at["Rss"]) {
 		h = &profiles.Host{}
 	}
 	h.RSS, h.Anonymous, h.Swap, h.HugePages, h.Pinned = at["Rss"], at["Anonymous"], at["Swap"], at["AnonHugePages"], at["Locked"]

@@ -243,7 +243,7 @@ func status(lines []string) (*profiles.Host, error) {
 	k := kilobytes(lines)
 	h := &profiles.Host{
 		RSS: k["VmRSS"], Peak: k["VmHWM"], Anonymous: k["RssAnon"], File: k["RssFile"], Shared: k["RssShmem"], Swap: k["VmSwap"], Kernel: k["VmPTE"],
-		Pinned: more(k["VmLck"], k["VmPin"]), Writable: k["VmData"], Threads: threads(lines),
+		Pinned: larger(k["VmLck"], k["VmPin"]), Writable: k["VmData"], Threads: threads(lines),
 	}
 	if h.RSS == nil {
 		return nil, fmt.Errorf("it states no VmRSS: a kernel thread, a process that ended, or a text that is cut off")
@@ -298,8 +298,8 @@ func unitOf(cells []string) string {
 	return "B"
 }
 
-// more is the larger of two sizes that a text may state.
-func more(a, b *int64) *int64 {
+// larger is the larger of two sizes that a text may state.
+func larger(a, b *int64) *int64 {
 	if a == nil || b != nil && *b > *a {
 		return b
 	}
@@ -322,7 +322,7 @@ func meminfo(lines []string) (*profiles.Host, error) {
 	k := kilobytes(lines)
 	h := &profiles.Host{
 		Total: k["MemTotal"], Available: k["MemAvailable"], Anonymous: k["AnonPages"], Shared: k["Shmem"], Kernel: k["Slab"], HugePages: k["AnonHugePages"],
-		Cache: without(k["Cached"], k["Shmem"]), Pinned: k["Mlocked"],
+		Cache: subtract(k["Cached"], k["Shmem"]), Pinned: k["Mlocked"],
 	}
 	h.File = h.Cache
 	return h, nil
@@ -337,8 +337,8 @@ func with(a, b *int64) *int64 {
 	return &sum
 }
 
-// without is a size without a part of it, where both are stated.
-func without(all, part *int64) *int64 {
+// subtract is a size without a part of it, where both are stated.
+func subtract(all, part *int64) *int64 {
 	if all == nil || part == nil {
 		return all
 	}
@@ -371,7 +371,7 @@ func memoryStat(lines []string) (*profiles.Host, error) {
 	if h.Anonymous == nil {
 		return nil, fmt.Errorf("it states no anonymous memory")
 	}
-	h.Cache = without(pick("file", "total_cache", "cache"), h.Shared)
+	h.Cache = subtract(pick("file", "total_cache", "cache"), h.Shared)
 	h.File = h.Cache
 	return h, nil
 }

@@ -46,7 +46,7 @@ func Judge(r *Run, limits Limits, snapshots *snapshots.Answer) *api.CheckRun {
 		if device {
 			j.unmeasured(out)
 		}
-		j.left(out)
+		j.markUnfinished(out)
 	}
 	j.lines(out.Findings)
 	j.peaks(out)
@@ -153,9 +153,9 @@ func (j *judging) unmeasured(out *api.CheckRun) {
 	}
 }
 
-// left makes a verdict unknown if processes of the command are still running, since they
+// markUnfinished makes a verdict unknown if processes of the command are still running, since they
 // were not measured to their end.
-func (j *judging) left(out *api.CheckRun) {
+func (j *judging) markUnfinished(out *api.CheckRun) {
 	n := len(j.run.left)
 	if n == 0 || j.run.Stopped {
 		return

@@ -47,7 +47,7 @@ func (w *watch) suspect(pid int) {
 			w.follower = trace.Follow(context.Background(), pid)
 		}
 		n, _ := w.run.Steps()
-		steps := n > 0 && n >= again*w.asked
+		steps := n > 0 && n >= retryFactor*w.asked
 		if periods := w.periods.begin(time.Since(w.run.began)); (steps || periods) && w.session.AskForLines() == nil {
 			w.asked = n
 		}
@@ -55,8 +55,8 @@ func (w *watch) suspect(pid int) {
 	w.next = time.Now().Add(10 * time.Since(began)) // at most a tenth of the time goes into it
 }
 
-// again is after how many times as many steps processes are asked again.
-const again = 4
+// retryFactor is after how many times as many steps processes are asked again.
+const retryFactor = 4
 
 // looking reports whether processes are expected to name lines soon, so that the command
 // is not stopped yet.
@@ -65,11 +65,11 @@ func (w *watch) looking() bool {
 		return true
 	}
 	n, _ := w.run.Steps()
-	return w.asked > 0 && len(w.run.levels) > 0 && len(w.run.growing) == 0 && n < w.asked+w.asked/2+2*asks
+	return w.asked > 0 && len(w.run.levels) > 0 && len(w.run.growing) == 0 && n < w.asked+w.asked/2+2*minSteps
 }
 
-// asks is about how many steps a process traces at least.
-const asks = 20
+// minSteps is about how many steps a process traces at least.
+const minSteps = 20
 
 // lines names the line of each leak on the host, or states what names it.
 func (j *judging) lines(findings []finding.Finding) {
@@ -117,7 +117,7 @@ func (j *judging) unnamed(f *finding.Finding) string {
 func (j *judging) heap(pid int) string {
 	for i := range j.run.traced.Findings {
 		g := &j.run.traced.Findings[i]
-		if q := processes.PIDOf(g.Process); g.Kind == finding.HeapLeak && g.Site != nil && !looks(g) && (q == pid || pid == 0 || q == 0) {
+		if q := processes.PIDOf(g.Process); g.Kind == finding.HeapLeak && g.Site != nil && !fromObserver(g) && (q == pid || pid == 0 || q == 0) {
 			return fmt.Sprintf(". It grew most by allocations %s, which need not be the kept ones", at(*g.Site))
 		}
 	}
@@ -128,7 +128,7 @@ func (j *judging) heap(pid int) string {
 // the growth at a line may differ from that of the process to be all of it.
 const (
 	minLeakShare = 0.5
-	near         = 0.25
+	tolerance    = 0.25
 )
 
 // byObjects names the line of a leak that consists of Python's objects, and reports
@@ -150,7 +150,7 @@ func byObjects(f *finding.Finding, pid int, all []record.Growing) bool {
 		}
 		grew = float64(*f.BytesPerStep) * float64(g.Steps)
 	}
-	if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Unit == gate.Second && grew < near*float64(e.LowBytes)*g.Seconds {
+	if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Unit == gate.Second && grew < tolerance*float64(e.LowBytes)*g.Seconds {
 		return false // what leaks is not made of objects
 	}
 	var places []finding.Place
@@ -169,10 +169,10 @@ func byObjects(f *finding.Finding, pid int, all []record.Growing) bool {
 		return false
 	}
 	others := ""
-	if float64(sum) > (1+near)*grew {
+	if float64(sum) > (1+tolerance)*grew {
 		off := func(p finding.Place) float64 { return math.Abs(float64(p.Bytes) - grew) }
 		best := slices.MinFunc(places, func(a, b finding.Place) int { return cmp.Compare(off(a), off(b)) })
-		if off(best) > near*grew {
+		if off(best) > tolerance*grew {
 			return false
 		}
 		places = []finding.Place{best}
@@ -199,7 +199,7 @@ func byCalls(f *finding.Finding, doc *report.Trace) bool {
 	for i := range doc.Findings {
 		g := &doc.Findings[i]
 		e, ok := g.Evidence.(*finding.CallGrowthEvidence)
-		if !ok || g.Site == nil || g.Severity == finding.Info || looks(g) || !exact(g.Kind, e, doc.Stacks) || float64(e.ResidentBytes) < minLeakShare*float64(e.RSSGrowthBytes) {
+		if !ok || g.Site == nil || g.Severity == finding.Info || fromObserver(g) || !exact(g.Kind, e, doc.Stacks) || float64(e.ResidentBytes) < minLeakShare*float64(e.RSSGrowthBytes) {
 			continue
 		}
 		if a, b := processes.PIDOf(f.Process), processes.PIDOf(g.Process); a != b && a > 0 && b > 0 {
@@ -225,16 +225,16 @@ func byCalls(f *finding.Finding, doc *report.Trace) bool {
 // that the heap of malloc grows.
 func byKind(f *finding.Finding, doc *report.Trace, pid int) bool {
 	g := processes.Leading(doc.Findings, pid)
-	if g == nil || g.Kind == finding.HeapLeak || looks(g) {
+	if g == nil || g.Kind == finding.HeapLeak || fromObserver(g) {
 		return false
 	}
 	processes.Attribute(f, g)
 	return true
 }
 
-// looks reports whether the memory of a finding was taken while the module in the process
+// fromObserver reports whether the memory of a finding was taken while the module in the process
 // looked for lines: in a handler of a signal, above whatever the program did just then.
-func looks(f *finding.Finding) bool {
+func fromObserver(f *finding.Finding) bool {
 	return slices.ContainsFunc(f.Stack, func(f finding.Frame) bool { return record.InModule(f.File) })
 }
 

@@ -26,7 +26,7 @@ const (
 // begin begins periods of a command that has run for some time, once more when it has run
 // some times as long. It reports whether it did.
 func (p *periods) begin(ran time.Duration) bool {
-	if p.running() || p.long > 0 && ran < again*p.asked {
+	if p.running() || p.long > 0 && ran < retryFactor*p.asked {
 		return false
 	}
 	*p = periods{long: max(periodLeast, ran/periodShare), asked: ran, began: time.Now()}

@@ -43,8 +43,8 @@ func (s *session) open() *Gap {
 	return nil
 }
 
-// mend closes a gap, if at this moment nothing is requested.
-func (s *session) mend() error {
+// closeGap closes a gap, if at this moment nothing is requested.
+func (s *session) closeGap() error {
 	g := s.open()
 	if g == nil || !s.history.begun {
 		return nil

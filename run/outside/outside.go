@@ -87,7 +87,7 @@ func Record(ctx context.Context, o Options) (*snapshot.Snapshot, *Result, error)
 	}
 	s, err := open(o)
 	if err != nil {
-		if _, gone := procfs.Process(o.PID).Started(); procfs.Gone(gone) {
+		if _, gone := procfs.Process(o.PID).Started(); procfs.HasExited(gone) {
 			err = fmt.Errorf("there is no process %d", o.PID)
 		}
 		return nil, nil, err
@@ -254,7 +254,7 @@ func (s *session) run(ctx context.Context) error {
 			return err
 		}
 		s.take(len(s.waiting))
-		if err := s.mend(); err != nil {
+		if err := s.closeGap(); err != nil {
 			return err
 		}
 		if s.options.Progress != nil && now.After(progress) {
@@ -285,7 +285,7 @@ func (s *session) alive() bool {
 		return false
 	}
 	st, err := s.process.Status()
-	return !procfs.Gone(err) && !strings.HasPrefix(st.State, "Z") && !strings.HasPrefix(st.State, "X")
+	return !procfs.HasExited(err) && !strings.HasPrefix(st.State, "Z") && !strings.HasPrefix(st.State, "X")
 }
 
 // poll takes what was delivered, and names its stacks while they are there.
@@ -324,9 +324,9 @@ func (s *session) reach(n uint64) error {
 
 // begin reads what the allocator holds, from where on the history is complete.
 func (s *session) begin() error {
-	state, err := s.still(func(state []cudaalloc.Segment) bool { return s.history.agrees(state, false) })
+	state, err := s.readQuiet(func(state []cudaalloc.Segment) bool { return s.history.agrees(state, false) })
 	if err != nil || state == nil {
-		s.result.Start = s.why()
+		s.result.Start = s.reason()
 		s.history.begin(nil, event.Now())
 		return err
 	}
@@ -336,7 +336,7 @@ func (s *session) begin() error {
 
 // end reads what the allocator holds, where the history ends.
 func (s *session) end() error {
-	state, err := s.still(func(state []cudaalloc.Segment) bool {
+	state, err := s.readQuiet(func(state []cudaalloc.Segment) bool {
 		return s.result.Lost > 0 || s.history.agrees(state, s.result.Start == nil)
 	})
 	s.requests.Stop()
@@ -357,7 +357,7 @@ func (s *session) end() error {
 		s.history.pend(s.final)
 		return nil
 	}
-	s.result.End, s.result.Ended = s.why(), !s.alive()
+	s.result.End, s.result.Ended = s.reason(), !s.alive()
 	if err := s.poll(); err != nil {
 		return err
 	}
@@ -365,17 +365,17 @@ func (s *session) end() error {
 	return nil
 }
 
-func (s *session) why() error {
+func (s *session) reason() error {
 	if !s.alive() {
 		return errEnded
 	}
 	return errBusy
 }
 
-// still reads what the allocator holds at a moment at which nothing is requested,
+// readQuiet reads what the allocator holds at a moment at which nothing is requested,
 // and takes all events until then into the history, with which it has to agree. It
 // returns nil if there is no such moment.
-func (s *session) still(agrees func([]cudaalloc.Segment) bool) (*[]cudaalloc.Segment, error) {
+func (s *session) readQuiet(agrees func([]cudaalloc.Segment) bool) (*[]cudaalloc.Segment, error) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && s.alive(); {
 		state, events, err := s.attempt()
 		if err != nil {
@@ -406,7 +406,7 @@ func (s *session) attempt() (state *[]cudaalloc.Segment, events uint64, err erro
 	}
 	last := s.quiet
 	s.quiet = events
-	if open > 0 && (events != last || !s.over(open)) {
+	if open > 0 && (events != last || !s.allReturned(open)) {
 		return nil, 0, nil
 	}
 	time.Sleep(20 * time.Microsecond) // what began before is over
@@ -418,10 +418,10 @@ func (s *session) attempt() (state *[]cudaalloc.Segment, events uint64, err erro
 	return &read, events, nil
 }
 
-// over reports whether all requests that have not returned have failed. An exception
+// allReturned reports whether all requests that have not returned have failed. An exception
 // passes no place that is watched: that a call is over is seen by the next one of its
 // thread, or here by a thread that waits with less on its stack than the call had.
-func (s *session) over(open uint64) bool {
+func (s *session) allReturned(open uint64) bool {
 	threads, err := s.requests.Open()
 	if err != nil || uint64(len(threads)) != open {
 		return false

@@ -64,8 +64,8 @@ func (o *localOptions) local(m *model.Model) (l serving.Local, err error) {
 	return l, nil
 }
 
-// only refuses flags that the engine has no equivalent of.
-func (o *localOptions) only(e engine.Release, all *Serving) error {
+// refuseOthers refuses flags that the engine has no equivalent of.
+func (o *localOptions) refuseOthers(e engine.Release, all *Serving) error {
 	given := func(list map[string]bool, why string) error {
 		for name, is := range list {
 			if is {

@@ -113,7 +113,7 @@ func (o *Serving) Setup(find Models) (s serving.Setup, err error) {
 	if !ok {
 		return s, fmt.Errorf("unknown --engine %q: want one of %s", o.Engine, strings.Join(engine.Planned(), ", "))
 	}
-	if err := o.local.only(e, o); err != nil {
+	if err := o.local.refuseOthers(e, o); err != nil {
 		return s, err
 	}
 	if e.Local() {

@@ -48,7 +48,7 @@ func findServer(ctx context.Context, o *Options) (*server, error) {
 
 func watchServer(o *Options, pid int) (*server, error) {
 	started, err := procfs.Process(pid).Started()
-	if procfs.Gone(err) {
+	if procfs.HasExited(err) {
 		return nil, fmt.Errorf("there is no process %d", pid)
 	}
 	if err == nil {
@@ -65,7 +65,7 @@ func watchServer(o *Options, pid int) (*server, error) {
 	if o.Devices != nil {
 		devices = o.Devices()
 	}
-	if s.sampler, err = sampler.New(sampler.Options{PID: pid, Interval: every, Devices: devices}); err != nil {
+	if s.sampler, err = sampler.New(sampler.Options{PID: pid, Interval: lookInterval, Devices: devices}); err != nil {
 		return nil, err
 	}
 	if u, err := url.Parse(o.Load.URL); err == nil {
@@ -76,8 +76,8 @@ func watchServer(o *Options, pid int) (*server, error) {
 
 func (s *server) close() { s.sampler.Close() }
 
-// again finds the server after a process of it ended.
-func (s *server) again(ctx context.Context, o *Options) (*server, error) {
+// refind finds the server after a process of it ended.
+func (s *server) refind(ctx context.Context, o *Options) (*server, error) {
 	if !procfs.Process(s.root.PID).Ended(s.root.Started) {
 		if st, err := procfs.Process(s.root.PID).Status(); err == nil && !strings.HasPrefix(st.State, "Z") {
 			return watchServer(o, s.root.PID) // it was a child
@@ -168,9 +168,9 @@ const material = 0.05
 type ending int
 
 const (
-	nothing ending = iota
-	part           // a child that held much of the memory: its requests may have failed
-	whole          // the first process
+	nothing      ending = iota
+	part                // a child that held much of the memory: its requests may have failed
+	firstProcess        // the first process
 )
 
 // ended states what has ended since memory was last read. Children come and go: workers
@@ -182,7 +182,7 @@ func (s *server) ended(now *sample.Sample) ending {
 		lives[p.ID()] = p.State != sample.Zombie
 	}
 	if !lives[s.root] {
-		return whole
+		return firstProcess
 	}
 	var total int64
 	for _, bytes := range s.held {
@@ -227,7 +227,7 @@ func (e *experiment) read(ctx context.Context) (*reading, error) {
 		return nil, err
 	}
 	e.o.Keep(s)
-	if e.server.ended(s) == whole {
+	if e.server.ended(s) == firstProcess {
 		return nil, errEnded
 	}
 	r := &reading{held: map[sample.ID]int64{}, note: s.DevicesNote, devices: []api.SoakDevice{}, processes: []api.SoakProcess{}}

@@ -130,7 +130,7 @@ func (e *experiment) unmeasured() bool {
 // run sends waves until the verdict is clear.
 func (e *experiment) run(ctx context.Context) error {
 	for n := 1; n <= e.o.Waves+e.o.Further; n++ {
-		if ctx.Err() != nil || n > 1 && e.over() {
+		if ctx.Err() != nil || n > 1 && e.pastDeadline() {
 			return nil
 		}
 		if err := e.wave(ctx, n, 0); err != nil || e.doc.Failed != "" {
@@ -180,8 +180,8 @@ func (e *experiment) trace(ctx context.Context) {
 // repeats is how many waves are sent again.
 const repeats = 2
 
-// over reports whether it is too late for a further wave to begin.
-func (e *experiment) over() bool { return e.o.AtMost > 0 && time.Since(e.began) > e.o.AtMost }
+// pastDeadline reports whether it is too late for a further wave to begin.
+func (e *experiment) pastDeadline() bool { return e.o.AtMost > 0 && time.Since(e.began) > e.o.AtMost }
 
 // clear reports whether further waves would not change the verdict.
 func clear(all []gate.Judgment) bool {
@@ -197,8 +197,8 @@ func clear(all []gate.Judgment) bool {
 	return true
 }
 
-// every is the time between two looks at the server while a wave is sent.
-const every = 500 * time.Millisecond
+// lookInterval is the time between two looks at the server while a wave is sent.
+const lookInterval = 500 * time.Millisecond
 
 // wave sends a wave, drawn by content, waits until memory settles, and reads it. If of is
 // not 0, the requests are those of that wave.
@@ -240,7 +240,7 @@ func (e *experiment) send(ctx context.Context, wave, content int) (stats *load.S
 	go func() {
 		done <- e.client.Send(sending, load.Wave{Content: content, Requests: e.o.Requests}, progress)
 	}()
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
 	lookout := lookout{found: e.forwarding}
 	next := lookout.next(wave)
@@ -251,7 +251,7 @@ func (e *experiment) send(ctx context.Context, wave, content int) (stats *load.S
 			e.forwarding = lookout.found
 			next = lookout.next(wave)
 		case stats = <-done:
-			if end != whole && ctx.Err() == nil {
+			if end != firstProcess && ctx.Err() == nil {
 				if wave <= lookWaves && !lookout.found { // connections are still open
 					e.forwarding = e.forwards()
 				}
@@ -259,10 +259,10 @@ func (e *experiment) send(ctx context.Context, wave, content int) (stats *load.S
 			}
 			return stats, end
 		case <-tick.C:
-			if end != whole {
+			if end != firstProcess {
 				end = max(end, e.look(ctx))
 			}
-			if end == whole {
+			if end == firstProcess {
 				stop() // the rest would not be equal to the other waves
 			}
 		}
@@ -279,7 +279,7 @@ func (e *experiment) after(ctx context.Context, w *api.SoakWave, end ending) err
 		if !errors.Is(err, errEnded) {
 			return err
 		}
-		end = whole
+		end = firstProcess
 	}
 }
 
@@ -314,7 +314,7 @@ func (e *experiment) comeBack(ctx context.Context, w *api.SoakWave, end ending) 
 	}
 	deadline := time.Now().Add(e.o.Return)
 	for ctx.Err() == nil {
-		if again, err := was.again(ctx, &e.o); err == nil {
+		if again, err := was.refind(ctx, &e.o); err == nil {
 			if err := e.client.Probe(ctx); err == nil {
 				was.close()
 				e.server = again
@@ -328,7 +328,7 @@ func (e *experiment) comeBack(ctx context.Context, w *api.SoakWave, end ending) 
 			e.doc.Failed = fmt.Sprintf("%s ended in wave %d, and did not answer again within %s", who, w.Wave, e.o.Return)
 			return false
 		}
-		pause(ctx, every/2)
+		pause(ctx, lookInterval/2)
 	}
 	return false
 }

@@ -65,7 +65,7 @@ func (s *source) Read(p []byte) (int, error) {
 		s.things, s.silent = things, 0
 	}
 	s.silent += int64(n)
-	if s.silent > maxSilent && 3*s.silent > s.b.budget.Left() {
+	if s.silent > maxSilent && 3*s.silent > s.b.budget.Available() {
 		err = errors.New("the file unpacks to more than its size accounts for: too long a text, or too much of nothing")
 	}
 	if s.text && s.n > maxOther && s.b.events.Len()+len(s.b.blocks)+len(s.b.segments)+len(s.b.annotations) == 0 {

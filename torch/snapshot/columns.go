@@ -198,7 +198,7 @@ func (b *builder) growEvents() error {
 	want := max(1024, n+n/2)
 	if read := b.read(); b.size > 0 && n > 0 && read > 0 && read < b.size {
 		if all := int(float64(n) * float64(b.size) / float64(read) * 1.01); all > n {
-			if int64(all-n)*2*eventBytes <= b.budget.Left() {
+			if int64(all-n)*2*eventBytes <= b.budget.Available() {
 				want = max(all+64, n+n/8)
 			}
 		}

@@ -62,7 +62,7 @@ var handlers = map[string]struct {
 	"bands":    {(*question).bands, true},  // colors
 	"tile":     {(*question).tile, false},
 	"at":       {(*question).at, false},
-	"range":    {(*question).between, false},
+	"range":    {(*question).compareEvents, false},
 	"diff":     {(*question).diff, false},
 	"hit":      {(*question).hit, false},
 	"alloc":    {(*question).alloc, true}, // the size of its block
@@ -194,7 +194,7 @@ func (q *question) dev() (*file, *measured, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := q.which(f)
+	d, err := q.requestedDevice(f)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -202,8 +202,8 @@ func (q *question) dev() (*file, *measured, error) {
 	return f, m, err
 }
 
-// which returns the requested device of a file.
-func (q *question) which(f *file) (*device, error) {
+// requestedDevice returns the requested device of a file.
+func (q *question) requestedDevice(f *file) (*device, error) {
 	if !q.has("d") {
 		return f.devices[0], nil
 	}

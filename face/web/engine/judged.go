@@ -115,7 +115,7 @@ func (q *question) survivors(p *compare.Process) []page.Survivors {
 		for i, old := range p.Files {
 			row := make([]*int, len(p.Files))
 			for j := i + 1; j < len(p.Files); j++ {
-				row[j] = q.e.behind(p.Files[j], index, old.Device(index).End)
+				row[j] = q.e.eventAfter(p.Files[j], index, old.Device(index).End)
 			}
 			doc.Event = append(doc.Event, row)
 		}
@@ -124,9 +124,9 @@ func (q *question) survivors(p *compare.Process) []page.Survivors {
 	return out
 }
 
-// behind is the first event of a file on a device that is later than a time in
+// eventAfter is the first event of a file on a device that is later than a time in
 // µs, nil if times are not known or that time is before the history.
-func (e *Engine) behind(d *digest.File, device int, t int64) *int {
+func (e *Engine) eventAfter(d *digest.File, device int, t int64) *int {
 	for _, x := range e.files[e.indexOf(d)].devices {
 		times := x.requested.h.Trace.Time
 		if x.requested.h.Device != device || t == 0 || len(times) == 0 || t < times[0] {

@@ -96,7 +96,7 @@ func newRecording(path string, run *recording.Run, verdict finding.Verdict) *Rec
 	})
 	slices.SortStableFunc(stacks, func(a, b *traced) int { return cmp.Compare(r.weight(b), r.weight(a)) })
 	r.stacks = stacks[:min(maxStacks, len(stacks))]
-	r.together(stacks[len(r.stacks):])
+	r.mergeSmall(stacks[len(r.stacks):])
 	slices.SortStableFunc(r.stacks, func(a, b *traced) int { return cmp.Compare(b.peak, a.peak) })
 	run.Samples = nil
 	return r
@@ -223,8 +223,8 @@ func set(changes []change, k int, bytes, count int64) []change {
 func (t *traced) set(k int, bytes, count int64) { t.changes = set(t.changes, k, bytes, count) }
 func (o *owner) set(k int, bytes, count int64)  { o.changes = set(o.changes, k, bytes, count) }
 
-// together sums up the smaller stacks.
-func (r *Recording) together(small []*traced) {
+// mergeSmall sums up the smaller stacks.
+func (r *Recording) mergeSmall(small []*traced) {
 	r.others, r.rest = len(small), make([]held, len(r.moments))
 	for _, t := range small {
 		was := held{}
@@ -295,7 +295,7 @@ func (r *Recording) Ask(ctx context.Context, name string, params url.Values) Ans
 	var err error
 	switch name {
 	case "recording":
-		doc = r.whole()
+		doc = r.document()
 	case "window":
 		doc, err = r.window(q)
 	default:
@@ -304,7 +304,7 @@ func (r *Recording) Ask(ctx context.Context, name string, params url.Values) Ans
 	return q.reply(doc, err, true)
 }
 
-func (r *Recording) whole() page.Recording {
+func (r *Recording) document() page.Recording {
 	run := r.run
 	doc := page.Recording{
 		File: r.path, PID: run.PID, Name: run.Name, Backend: run.Backend, Began: run.BeganUS, Moments: len(r.moments), Verdict: r.verdict,

@@ -22,7 +22,7 @@ func (q *question) replayable() (*replay.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := q.which(f)
+	d, err := q.requestedDevice(f)
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +142,8 @@ func (q *question) bounds(x *replay.Result, sc *replay.Scenario) (err error) {
 // maxLooks is the largest number of points of a run's course in one answer.
 const maxLooks = 1 << 14
 
-// looks are n events evenly over those that are asked for.
-func (q *question) looks(events int) ([]int, error) {
+// sampleEvents are n events evenly over those that are asked for.
+func (q *question) sampleEvents(events int) ([]int, error) {
 	last := int64(events) - 1
 	n, err := q.number("n", 0, 0, maxLooks)
 	if err != nil {
@@ -181,7 +181,7 @@ func (q *question) simulate() (any, error) {
 		return nil, err
 	}
 	sc.Samples, sc.Steps = replay.Samples, true
-	if sc.Looks, err = q.looks(x.Trace.Len()); err != nil {
+	if sc.Looks, err = q.sampleEvents(x.Trace.Len()); err != nil {
 		return nil, err
 	}
 	if err := q.turn(); err != nil {

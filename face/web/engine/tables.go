@@ -61,7 +61,7 @@ func (q *question) stretch(d *measured) (from, to int, err error) {
 	return
 }
 
-func (q *question) between() (any, error) {
+func (q *question) compareEvents() (any, error) {
 	d, b, err := q.grouped()
 	if err != nil {
 		return nil, err

@@ -361,7 +361,7 @@ func TestStacksOfPython(t *testing.T) {
 				compared++
 				var got []string
 				for _, f := range c.Frames {
-					if f.File != "" || f.Function == unwind.Gone {
+					if f.File != "" || f.Function == unwind.UnreadableFunction {
 						got = append(got, fmt.Sprintf("%s:%d", f.Function, f.Line))
 					}
 				}
@@ -475,7 +475,7 @@ func TestStacksAgainstDebugger(t *testing.T) {
 func sameOrGone(got, want []string) bool {
 	return slices.EqualFunc(got, want, func(got, want string) bool {
 		eval := want == "<module>:1" || want == "<listcomp>:1"
-		return got == want || eval && (got == unwind.Gone+":0" || got == strings.TrimSuffix(want, "1")+"0")
+		return got == want || eval && (got == unwind.UnreadableFunction+":0" || got == strings.TrimSuffix(want, "1")+"0")
 	})
 }
 

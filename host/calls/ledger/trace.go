@@ -99,7 +99,7 @@ func (f *Followed) now() (procfs.Status, error) {
 // absent turns an error that means that a process is gone into [os.ErrProcessDone]; so
 // does a nil error, as its number then belongs to another process.
 func absent(err error) error {
-	if err == nil || procfs.Gone(err) {
+	if err == nil || procfs.HasExited(err) {
 		return os.ErrProcessDone
 	}
 	return err

@@ -81,9 +81,9 @@ type Frame struct {
 	Object string
 }
 
-// Gone is the name of a Python function that can no longer be read. It is the same for
+// UnreadableFunction is the name of a Python function that can no longer be read. It is the same for
 // all such functions: what runs them repeatedly is one place.
-const Gone = "<function of Python that is gone>"
+const UnreadableFunction = "<function of Python that is gone>"
 
 // Name names a step. Native code without a name is given its place in the object. codes
 // may be nil if there is no Python.
@@ -91,7 +91,7 @@ func Name(im *image.Image, codes *cpython.Codes, s Step) Frame {
 	if s.Python != nil {
 		f, err := codes.Name(im, *s.Python)
 		if err != nil {
-			f = stack.Frame{Function: Gone}
+			f = stack.Frame{Function: UnreadableFunction}
 		}
 		return Frame{Frame: f}
 	}

@@ -143,7 +143,7 @@ func (f *function) calls(target uint64) bool {
 	return slices.Contains(f.fifth, target)
 }
 
-func begins(c code, addr uint64) bool {
+func beginsFunction(c code, addr uint64) bool {
 	start, _, err := c.Extent(addr)
 	return err == nil && start == addr && c.IsCode(addr)
 }
@@ -161,11 +161,11 @@ func look(c code, addr uint64) *function {
 	for k := range f.code {
 		i := &f.code[k]
 		fifth = fifth || i.setsFifth()
-		if to, ok := i.leads(); ok && begins(c, to) {
+		if to, ok := i.leads(); ok && beginsFunction(c, to) {
 			f.leads = append(f.leads, to)
 		}
 		to, ok := i.target()
-		if (i.Op == x86asm.CALL || i.Op == x86asm.JMP) && ok && begins(c, to) {
+		if (i.Op == x86asm.CALL || i.Op == x86asm.JMP) && ok && beginsFunction(c, to) {
 			f.goes = append(f.goes, to)
 			if i.Op == x86asm.CALL && fifth {
 				f.fifth = append(f.fifth, to)

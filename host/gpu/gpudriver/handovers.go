@@ -32,7 +32,7 @@ type moves struct {
 // contents of a block may be copied between them, and how many places are followed in a
 // process. Of hand-overs that nobody asks for, the first are kept.
 const (
-	together     = uint64(time.Second)
+	copyWindow   = uint64(time.Second)
 	maxPlaces    = 1 << 14
 	maxHandOvers = 1 << 10
 )
@@ -88,7 +88,7 @@ func (d *Driver) unreserve(e *event.Event) {
 
 func (d *Driver) move(e *event.Event, do recording.Act, addr uint64, p *place) {
 	m := d.moving[e.PID]
-	if m != nil && (m.do != do || e.Time > m.ended+together) {
+	if m != nil && (m.do != do || e.Time > m.ended+copyWindow) {
 		d.moved(m)
 		m = nil
 	}
@@ -145,7 +145,7 @@ func (d *Driver) moved(m *moves) {
 // settle ends the hand-overs to which nothing was added for long.
 func (d *Driver) settle(now uint64) {
 	for _, m := range d.moving {
-		if now > m.ended+together {
+		if now > m.ended+copyWindow {
 			d.moved(m)
 		}
 	}

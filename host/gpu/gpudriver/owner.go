@@ -51,9 +51,9 @@ var byLibrary = []struct {
 	{lazyregexp.New(`^xla_extension|^xla_cuda_plugin|^pjrt_c_api`), "XLA"},
 }
 
-// between matches the libraries between a caller and the driver: CUDA's runtime, and
+// intermediaries matches the libraries between a caller and the driver: CUDA's runtime, and
 // those through which Python calls C.
-var between = lazyregexp.New(`^(libcuda[.-]|libcudart|libffi|_ctypes|libpython|python3?)|^$`)
+var intermediaries = lazyregexp.New(`^(libcuda[.-]|libcudart|libffi|_ctypes|libpython|python3?)|^$`)
 
 // OfCUDA reports whether a file is the driver's library or CUDA's runtime.
 func OfCUDA(object string) bool { return ofCUDA.MatchString(filepath.Base(object)) }
@@ -73,7 +73,7 @@ func ownerOf(frames []symbolize.Frame) string {
 			}
 		}
 		object := filepath.Base(f.Object)
-		if f.Object == "" || between.MatchString(object) || systemLibrary.MatchString(object) {
+		if f.Object == "" || intermediaries.MatchString(object) || systemLibrary.MatchString(object) {
 			continue
 		}
 		for _, o := range byLibrary {

@@ -123,14 +123,14 @@ func (s *Source) ask(ctx context.Context, tried map[int]bool) (a *answer, last i
 		}
 		if err != nil {
 			s.end()
-			return s.without(a, ctx, err)
+			return s.dropFailed(a, ctx, err)
 		}
 	}
 	return a, -1, nil
 }
 
-// without drops the device at which a question failed from the answer.
-func (s *Source) without(a *answer, ctx context.Context, err error) (*answer, int, error) {
+// dropFailed drops the device at which a question failed from the answer.
+func (s *Source) dropFailed(a *answer, ctx context.Context, err error) (*answer, int, error) {
 	if len(a.devices) == 0 || ctx.Err() != nil {
 		return a, -1, err
 	}

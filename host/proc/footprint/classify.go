@@ -63,8 +63,8 @@ const minGrowth = 4 << 20
 // minThreads is more than the size of a thread pool that may be created while we look.
 const minThreads = 16
 
-// between returns the classes that grew by at least a number of bytes.
-func between(before, after *Observation, memory io.ReaderAt, least int64) *Growth {
+// classifyGrowth returns the classes that grew by at least a number of bytes.
+func classifyGrowth(before, after *Observation, memory io.ReaderAt, least int64) *Growth {
 	a, b := &after.status, &before.status
 	g := &Growth{
 		Before: before, After: after, grown: grownRegions(before, after), least: least,
@@ -79,7 +79,7 @@ func between(before, after *Observation, memory io.ReaderAt, least int64) *Growt
 	if g.File >= g.least {
 		g.add(Part{Class: finding.FileMapping, Bytes: g.File, Confidence: 0.9})
 	}
-	g.outside()
+	g.addOutsideRSS()
 	g.children()
 	slices.SortStableFunc(g.Parts, func(a, b Part) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return g
@@ -259,8 +259,8 @@ func (o *Observation) openFileBytes() (n int64) {
 	return n
 }
 
-// outside returns what grows outside the process's RSS.
-func (g *Growth) outside() {
+// addOutsideRSS returns what grows outside the process's RSS.
+func (g *Growth) addOutsideRSS() {
 	threads := g.After.status.Threads - g.Before.status.Threads
 	if stacks := g.After.stacks() - g.Before.stacks(); int64(threads) >= minThreads*g.least/minGrowth && stacks >= 4*max(g.RSS, g.least) {
 		g.add(Part{Class: finding.ThreadStacks, Bytes: stacks, Count: threads, Outside: true, Confidence: 0.9})

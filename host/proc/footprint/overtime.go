@@ -12,11 +12,11 @@ import (
 // chronological order, to the last, and when each class grew. memory is the process's
 // memory, for samples; nil if it cannot be read.
 func Grown(looks []*Observation, memory io.ReaderAt) *Growth {
-	g := between(looks[0], looks[len(looks)-1], memory, minGrowth)
+	g := classifyGrowth(looks[0], looks[len(looks)-1], memory, minGrowth)
 	n := len(looks) - 1
 	curves := map[finding.Kind][]int64{} // growth up to each look
 	for i := range n {
-		for _, p := range between(looks[i], looks[i+1], memory, minGrowth/int64(2*n)).Parts {
+		for _, p := range classifyGrowth(looks[i], looks[i+1], memory, minGrowth/int64(2*n)).Parts {
 			if curves[p.Class] == nil {
 				curves[p.Class] = make([]int64, n+1)
 			}

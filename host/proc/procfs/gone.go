@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// Gone reports whether an error of reading about a process states that the process has
+// HasExited reports whether an error of reading about a process states that the process has
 // ended. Other errors do not: a program that has too many files open cannot read about
 // processes that run.
-func Gone(err error) bool {
+func HasExited(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, os.ErrProcessDone)
 }
 
@@ -24,5 +24,5 @@ func Lacks(err error) bool {
 // ended: there is no process of its number, or it is another one.
 func (p Process) Ended(started uint64) bool {
 	now, err := p.Started()
-	return Gone(err) || err == nil && now != started
+	return HasExited(err) || err == nil && now != started
 }

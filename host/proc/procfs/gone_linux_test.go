@@ -23,7 +23,7 @@ func TestGone(t *testing.T) {
 	ended := self.Ended(started)
 	_, children := self.Descendants()
 	release()
-	if Gone(unread) || !Lacks(unread) || ended {
+	if HasExited(unread) || !Lacks(unread) || ended {
 		t.Errorf("itself: %v, ended %v", unread, ended)
 	}
 	if !Lacks(children) {
@@ -34,7 +34,7 @@ func TestGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := Process(c.Process.Pid)
-	if _, err := p.Started(); !Gone(err) || !p.Ended(started) || Lacks(err) {
+	if _, err := p.Started(); !HasExited(err) || !p.Ended(started) || Lacks(err) {
 		t.Errorf("a process that has ended: %v", err)
 	}
 	if !self.Ended(started + 1) {

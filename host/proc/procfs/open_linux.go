@@ -60,7 +60,7 @@ func OpenFile(name string) (*os.File, error) {
 // regular opens a file for reading if it is a regular file: opening a device can have
 // side effects, and opening a pipe can block.
 func regular(name string, find func() (fd int, err error)) (*os.File, error) {
-	return within(func() (*os.File, error) {
+	return withPatience(func() (*os.File, error) {
 		fd, err := find()
 		if err != nil {
 			return nil, &os.PathError{Op: "open", Path: name, Err: err}

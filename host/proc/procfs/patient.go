@@ -14,8 +14,8 @@ var ErrSilent = errors.New("it does not answer")
 // patience is how long a response may take.
 const patience = 3 * time.Second
 
-// within gives up on f if it takes too long. What f returns later goes to drop.
-func within[T any](f func() (T, error), drop func(T)) (T, error) {
+// withPatience gives up on f if it takes too long. What f returns later goes to drop.
+func withPatience[T any](f func() (T, error), drop func(T)) (T, error) {
 	type answer struct {
 		what T
 		err  error
@@ -58,7 +58,7 @@ func (p *patient) ReadAt(b []byte, at int64) (n int, err error) {
 		return 0, ErrSilent
 	}
 	own := make([]byte, len(b)) // a late response must not change what is in use by then
-	n, err = within(func() (int, error) { return p.from.ReadAt(own, at) }, func(int) {})
+	n, err = withPatience(func() (int, error) { return p.from.ReadAt(own, at) }, func(int) {})
 	if err == ErrSilent {
 		p.silent.Store(true)
 	}

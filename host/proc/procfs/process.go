@@ -253,13 +253,13 @@ func Processes() (out []Process) {
 func (p Process) Descendants() (out []Process, err error) {
 	for work := []Process{p}; len(work) > 0; work = work[1:] {
 		threads, bad := os.ReadDir(work[0].file("task"))
-		if bad != nil && !Gone(bad) {
+		if bad != nil && !HasExited(bad) {
 			err = bad
 		}
 		for _, thread := range threads {
 			text, bad := os.ReadFile(filepath.Join(work[0].file("task"), thread.Name(), "children"))
 			if bad != nil {
-				if !Gone(bad) {
+				if !HasExited(bad) {
 					err = bad
 				}
 				continue // the thread has ended

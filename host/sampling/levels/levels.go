@@ -212,7 +212,7 @@ func held(p procfs.Process) (bytes, share int64, err error) {
 	}
 	st, err := p.Status()
 	switch {
-	case err != nil && !procfs.Gone(err):
+	case err != nil && !procfs.HasExited(err):
 		return 0, 0, err
 	case err != nil || st.VMSize == 0 || strings.HasPrefix(st.State, "Z"):
 		return 0, 0, os.ErrProcessDone

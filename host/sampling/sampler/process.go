@@ -98,7 +98,7 @@ func reason(err error) string {
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return "its figures may not be read; run strandline as root"
-	case procfs.Gone(err):
+	case procfs.HasExited(err):
 		return "it has ended"
 	case errors.Is(err, syscall.ENOMEM):
 		return "its figures cannot be read now: the machine has no memory left"
@@ -171,7 +171,7 @@ func (p *process) lookClosely(s *Sampler) (there, read bool) {
 	if err != nil && err != io.EOF {
 		p.now.Note = reason(err)
 		s.lacks(err)
-		return !procfs.Gone(err), false
+		return !procfs.HasExited(err), false
 	}
 	var v procfs.Vitals
 	if err := procfs.ParseVitals(s.buffer[:n], &v); err != nil {
@@ -197,8 +197,8 @@ func (p *process) lookClosely(s *Sampler) (there, read bool) {
 	return true, true
 }
 
-// least is the least that the process held of its own and shared memory.
-func (p *process) least(h *sample.Host) int64 {
+// minHeld is the least that the process held of its own and shared memory.
+func (p *process) minHeld(h *sample.Host) int64 {
 	held := h.Anonymous + h.Shared
 	if p.low == nil || held < *p.low {
 		p.low = &held

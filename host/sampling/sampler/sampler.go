@@ -150,7 +150,7 @@ func (s *Sampler) Sample(ctx context.Context) (*sample.Sample, error) {
 			continue
 		}
 		if h := p.now.Host; h != nil && s.o.root == procRoot {
-			p.now.Grown = s.looks.of(p.now.ID(), h, p.least(h))
+			p.now.Grown = s.looks.of(p.now.ID(), h, p.minHeld(h))
 		}
 		out.Processes = append(out.Processes, s.watched[pid].now)
 	}
@@ -285,11 +285,11 @@ func (s *Sampler) lacks(err error) bool {
 // more files, or there is no memory. It is nil if the sample is whole.
 func (s *Sampler) Short() error { return s.short }
 
-// over reports whether the process that was asked for has ended. Looking for its folder
+// exited reports whether the process that was asked for has ended. Looking for its folder
 // takes no descriptor.
-func (s *Sampler) over() bool {
+func (s *Sampler) exited() bool {
 	_, err := os.Lstat(s.path(s.o.PID, ""))
-	return procfs.Gone(err)
+	return procfs.HasExited(err)
 }
 
 // descends reports whether a process is a child of the one that is asked for, or of a
@@ -379,7 +379,7 @@ func (s *Sampler) Run(ctx context.Context, duration time.Duration, take func(*sa
 		if err != nil {
 			return err
 		}
-		if s.o.PID > 0 && len(now.Processes) == 0 && (s.short == nil || s.over()) {
+		if s.o.PID > 0 && len(now.Processes) == 0 && (s.short == nil || s.exited()) {
 			return &Ended{now.Groups}
 		}
 		if err := take(now); err != nil {

@@ -100,7 +100,7 @@ type lineBound struct {
 
 func (l *lineBound) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p)
-	if l.n += n; l.n > 64<<10 && int64(l.n) > l.b.Left() {
+	if l.n += n; l.n > 64<<10 && int64(l.n) > l.b.Available() {
 		return 0, l.b.Spend(l.n, "bytes of a line")
 	}
 	return n, err

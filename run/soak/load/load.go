@@ -88,9 +88,9 @@ type Client struct {
 type plainness int
 
 const (
-	everything plainness = iota // ignore_eos, and usage in streams
-	standard                    // only what the API of OpenAI has
-	bare                        // without usage in streams
+	everything   plainness = iota // ignore_eos, and usage in streams
+	standard                      // only what the API of OpenAI has
+	withoutUsage                  // without usage in streams
 )
 
 // New returns a client. [Client.Probe] must be called before waves are sent.
@@ -126,7 +126,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	w := &worker{client: c}
 	var first error
 	missing := false // the path
-	for c.plain = everything; c.plain <= bare; c.plain++ {
+	for c.plain = everything; c.plain <= withoutUsage; c.plain++ {
 		r := w.tried(ctx)
 		if r.err == nil {
 			c.failed = 0

@@ -85,7 +85,7 @@ const (
 // send sends a request, again as long as it is rate limited.
 func (w *worker) send(ctx context.Context, tokens, abort int, all *tally) result {
 	for n := 1; ; n++ {
-		r := w.once(ctx, tokens, abort)
+		r := w.attempt(ctx, tokens, abort)
 		if r.kind != RateLimited || n == maxLimits || ctx.Err() != nil {
 			return r
 		}
@@ -115,7 +115,7 @@ func (w *worker) compose(r *rand.Rand) int {
 	w.body.Reset()
 	model, _ := json.Marshal(o.Model) // no string fails
 	fmt.Fprintf(&w.body, `{"model":%s,"max_tokens":%d,"stream":%t`, model, tokens, o.Stream)
-	if o.Stream && w.client.plain < bare {
+	if o.Stream && w.client.plain < withoutUsage {
 		w.body.WriteString(`,"stream_options":{"include_usage":true}`)
 	}
 	if w.client.plain == everything { // of vLLM and SGLang: otherwise a model ends its answer when it likes
@@ -158,9 +158,9 @@ func (w *worker) message(r *rand.Rand) {
 // errAborted is why a request ends that was to be canceled.
 var errAborted = errors.New("aborted")
 
-// once sends the body once. If abort is above 0, it is canceled after so many pieces of
+// attempt sends the body once. If abort is above 0, it is canceled after so many pieces of
 // the answer, or after so many milliseconds if the answer comes in one piece.
-func (w *worker) once(parent context.Context, tokens, abort int) (r result) {
+func (w *worker) attempt(parent context.Context, tokens, abort int) (r result) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	o := &w.client.o
