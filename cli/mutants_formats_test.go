@@ -224,7 +224,7 @@ func forgedProfile(r *rand.Rand) []byte {
 		out = append(out, field(6, []byte(s))...)
 	}
 	if len(out) > mutantSize {
-		if out = packed10k(out, false); len(out) > mutantSize {
+		if out = packedSmall(out, false); len(out) > mutantSize {
 			return out[:mutantSize]
 		}
 	}
