@@ -90,8 +90,12 @@ func (j *job) channels(t *ranks.Text) (out []*channel) {
 	}
 	bases := map[string]map[int]int{} // by host, of tags that are local
 	equal, unlike := 0, 0
+	labels, highest := 0, 0 // numbers without a word
 	for _, c := range out {
 		s := c.voices[0].Speaker
+		if s.Tag < 0 && s.Label >= 0 {
+			labels, highest = labels+1, max(highest, s.Label)
+		}
 		number := max(s.Tag, s.Label)
 		r, single := c.only()
 		if single {
@@ -109,6 +113,8 @@ func (j *job) channels(t *ranks.Text) (out []*channel) {
 			}
 		}
 	}
+	const maxPerLabel = 8 // of a job of which not every rank wrote; "4242: python" is how pmap begins
+	counts := labels > 1 && highest < maxPerLabel*labels
 	for _, c := range out {
 		s := c.voices[0].Speaker
 		number := max(s.Tag, s.Label)
@@ -120,7 +126,7 @@ func (j *job) channels(t *ranks.Text) (out []*channel) {
 			if base, ok := most(bases[s.Host]); ok {
 				c.rank = base + number
 			}
-		case equal > 0 || s.Tag < 0 || s.Word == "rank":
+		case equal > 0 || s.Tag < 0 && counts || s.Word == "rank":
 			c.rank = number
 		}
 	}

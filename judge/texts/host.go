@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"strandline/finding"
 	"strandline/logs/failure"
 	"strandline/units"
 )
@@ -14,7 +15,7 @@ var hostKinds = map[failure.Kind]func(*view){
 	failure.KernelKill: (*view).kernel, failure.CgroupKill: (*view).cgroup, failure.ServiceKill: (*view).service,
 	failure.PressureKill: (*view).pressure,
 	failure.PodKilled:    (*view).pod, failure.PodEvicted: (*view).evicted, failure.SlurmKilled: (*view).slurm, failure.RayKilled: (*view).ray,
-	failure.SharedWorkers: (*view).shared, failure.SharedNCCL: (*view).shared, failure.SharedFile: (*view).shared,
+	failure.SharedWorkers: (*view).shared, failure.SharedNCCL: (*view).shared, failure.SharedFile: (*view).shared, failure.BusError: (*view).busError,
 	failure.HostRequest: (*view).hostRequest, failure.HostUnknown: (*view).hostRequest, failure.WindowsCommit: (*view).windows, failure.WindowsLow: (*view).windowsLow,
 	failure.ProcessKilled: (*view).killed,
 }
@@ -281,6 +282,14 @@ func (v *view) shared() {
 	v.set("df -h /dev/shm; ls -l /dev/shm", "see how large it is, and what an earlier run left there")
 }
 
+// busError is a process that touched a page without memory, whoever was to give it.
+func (v *view) busError() {
+	v.shared()
+	v.figures.Cause, v.Confidence, v.Basis = "", 0.7, "a bus error is mostly a full /dev/shm; the text does not say so"
+	v.title("a process died of a bus error: most likely /dev/shm is full, the host's memory, not the GPU's")
+	v.say("a mapped file that was cut short, and a failing disk, end a process in the same way")
+}
+
 // hostRequest is an allocation of host memory that was refused.
 func (v *view) hostRequest() {
 	v.title("the host's memory (RAM) ran out")
@@ -328,8 +337,22 @@ func (v *view) windowsLow() {
 	v.do("a larger page file (System, Advanced, Performance, Virtual memory), such as 64 GB on a fast disk; end other programs")
 }
 
+// otherReason is a container that signal 9 ended, of which Kubernetes states another reason
+// than memory.
+func (v *view) otherReason() {
+	v.Kind, v.Evidence, v.Severity, v.Confidence, v.Basis = finding.Ended, nil, finding.Warning, 0.5, "the reason that Kubernetes states"
+	v.title("a container was killed (signal 9), and Kubernetes does not say for memory: Reason is %s, not OOMKilled", v.f.Words["reason"])
+	v.say("a failed liveness probe, a pod that was deleted or evicted, and a node that ran out of memory kill with the same signal")
+	v.set("kubectl describe pod POD; kubectl get events --field-selector involvedObject.name=POD", "look for OOMKilled, Evicted, Unhealthy or Killing")
+	v.set("journalctl -k | grep -iE 'oom|killed process'", "on the node: the kernel's log shows every kill for memory")
+}
+
 // killed is a process that was ended by signal 9.
 func (v *view) killed() {
+	if v.f.Words["reason"] != "" {
+		v.otherReason()
+		return
+	}
 	v.Confidence = 0.7
 	v.Basis = "signal 9 is mostly sent by the kernel because of memory; the text does not say so"
 	v.title("a process was killed (signal 9), most likely for the host's memory, not the GPU's")

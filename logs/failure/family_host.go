@@ -248,6 +248,7 @@ const (
 	SharedWorkers Kind = "shared-workers" // of a DataLoader
 	SharedNCCL    Kind = "shared-nccl"
 	SharedFile    Kind = "shared-file" // of another program
+	BusError      Kind = "bus-error"   // a signal, most often for a page of /dev/shm that does not exist
 )
 
 // familyShared is of programs that cannot get more of /dev/shm.
@@ -255,7 +256,7 @@ var familyShared = &family{
 	source: SourceProcess,
 	host:   true,
 	keys: []string{
-		"signal:buserror", "unexpectedbuserror", "sharedmemoryobject", "sharedmemory(shm)", "unabletowritetofile", "unabletommap", "failedtoextend/dev/shm",
+		"buserror", "sharedmemoryobject", "sharedmemory(shm)", "unabletowritetofile", "unabletommap", "failedtoextend/dev/shm",
 		"sharedmemorysegment/dev/shm", "/dev/shm", "outofsharedmemory",
 	},
 	wordings: []wording{
@@ -271,6 +272,7 @@ var familyShared = &family{
 		{kind: SharedFile, text: "unable to write to file </torch"},
 		{kind: SharedFile, text: "/dev/shm{:any}No space left on device"},
 		{kind: SharedFile, text: "No space left on device{:any}/dev/shm"},
+		{kind: BusError, line: `\btasks? [\d,-]+: Bus error\b|: line \d+: +\d+ Bus error\b|^\W*Bus error(?: \(core dumped\))?\W*$`},
 	},
 }
 
@@ -386,7 +388,7 @@ var familyProcess = &family{
 		"杀死", "processusarr", "getötet", // as shells say it in other languages
 	},
 	lines:    2,
-	around:   []string{"cpuvirtualmemory:", "cpumemoryusage", "cpumemoryused", "cpumemusage", "ramusage", "hostmemoryusage", "processmemoryusage"},
+	around:   []string{"reason:", `"reason":`, "cpuvirtualmemory:", "cpumemoryusage", "cpumemoryused", "cpumemusage", "ramusage", "hostmemoryusage", "processmemoryusage"},
 	harmless: lazyregexp.New(`forcefully exiting via (?:Signals\.)?SIGKILL|` + supposedKill), // torchrun's, of workers that outlast another's end
 	wordings: []wording{
 		{kind: ProcessKilled, line: `(?i)DataLoader (?:worker|process) ?\(pid.{0,40}\) (?:exited )?is killed by signal: ?Killed`},
@@ -415,7 +417,10 @@ var familyProcess = &family{
 		"RAM usage: {rss_bytes:size}", "host memory usage: {rss_bytes:size}", "process memory usage: {rss_bytes:size}",
 		"Memory Size: {limit_bytes:mib} Max Memory Used: {usage:mib}",
 	},
-	read: func(_ *excerpt, f *Failure) bool {
+	read: func(e *excerpt, f *Failure) bool {
+		if m := containerReason.FindSubmatch(e.raw); m != nil && !bytes.Contains(e.raw, []byte("OOMKill")) {
+			f.Words["reason"] = string(m[1])
+		}
 		const least = 1 << 20 // less is a share of the host
 		if f.Figures[RSS] < least {
 			delete(f.Figures, RSS)
@@ -423,6 +428,9 @@ var familyProcess = &family{
 		return true
 	},
 }
+
+// containerReason is the reason that Kubernetes states beside the exit code of a container.
+var containerReason = lazyregexp.New(`(?i)\breason"?:? *[":\[ ]+(Error|ContainerStatusUnknown|DeadlineExceeded|Completed)\b`)
 
 // supposedKill is a remark on any process that may be killed, as requests for features make.
 const supposedKill = `(?i:\b(?:(?:if|when|whether) any|if an?) (?:\w+ )?(?:process|container|pod|worker|job|task)\b.{0,40}\b(?:killed|OOM\w*)\b)`
