@@ -180,6 +180,8 @@ func TestFamilies(t *testing.T) {
 		{"slurmstepd: error: Detected 3 oom_kill events in StepId=7.batch.", "slurm"},
 		{"(pid=9, memory used=1.00GB) was running was 30.00GB / 32.00GB (0.9375), which exceeds the memory usage threshold of 0.9.", "ray capacity=32768 rss=1024 fraction=0.9"},
 		{"RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error.", "shared-workers"},
+		{"srun: error: node17: task 3: Bus error (core dumped)", "bus-error"}, {"srun: error: node17: tasks 0-3,5: Bus error", "bus-error"},
+		{"./run.sh: line 3: 4711 Bus error               (core dumped) python train.py", "bus-error"},
 		{"misc/shmutils.cc:71 NCCL WARN Error: failed to extend /dev/shm/nccl-abc to 4194304 bytes", "shared-nccl request=4"},
 		{"DefaultCPUAllocator: not enough memory: you tried to allocate 4194304 bytes.", "host-request request=4"},
 		{"numpy.core._exceptions.MemoryError: Unable to allocate 2.00 MiB for an array with shape (512, 512)", "host-request request=2"},

@@ -78,13 +78,14 @@ func leaks(f *finding.Finding) bool {
 func (b *brief) findings(word string, list []*finding.Finding, why string) {
 	const maxRows = 5
 	first := list[0]
-	rows := list[1:]
+	all := b.folds(list)
+	rows := all[1:]
 	if leaks(first) {
-		rows = list
+		rows = all
 		b.verdict(word, leakTitle(list))
 	} else {
-		b.verdictAt(word, b.title(first, true), first.Site)
-		b.facts(first)
+		b.verdictAt(word, all[0].title(b, true), first.Site)
+		b.facts(all[0])
 	}
 	for i, f := range rows {
 		if i == maxRows {
@@ -110,10 +111,10 @@ func (b *brief) list(findings []finding.Finding) {
 	list := weighty(findings)
 	for i := range findings {
 		if len(list) == 0 && i < maxNotes {
-			b.row("  ", &findings[i])
+			b.row("  ", &fold{Finding: &findings[i]})
 		}
 	}
-	for _, f := range list {
+	for _, f := range b.folds(list) {
 		b.row("  ", f)
 	}
 	if b.fixes(list); len(list) > 0 {
@@ -225,14 +226,17 @@ func (b *brief) linked(line string, site *finding.Site) string {
 }
 
 // row prints a finding in a line, and how the program came there.
-func (b *brief) row(mark string, f *finding.Finding) {
-	text := b.title(f, false)
-	if leaks(f) {
+func (b *brief) row(mark string, f *fold) {
+	text := f.title(b, false)
+	if leaks(f.Finding) {
 		text = b.place(f.Site) + "  " + amounts(f.Trend) + " " + smallCurve(f.Trend)
 		if f.Count != nil {
 			text += fmt.Sprintf("  %s kept", units.Count(*f.Count))
 		}
-		if s := b.subject(f); s != "" {
+		switch s := b.subject(f.Finding); {
+		case len(f.labels) > 0:
+			text = f.together() + ", in step: " + text
+		case s != "":
 			text = s + ": " + text
 		}
 		text += "  " + confidenceText(f.Confidence)
@@ -245,11 +249,13 @@ func (b *brief) row(mark string, f *finding.Finding) {
 }
 
 // facts prints the figures that decide, and the callers.
-func (b *brief) facts(f *finding.Finding) {
+func (b *brief) facts(g *fold) {
+	f := g.Finding
 	if f.Brief.Fact != "" {
 		b.line("", f.Brief.Fact)
 	}
-	if len(f.Trend) > 1 && !leaks(f) && f.Severity != finding.Info {
+	switch g.members(b.w); {
+	case len(g.labels) == 0 && len(f.Trend) > 1 && !leaks(f) && f.Severity != finding.Info:
 		b.line("", amounts(f.Trend)+" "+smallCurve(f.Trend))
 	}
 	via := b.via(f)
@@ -439,36 +445,19 @@ func apportion(parts []finding.Part, whole int64, steps float64) []int64 {
 	return out
 }
 
-// amounts is a course in a few figures, with the unit once: 88.9 → 147 → 205 MiB.
-func amounts(values []int64) string {
-	shown := []int64{values[0], values[len(values)-1]}
-	if len(values) == 3 {
-		shown = values
-	}
-	last := units.Bytes(shown[len(shown)-1])
-	_, unit, _ := strings.Cut(last, " ")
-	var parts []string
-	for _, v := range shown[:len(shown)-1] {
-		parts = append(parts, strings.TrimSuffix(units.Bytes(v), " "+unit))
-	}
-	return strings.Join(append(parts, last), " → ")
-}
-
-// smallCurve is a small curve of a course.
-func smallCurve(values []int64) string {
-	const maxShown = 12
-	return sparkline(thinned(values, maxShown))
-}
-
 // leakTitle sums up the lines that leak.
 func leakTitle(list []*finding.Finding) string {
 	var bytes, rate, lines int64
+	seen := map[finding.Site]bool{} // of several devices or ranks
 	per, maybe := "a file", ""
 	for _, f := range list {
 		if !leaks(f) || f.Severity != list[0].Severity {
 			continue
 		}
-		lines += int64(max(1, len(f.Sites)))
+		if !seen[*f.Site] {
+			lines += int64(max(1, len(f.Sites)))
+			seen[*f.Site] = true
+		}
 		if f.Bytes != nil {
 			bytes += *f.Bytes
 		}

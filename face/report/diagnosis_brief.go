@@ -115,9 +115,10 @@ func (b *brief) noProblem(word, title string, peak *finding.Finding, list []*fin
 		title += "; " + peak.Brief.Title
 	}
 	b.verdict(word, title)
-	for i, f := range list {
+	rows := b.folds(list)
+	for i, f := range rows {
 		mark := fmt.Sprintf("%2d ", i+1)
-		if len(list) == 1 {
+		if len(rows) == 1 {
 			mark = "   "
 		}
 		b.row(mark, f)

@@ -88,7 +88,7 @@ func (d *Trace) brief(w io.Writer, s Style) {
 		for i := range d.Findings {
 			if f := &d.Findings[i]; i < maxNotes {
 				b.left--
-				b.row("   ", f)
+				b.row("   ", &fold{Finding: f})
 			}
 		}
 	} else {

@@ -57,7 +57,7 @@ func Judge(all []Series) Answer {
 		a.Findings = append(a.Findings, found...)
 	}
 	slices.SortStableFunc(a.Findings, func(x, y finding.Finding) int {
-		return cmp.Compare(y.Severity.Rank(), x.Severity.Rank())
+		return cmp.Or(cmp.Compare(y.Severity.Rank(), x.Severity.Rank()), cmp.Compare(grown(&y), grown(&x)))
 	})
 	if len(a.Findings) > 0 {
 		switch f := &a.Findings[0]; f.Severity {
@@ -73,6 +73,14 @@ func Judge(all []Series) Answer {
 		}
 	}
 	return a
+}
+
+// grown is by how many bytes the level of a finding grew, 0 if it asks for nothing.
+func grown(f *finding.Finding) int64 {
+	if f.Severity == finding.Info || len(f.Trend) == 0 {
+		return 0
+	}
+	return f.Trend[len(f.Trend)-1] - f.Trend[0]
 }
 
 // judge returns the findings on one series, and whether there was enough of it to judge

@@ -285,7 +285,7 @@ func (v *view) shared() {
 // busError is a process that touched a page without memory, whoever was to give it.
 func (v *view) busError() {
 	v.shared()
-	v.figures.Cause, v.Confidence, v.Basis = "", 0.7, "a bus error is mostly a full /dev/shm; the text does not say so"
+	v.figures.Cause, v.Confidence, v.Basis = "", 0.7, "most bus errors are a full /dev/shm"
 	v.title("a process died of a bus error: most likely /dev/shm is full, the host's memory, not the GPU's")
 	v.say("a mapped file that was cut short, and a failing disk, end a process in the same way")
 }
@@ -340,9 +340,9 @@ func (v *view) windowsLow() {
 // otherReason is a container that signal 9 ended, of which Kubernetes states another reason
 // than memory.
 func (v *view) otherReason() {
-	v.Kind, v.Evidence, v.Severity, v.Confidence, v.Basis = finding.Ended, nil, finding.Warning, 0.5, "the reason that Kubernetes states"
-	v.title("a container was killed (signal 9), and Kubernetes does not say for memory: Reason is %s, not OOMKilled", v.f.Words["reason"])
-	v.say("a failed liveness probe, a pod that was deleted or evicted, and a node that ran out of memory kill with the same signal")
+	v.Kind, v.Evidence, v.Severity, v.Confidence, v.Basis = finding.Ended, nil, finding.Warning, 0.5, "the reason in the text"
+	v.title("a container was killed (signal 9), not known to be for memory: Reason is %s, not OOMKilled", v.f.Words["reason"])
+	v.say("failed liveness probes, evictions and a node without memory kill with the same signal")
 	v.set("kubectl describe pod POD; kubectl get events --field-selector involvedObject.name=POD", "look for OOMKilled, Evicted, Unhealthy or Killing")
 	v.set("journalctl -k | grep -iE 'oom|killed process'", "on the node: the kernel's log shows every kill for memory")
 }

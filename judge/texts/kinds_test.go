@@ -180,6 +180,7 @@ func TestFirstRemedy(t *testing.T) {
 		{"an error that others end for", native + "1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 512.00 MiB is free. Of the allocated memory 15.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.\nexitcode: -9",
 			"device", "pytorch", causeTooBig, `allocate less`, ""},
 		{"a limit of Slurm's", "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the step tasks have been OOM Killed.", "host", "slurm", causeLimit, `--mem`, `nvidia|expandable`},
+		{"bus error", "srun: error: node17: task 3: Bus error (core dumped)", "host", "process", "", `--shm-size`, `nvidia|expandable`},
 		{"shared memory", "RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error.", "host", "process", causeLimit, `--shm-size`, `nvidia|expandable`},
 		{"little asked of a GPU that others hold", "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4194304 bytes.", "device", "xla", "", `nvidia-smi`, ""},
 		{"a program larger than the chip", "Ran out of memory in memory space hbm. Used 20.00G of 10.00G hbm.", "device", "xla", causeTooBig, `smaller`, `nvidia`},

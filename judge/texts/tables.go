@@ -329,8 +329,11 @@ func (s *tableSeries) cached() []finding.Finding {
 		return nil
 	}
 	free, total := *cached(m), *reserved(m)
-	if *kept < shortage.MinOverhead || float64(free) < shortage.MinFreeShare*float64(total) || 2**kept < *all {
+	if 2**kept < *all {
 		return nil
+	}
+	if *kept < shortage.MinOverhead || float64(free) < shortage.MinFreeShare*float64(total) {
+		return s.cacheGrew(*kept)
 	}
 	f, e := s.finding(finding.Fragmentation, fmt.Sprintf("reserved memory grew by %s %s, allocated memory by %s: %s of %s reserved is a cache",
 		units.Bytes(*all), s.period(), units.Bytes(max(*s.growthOf(allocated), 0)), units.Bytes(free), units.Bytes(total)))
@@ -355,6 +358,33 @@ func (s *tableSeries) cached() []finding.Finding {
 	if !expandableOnly(m) {
 		f.Remedies = append([]finding.Remedy{shortage.Expandable(expandable)}, f.Remedies...)
 	}
+	return []finding.Finding{f}
+}
+
+// cacheGrew states that reserved memory grew though allocated memory did not: PyTorch keeps
+// what was freed. In more than two tables it has to grow to the end.
+func (s *tableSeries) cacheGrew(kept int64) []finding.Finding {
+	all := *s.growthOf(reserved)
+	if kept < clearBytes || len(s.Kept) >= tablesForTrend && s.rises(reserved) == 0 {
+		return nil
+	}
+	pool := ""
+	if n := s.growthOf(func(m *table.Summary) *int64 { return m.LargePool.Current }); n != nil && 10**n >= 9*all {
+		pool = " in the large pool"
+	}
+	f, e := s.finding(finding.Growth, fmt.Sprintf("reserved memory grew by %s%s %s, allocated memory by %s: PyTorch's cache, not tensors",
+		units.Bytes(all), pool, s.period(), units.Bytes(max(*s.growthOf(allocated), 0))))
+	s.addSplit(&f, e)
+	f.Severity = finding.Warning
+	f.Bytes, f.BytesPerStep = reserved(s.Last().Summary), finding.Int(all/int64(s.Count-1))
+	f.Brief.Title = fmt.Sprintf("reserved memory: %s%s, allocated memory: %s: PyTorch's cache", units.SignedBytes(all), pool, units.SignedBytes(*s.growthOf(allocated)))
+	for _, m := range s.Kept {
+		if n := reserved(m.Summary); n != nil {
+			f.Trend = append(f.Trend, *n)
+		}
+	}
+	f.Remedies = []finding.Remedy{finding.CodeChange("call torch.cuda.empty_cache() if other processes need the memory").
+		Because("later requests reuse the cache, so it grows less and less")}
 	return []finding.Finding{f}
 }
 

@@ -132,7 +132,7 @@ func Words() []string { return tableWords }
 // without white space.
 var tableWords = []string{
 	rule, "memorysummary,deviceid", "ooms:", "allocatedmemory", "activememory", "requestedmemory", "reservedmemory", "releasablememory",
-	"allocations", "reservedsegments",
+	"allocations", "reservedsegments", "fromlargepool",
 }
 
 // name is the name of a source, which stays the same string from line to line.
@@ -145,7 +145,7 @@ func (t *Reader) name(from []byte) string {
 
 // tabular reports whether a line is of a table, and not another with a bar.
 func tabular(line []byte) bool {
-	return ruleIn(line) >= 0 || bytes.Contains(line, []byte(" memory ")) ||
+	return ruleIn(line) >= 0 || bytes.Contains(line, []byte(" memory ")) || bytes.Contains(line, largePool) ||
 		bytes.Contains(line, []byte(" OOMs: ")) || bytes.Contains(line, []byte(" Allocations ")) || bytes.Contains(line, []byte(" segments "))
 }
 
@@ -182,6 +182,12 @@ func (t *Reader) piece(from string, number int64, line []byte) {
 		tb.titled, tb.device = true, device
 		if len(t.seen) < MaxSeries {
 			t.seen[from] = true
+		}
+		return
+	}
+	if at := bytes.Index(line, largePool); at >= 0 && tb != nil {
+		if tb.last == reservedRow && number-tb.number < maxBetween {
+			tb.cells(&tb.LargePool, false, line[at+len(largePool):])
 		}
 		return
 	}

@@ -24,6 +24,7 @@ type Summary struct {
 	Active        Usage // with those that wait for a stream
 	Requested     Usage // of the active ones, before rounding
 	Reserved      Usage // segments
+	LargePool     Usage // of the reserved memory, segments for requests above 1 MiB
 	NonReleasable Usage // free pieces of segments partly in use; none of expandable segments
 	Allocations   Usage // a number
 	Segments      Usage // a number; expandable ones are not counted
@@ -61,7 +62,11 @@ const (
 	title = iota - 1
 	counters
 	firstFigures
+	reservedRow = firstFigures + 3
 )
+
+// largePool begins the second line of a row: the part of it that is in the large pool.
+var largePool = []byte("from large pool ")
 
 // rows are the lines behind the title, by what is in them. The name of the
 // accelerator is in three: "CUDA OOMs", "cudaMalloc retries", "GPU reserved
@@ -129,14 +134,18 @@ func (s *Summary) take(row int, text []byte) (whole bool) {
 		}
 		return s.Retries != nil
 	}
+	return s.cells(rows[row].field(s), rows[row].count, text)
+}
+
+// cells reads the cells of a row.
+func (s *Summary) cells(u *Usage, count bool, text []byte) (whole bool) {
 	name, cells, whole := bytes.Cut(text, []byte("|"))
-	u := rows[row].field(s)
 	for _, to := range [...]**int64{&u.Current, &u.Peak, &u.Gained, &u.Freed} {
 		// A cell ends with a bar: before that its number may be cut. What is
 		// before the first bar belongs to the name.
 		var cell []byte
 		if cell, cells, whole = bytes.Cut(cells, []byte("|")); whole && len(bytes.TrimSpace(name)) == 0 {
-			*to = s.figure(cell, rows[row].count)
+			*to = s.figure(cell, count)
 		}
 	}
 	return whole
