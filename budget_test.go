@@ -18,7 +18,7 @@ var decoders = map[string]bool{
 	"encoding/json.Unmarshal": true, "encoding/json.NewDecoder": true, "encoding/csv.NewReader": true, "encoding/xml.Unmarshal": true,
 	"compress/gzip.NewReader": true, "compress/flate.NewReader": true, "compress/zlib.NewReader": true, "github.com/klauspost/compress/zstd.NewReader": true,
 	"github.com/google/pprof/profile.ParseUncompressed": true, "go.yaml.in/yaml/v3.NewDecoder": true, "go.yaml.in/yaml/v3.Unmarshal": true,
-	"database/sql.Open": true, "strandline/torch/pickle.Decode": true, "github.com/ulikunitz/xz.ReaderConfig": true,
+	"strandline/internal/sqlite.Open": true, "strandline/torch/pickle.Decode": true, "github.com/ulikunitz/xz.ReaderConfig": true,
 }
 
 // unbudgeted are the packages that decode without a budget of internal/budget, and why that
@@ -27,7 +27,7 @@ var unbudgeted = map[string]string{
 	"logs/ranks":        "a record is one line of at most 64 KiB",
 	"finding":           "a part of what another package decodes",
 	"face/api/page":     "a part of what another package decodes",
-	"face/export":       "reads what is built in, and writes databases",
+	"face/export":       "reads what is built in",
 	"host/code/elffile": "has budgets of its own, of the tables of a process's files together",
 	"internal/packed":   "unpacks for a reader that counts what it keeps",
 	"plan/rl":           "reads 1 MiB at most, and a list of known fields",

@@ -26,7 +26,7 @@ const module = "strandline"
 var columns = [][]string{
 	{"internal/lazyregexp", "internal/safefile", "internal/secret", "internal/shell"},
 	{"torch", "host", "judge", "face"}, // documentation alone
-	{"docs", "finding", "units", "internal/budget", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
+	{"docs", "finding", "units", "internal/budget", "internal/packed", "internal/sheet", "internal/sqlite", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
 	{"stack", "run/soak/load"}, // every model interns frames
 	{"trend"},                  // arithmetic on series of numbers, for every wing
 	{"host/calls/event", "host/sampling/sample"}, // what a process did or holds, whoever saw it
@@ -127,7 +127,7 @@ var only = map[string][]string{
 	"times":                 {},
 	"profiles/printed":      {"logs/engine", "profiles", "times", "units"},
 	"profiles/proc":         {"host/proc/procfs", "host/proc/vmmap", "profiles", "times", "units"},
-	"profiles/nsys":         {"internal/budget", "profiles", "units"},
+	"profiles/nsys":         {"internal/budget", "internal/sqlite", "profiles", "units"},
 	"profiles/kineto":       {"internal/budget", "profiles", "stack", "units"},
 	"profiles/sites":        {"profiles", "stack"},
 	"judge/tables":          {"finding", "units", "stack", "trend", "profiles", "profiles/jax", "profiles/sites"},

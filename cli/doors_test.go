@@ -71,9 +71,6 @@ func sameThroughAllDoors(t *testing.T, path string) {
 	if got := onPage(t, files); !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: diagnose %s\npage %s", path, asText(want), asText(got))
 	}
-	if filepath.Ext(path) == ".sqlite" {
-		return // a browser has no SQLite
-	}
 	if got := onPage(t, dropped(t, path, files)); !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: diagnose %s\nsite %s", path, asText(want), asText(got))
 	}

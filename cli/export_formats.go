@@ -17,7 +17,7 @@ type format struct {
 	what   string                                    // a line of help
 	text   bool                                      // suitable for a terminal
 	stream func(io.Writer, *snapshot.Snapshot) error // nil: it needs a file
-	file   func(context.Context, string, *snapshot.Snapshot) error
+	file   func(context.Context, io.WriterAt, *snapshot.Snapshot) error
 }
 
 // formats are in the order of the help.
@@ -72,5 +72,5 @@ func (f *format) write(ctx context.Context, g *globals, path string, s *snapshot
 			return f.stream(w, s)
 		})
 	}
-	return g.createFile(path, func(name string) error { return f.file(ctx, name, s) })
+	return g.createFile(path, func(w io.WriterAt) error { return f.file(ctx, w, s) })
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	_ "modernc.org/sqlite" // the driver
+
 	"strandline/face/api"
 	"strandline/internal/test/live"
 	"strandline/torch/snapshot"

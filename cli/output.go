@@ -41,14 +41,14 @@ func (g *globals) finish(f *safefile.Output, write func() error) error {
 	return f.Commit()
 }
 
-// createFile is create for a writer that needs a file's name.
-func (g *globals) createFile(path string, write func(name string) error) (size int64, err error) {
+// createFile is create for a writer that does not write from the beginning to the end.
+func (g *globals) createFile(path string, write func(io.WriterAt) error) (size int64, err error) {
 	f, err := safefile.CreateNamed(path)
 	if err != nil {
 		return 0, err
 	}
 	err = g.finish(f, func() error {
-		if err := write(f.Name()); err != nil {
+		if err := write(f); err != nil {
 			return err
 		}
 		info, err := f.Stat()

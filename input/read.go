@@ -137,9 +137,7 @@ func (f *File) table(ctx context.Context) Input {
 	var err error
 	switch {
 	case f.reader.whole != nil:
-		if table, err = f.reader.whole(ctx, f); err != nil {
-			err = fmt.Errorf("%s: %w", f.Path, err)
-		}
+		table, err = f.reader.whole(ctx, f)
 	case f.reader.text:
 		err = f.unpacking(ctx, func(r io.Reader, compression string) (err error) {
 			failure, err = f.alsoAsLog(r, compression, read)

@@ -38,7 +38,7 @@ func BenchmarkExport(b *testing.B) {
 		dir := b.TempDir()
 		for b.Loop() {
 			n++
-			if err := export.SQLite(context.Background(), filepath.Join(dir, strconv.Itoa(n)), s); err != nil {
+			if err := writeDatabase(context.Background(), filepath.Join(dir, strconv.Itoa(n)), s); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	_ "modernc.org/sqlite" // the driver
 
 	"strandline/face/export"
 	"strandline/stack"
@@ -200,11 +201,21 @@ func TestCSV(t *testing.T) {
 	})
 }
 
+// writeDatabase makes a file that is the snapshot as a database.
+func writeDatabase(ctx context.Context, file string, s *snapshot.Snapshot) error {
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	return export.SQLite(ctx, out, s)
+}
+
 // database is the snapshot as a database that is open.
 func database(t testing.TB, s *snapshot.Snapshot) *sql.DB {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "100% of it? #1.db")
-	if err := export.SQLite(t.Context(), file, s); err != nil {
+	if err := writeDatabase(t.Context(), file, s); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*")); len(left) != 1 || left[0] != file {
@@ -307,7 +318,7 @@ func TestSQLiteInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	file := filepath.Join(t.TempDir(), "out.db")
-	if err := export.SQLite(ctx, file, hostile()); !errors.Is(err, context.Canceled) {
+	if err := writeDatabase(ctx, file, hostile()); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

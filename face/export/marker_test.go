@@ -106,7 +106,7 @@ func redacted(t *testing.T, doc any) map[string][]byte {
 			out[of+name] = b.Bytes()
 		}
 		file := filepath.Join(t.TempDir(), "out.db")
-		if err := export.SQLite(t.Context(), file, r); err != nil {
+		if err := writeDatabase(t.Context(), file, r); err != nil {
 			t.Fatal(err)
 		}
 		if out[of+"sqlite"], err = os.ReadFile(file); err != nil {

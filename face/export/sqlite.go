@@ -1,14 +1,14 @@
 package export
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"net/url"
-	"path/filepath"
+	"io"
+	"slices"
+	"strings"
 
-	_ "modernc.org/sqlite" // the driver
-
+	"strandline/internal/sqlite"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 )
@@ -59,83 +59,67 @@ create view ooms as
 	from events left join sites using (stack) where action = 'oom';
 `
 
-// SQLite writes a database to the file at path, which is missing or empty. All
-// of it is one transaction. Addresses above 2^63 are negative there, as SQLite's
-// integers are signed.
-func SQLite(ctx context.Context, path string, s *snapshot.Snapshot) error {
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return err
+// SQLite writes a database to an empty file. Addresses above 2^63 are negative there, as
+// SQLite's integers are signed.
+func SQLite(ctx context.Context, w io.WriterAt, s *snapshot.Snapshot) error {
+	d := &database{sqlite.NewWriter(until{ctx, w}), s, map[string]string{}}
+	statements := strings.Split(strings.TrimSuffix(strings.TrimSpace(schema), ";"), ";\n")
+	for i, statement := range statements {
+		statements[i] = strings.TrimSpace(statement)
+		d.create[strings.Fields(statements[i])[2]] = statements[i]
 	}
-	// The file is whole once it is closed, so nothing needs a journal.
-	source := url.URL{Scheme: "file", Path: full, RawQuery: "_pragma=journal_mode(off)&_pragma=synchronous(off)&_pragma=locking_mode(exclusive)"}
-	db, err := sql.Open("sqlite", source.String())
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	d := &database{ctx: ctx, tx: tx, s: s}
-	d.exec(schema)
 	d.info()
 	d.stacks()
 	d.segments()
 	d.events()
 	d.annotations()
-	if d.err == nil {
-		d.err = tx.Commit()
+	for _, statement := range statements {
+		if strings.HasPrefix(statement, "create view") {
+			d.to.View(statement)
+		}
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := d.to.Close(); err != nil {
+		return fmt.Errorf("write database: %w", err)
 	}
-	if d.err != nil {
-		return fmt.Errorf("write database: %w", d.err)
-	}
-	return db.Close()
+	return nil
 }
 
-// A database is one that is being filled. After an error it does nothing.
-type database struct {
+// until writes to a file until a context ends.
+type until struct {
 	ctx context.Context
-	tx  *sql.Tx
-	s   *snapshot.Snapshot
-	err error
+	w   io.WriterAt
 }
 
-func (d *database) exec(query string, args ...any) {
-	if d.err == nil {
-		_, d.err = d.tx.ExecContext(d.ctx, query, args...)
+func (u until) WriteAt(b []byte, at int64) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
 	}
+	return u.w.WriteAt(b, at)
+}
+
+// A database is one that is being filled.
+type database struct {
+	to     *sqlite.Writer
+	s      *snapshot.Snapshot
+	create map[string]string // the statements of the schema, by the name of what they create
 }
 
 // insert calls rows with a function that adds a row to a table.
-func (d *database) insert(table string, columns int, rows func(add func(...any))) {
-	if d.err != nil {
-		return
-	}
-	in, err := newInserter(d.ctx, d.tx, table, columns)
-	if d.err = err; err != nil {
-		return
-	}
-	rows(in.add)
-	d.err = in.close()
+func (d *database) insert(table string, rows func(add func(...any))) {
+	d.to.Table(d.create[table], rows)
 }
 
 func (d *database) info() {
 	f := d.s.Format
-	d.insert("info", 2, func(add func(...any)) {
-		add("torch_version", d.s.TorchVersion())
-		add("format", f.String())
+	d.insert("info", func(add func(...any)) {
 		if d.s.Settings != nil {
 			add("allocator_conf", valid(d.s.Settings.Conf))
 		}
+		add("format", f.String())
 		if d.s.Partial != nil {
 			add("partial", 1)
 		}
+		add("torch_version", d.s.TorchVersion())
 	})
 }
 
@@ -143,18 +127,18 @@ func (d *database) info() {
 func (d *database) stacks() {
 	t := d.s.Stacks
 	site := sitesOf(t)
-	d.insert("frames", 4, func(add func(...any)) {
+	d.insert("frames", func(add func(...any)) {
 		for id := range frameCount(t) {
 			f := t.At(stack.FrameID(id))
 			add(id, valid(f.Function), valid(f.File), positive(f.Line))
 		}
 	})
-	d.insert("stacks", 3, func(add func(...any)) {
+	d.insert("stacks", func(add func(...any)) {
 		for id := stack.Empty + 1; int(id) < t.Len(); id++ {
 			add(int64(id), len(t.Frames(id)), site[id])
 		}
 	})
-	d.insert("stack_frames", 3, func(add func(...any)) {
+	d.insert("stack_frames", func(add func(...any)) {
 		for id := stack.Empty + 1; int(id) < t.Len(); id++ {
 			for depth, f := range t.Frames(id) {
 				add(int64(id), depth, int64(f))
@@ -180,7 +164,7 @@ func sitesOf(t *stack.Table) []any {
 
 func (d *database) segments() {
 	s := d.s
-	d.insert("segments", 12, func(add func(...any)) {
+	d.insert("segments", func(add func(...any)) {
 		for i := range s.Segments {
 			g := &s.Segments[i]
 			add(i, g.Device, int64(g.Addr), g.TotalSize, g.AllocatedSize, g.ActiveSize, g.RequestedSize,
@@ -188,7 +172,7 @@ func (d *database) segments() {
 		}
 	})
 	n := 0
-	d.insert("blocks", 8, func(add func(...any)) {
+	d.insert("blocks", func(add func(...any)) {
 		for i := range s.Segments {
 			for _, b := range s.Segments[i].Blocks {
 				var requested any // stale where nothing is in the block
@@ -204,8 +188,10 @@ func (d *database) segments() {
 
 func (d *database) events() {
 	s := d.s
-	d.insert("events", 13, func(add func(...any)) {
-		for _, device := range s.Devices() {
+	devices := s.Devices()
+	slices.SortFunc(devices, func(a, b snapshot.Device) int { return cmp.Compare(a.Index, b.Index) }) // as the key demands
+	d.insert("events", func(add func(...any)) {
+		for _, device := range devices {
 			t := device.Trace
 			for k := range t.Action {
 				var addr, free any = int64(t.Addr[k]), nil
@@ -227,7 +213,7 @@ func (d *database) events() {
 }
 
 func (d *database) annotations() {
-	d.insert("annotations", 5, func(add func(...any)) {
+	d.insert("annotations", func(add func(...any)) {
 		for i, a := range d.s.Annotations {
 			stage := "START"
 			if a.End {
