@@ -14,6 +14,7 @@ import (
 	"strandline/finding"
 	"strandline/input"
 	"strandline/judge/diagnosis"
+	"strandline/judge/jobs"
 	"strandline/judge/tables"
 	"strandline/torch/allocator"
 	"strandline/units"
@@ -46,8 +47,8 @@ The order of files does not matter. rank<N> and pid<N> in their names tell
 processes apart, then folders.
 
 Exit status: 0 no problem found, or too little to judge (unknown); 1 problem
-found, or what --fail-on names; 2 wrong usage or unreadable input; 3 input
-partly readable (results are printed; 1 wins); 130 interrupted.`,
+found, a job that failed, or what --fail-on names; 2 wrong usage or unreadable
+input; 3 input partly readable (results printed; 1 wins); 130 interrupted.`,
 		Example: `  strandline diagnose job.log
   strandline diagnose dumps/ --group 'worker-(\d+)'
   strandline diagnose memory.csv --limit 16GiB
@@ -215,7 +216,11 @@ func failsOn(failOn string, a *diagnosis.Answer) bool {
 		return false
 	}
 	warned := slices.ContainsFunc(a.Findings, func(f finding.Finding) bool { return f.Severity == finding.Warning })
-	return warned || failOn == "unknown" && a.Verdict == finding.Unknown
+	unknown := a.Verdict == finding.Unknown
+	if a.Job != nil { // it is the verdict on all of its files
+		unknown = a.Job.Cause == jobs.Unknown
+	}
+	return warned || failOn == "unknown" && unknown
 }
 
 // conclude prints a document, and ends with the status of an answer.
@@ -224,7 +229,7 @@ func (g *globals) conclude(doc *report.Diagnosis, text func(io.Writer, report.St
 		return err
 	}
 	switch {
-	case problems(a.Findings), failsOn(failOn, a):
+	case problems(a.Findings), a.Job != nil && a.Job.Failed, failsOn(failOn, a):
 		return exit(exitProblem)
 	case a.Partial:
 		return exit(exitPartial)

@@ -51,6 +51,7 @@ func TestDoorsOfCorpus(t *testing.T) {
 type statedFindings struct {
 	Verdict  string           `json:"verdict"`
 	Findings []map[string]any `json:"findings"`
+	Job      map[string]any   `json:"job"`
 }
 
 func sameThroughAllDoors(t *testing.T, path string) {
@@ -119,7 +120,13 @@ func onPage(t *testing.T, files *input.Files) *statedFindings {
 		if err := e.Load(ctx); err != nil {
 			return nil
 		}
-		return answered(t, e.Ask(ctx, "findings", nil))
+		out := answered(t, e.Ask(ctx, "findings", nil))
+		if e.Session().Job {
+			if err := json.Unmarshal(e.Ask(ctx, "job", nil).Body, &out.Job); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out
 	}
 	in, err := alone.Read(ctx)
 	if err != nil {
@@ -152,6 +159,29 @@ func answered(t *testing.T, a engine.Answer) *statedFindings {
 		}
 	}
 	return out
+}
+
+// TestDoorsOfJob is the same for a folder with the logs of ranks, a snapshot of one, and a dump of
+// the flight recorder.
+func TestDoorsOfJob(t *testing.T) {
+	dir := t.TempDir()
+	for rank := range 3 {
+		text := fmt.Sprintf("2026-03-01 09:59:00 INFO rank %d of world_size=3 starts\n", rank)
+		for step := range 6 {
+			text += fmt.Sprintf("2026-03-01 10:0%d:00 INFO [rank %d] step %d memory allocated: %d.00 GiB\n", step, rank, 10*step, 40+6*step*(rank%2))
+		}
+		end := "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:317, remote process exited or there was a network error"
+		if rank == 1 {
+			end = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 80.00 GiB of which 1.00 GiB is free. Including non-PyTorch memory, this process has 79.00 GiB memory in use. Of the allocated memory 77.00 GiB is allocated by PyTorch, and 500.00 MiB is reserved by PyTorch but unallocated."
+		}
+		write(t, dir, fmt.Sprintf("rank_%d.log", rank), fmt.Sprintf("%s[rank%d]: Traceback (most recent call last):\n[rank%d]: %s\n", text, rank, rank, end))
+	}
+	write(t, dir, "nccl_trace_rank_1.json", `{"version": "2.10", "pg_config": {"0": {"name": "0", "ranks": "[0, 1, 2]"}}, "entries": [{"process_group": ["0", "default_pg"], "collective_seq_id": 77, "state": "completed", "is_p2p": false, "retired": false}]}`)
+	sameThroughAllDoors(t, dir)
+	stdout, _, code := run("diagnose", dir, "--json")
+	if code != exitProblem || !strings.Contains(stdout, `"since_step"`) || !strings.Contains(stdout, `"role": "first"`) {
+		t.Errorf("exit status %d: %s", code, stdout)
+	}
 }
 
 // TestDoorsOfRecording is the same for a folder that the recorder wrote: its manifest tells

@@ -299,7 +299,7 @@ func (v *viewed) find(ctx context.Context) error {
 	if len(v.files.List) == 0 {
 		return noSnapshot(v.files)
 	}
-	if v.files.Tables() {
+	if v.files.Tables() && (v.redact != 0 || diagnosis.NewJob(ctx, v.files) == nil) {
 		return v.findTables(ctx)
 	}
 	files := v.files.Ordered()

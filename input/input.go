@@ -25,6 +25,7 @@ import (
 	"strandline/host/store/recording"
 	"strandline/host/store/series"
 	"strandline/logs"
+	"strandline/logs/ranks"
 	"strandline/profiles"
 	"strandline/torch/snapshot"
 )
@@ -131,6 +132,7 @@ type Files struct {
 	options   Options
 	disk      *disk
 	manifests manifests
+	told      []*ranks.Text // nil until [Files.Ranks] read them
 }
 
 // Options are what the caller adds to the reading.

@@ -14,9 +14,12 @@ import (
 	"strandline/torch/flight"
 )
 
-// Ranks reads the texts among the files as those of a job of many processes, several at a time.
-// Files that are no texts, or cannot be read, are left out.
+// Ranks reads the texts among the files as those of a job of many processes, once, several at a
+// time. Files that are no texts, or cannot be read, are left out.
 func (fs *Files) Ranks(ctx context.Context) []*ranks.Text {
+	if fs.told != nil {
+		return fs.told
+	}
 	out := make([]*ranks.Text, len(fs.List))
 	next := make(chan int)
 	var all sync.WaitGroup
@@ -39,6 +42,9 @@ func (fs *Files) Ranks(ctx context.Context) []*ranks.Text {
 		if fs.List[i].told = t != nil; t != nil {
 			found = append(found, t)
 		}
+	}
+	if ctx.Err() == nil {
+		fs.told = found
 	}
 	return found
 }

@@ -1,6 +1,10 @@
 package api
 
-import "strandline/judge/jobs"
+import (
+	"math"
+
+	"strandline/judge/jobs"
+)
 
 // Job is the verdict on a job of many ranks.
 type Job struct {
@@ -16,8 +20,38 @@ type Job struct {
 	Text       string   `json:"text,omitempty"` // the name of the file that shows it
 	Line       int64    `json:"line,omitempty"`
 	Quote      string   `json:"quote,omitempty"`
-	Site       string   `json:"site,omitempty"` // the line of the user's program
-	Fix        string   `json:"fix,omitempty"`  // what to do
+	Site       string   `json:"site,omitempty"`  // the line of the user's program
+	Fix        string   `json:"fix,omitempty"`   // what to do
+	Again      string   `json:"again,omitempty"` // what a restart does, a sentence
+	Failed     bool     `json:"failed"`
+	// Differs is how the memory of the first rank differs from that of its peers.
+	Differs *JobDiffers `json:"differs,omitempty"`
+	// Ranks are the ends of all ranks: the first one first, then by time.
+	Ranks []JobRank `json:"ranks"`
+}
+
+// JobDiffers is how the memory of a rank differs from that of its peers: the ranks of its
+// pipeline stage, or, if Peers is 0, itself before it grew.
+type JobDiffers struct {
+	Figure    string `json:"figure"`     // as the texts call it
+	SinceStep *int64 `json:"since_step"` // null if the layout explains it
+	PerStep   int64  `json:"bytes_per_step"`
+	Above     int64  `json:"above_bytes"` // at the end
+	Peers     int    `json:"peers"`
+}
+
+// JobRank is the end of a rank.
+type JobRank struct {
+	Rank    int      `json:"rank"`
+	Node    string   `json:"node,omitempty"`
+	Role    string   `json:"role"`                 // first, failed, followed or silent
+	End     string   `json:"end,omitempty"`        // in a word
+	Seconds *float64 `json:"seconds"`              // after the first end of any rank
+	Step    *int64   `json:"step"`                 // the last one that it names
+	Peak    int64    `json:"peak_bytes,omitempty"` // that its texts state
+	Text    string   `json:"text,omitempty"`       // the name of its file
+	Line    int64    `json:"line,omitempty"`
+	Quote   string   `json:"quote,omitempty"`
 }
 
 // JobFirst is who fell first, by itself.
@@ -35,12 +69,34 @@ func NewJob(j *jobs.Job) *Job {
 	out := &Job{
 		WorldSize: j.World, First: JobFirst{Confidence: j.First.Confidence}, Cause: string(j.Cause), Confidence: j.Confidence, Followers: j.Followers,
 		Missing: append([]int{}, j.Missing...), Restart: string(j.Restart), Attempts: j.Attempts, Why: j.Why, Text: j.Text, Line: j.Line, Quote: j.Quote, Site: j.Site, Fix: j.Fix,
+		Again: j.Again(), Failed: j.Failed, Ranks: make([]JobRank, 0, len(j.Rows)),
+	}
+	if d := j.Differs; d != nil {
+		out.Differs = &JobDiffers{Figure: d.Label, PerStep: int64(d.PerStep), Above: int64(d.Above), Peers: d.Peers}
+		if d.Since >= 0 {
+			out.Differs.SinceStep = &d.Since
+		}
+	}
+	for i := range j.Rows {
+		out.Ranks = append(out.Ranks, newRank(&j.Rows[i]))
 	}
 	if j.First.Rank >= 0 {
 		out.First.Rank = &j.First.Rank
 	}
 	if j.First.Node != "" {
 		out.First.Node = &j.First.Node
+	}
+	return out
+}
+
+func newRank(w *jobs.Row) JobRank {
+	out := JobRank{Rank: w.Rank, Node: w.Node, Role: string(w.Role), End: w.End, Peak: int64(w.Peak), Text: w.Text, Line: w.Line, Quote: w.Quote}
+	if !math.IsNaN(w.Seconds) {
+		s := math.Round(w.Seconds*1000) / 1000
+		out.Seconds = &s
+	}
+	if w.Step >= 0 {
+		out.Step = &w.Step
 	}
 	return out
 }

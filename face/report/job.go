@@ -42,8 +42,8 @@ func (d *Diagnosis) job(w io.Writer, s Style) {
 	if j.Fix != "" {
 		b.line("FIX", j.Fix)
 	}
-	if jobs.Cause(j.Cause) != jobs.None {
-		b.line("AGAIN", jobs.Again(jobs.Cause(j.Cause), jobs.Restart(j.Restart)))
+	if j.Again != "" {
+		b.line("AGAIN", j.Again)
 	}
 }
 

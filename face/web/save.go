@@ -156,6 +156,11 @@ func (s *saver) session(e *engine.Engine) error {
 	if err := s.putDoc("findings", nil, findings); err != nil {
 		return err
 	}
+	if doc.Job {
+		if err := s.keep("job", nil); err != nil {
+			return err
+		}
+	}
 	if len(doc.Files) > 1 {
 		if err := s.keep("compare", nil); err != nil {
 			return err

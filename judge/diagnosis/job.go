@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"strandline/finding"
@@ -56,11 +57,29 @@ func (j *Job) Has(f *input.File) bool {
 // Holds reports whether a file is a text of the job.
 func (j *Job) Holds(f *input.File) bool { return j != nil && (f.Told() || f.IsDump()) }
 
-// Judge judges the job with what else was found in its files. It is nil of no job.
+// Judge judges the job with what else was found in its files. It is nil of no job. Where the job
+// lived, its texts state no problem: what ran out in them was recovered from, or came after its end.
 func (j *Job) Judge(a *Answer) *jobs.Job {
 	if j == nil {
 		return nil
 	}
+	job := j.judge(a)
+	if a == nil || job == nil || job.Cause != jobs.None {
+		return job
+	}
+	for i := range a.Findings {
+		f := &a.Findings[i]
+		if e, ok := f.Evidence.(*finding.OOMEvidence); ok && e.Outcome != "" && f.Severity == finding.Problem {
+			f.Severity = finding.Warning
+		}
+	}
+	if a.Verdict == finding.RanOut && !slices.ContainsFunc(a.Findings, func(f finding.Finding) bool { return f.Severity == finding.Problem }) {
+		a.Verdict = finding.OK
+	}
+	return job
+}
+
+func (j *Job) judge(a *Answer) *jobs.Job {
 	more := jobs.Evidence{Dumps: j.dumps}
 	if a != nil {
 		more.Grew = map[int]string{}

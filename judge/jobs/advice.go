@@ -1,5 +1,12 @@
 package jobs
 
+import (
+	"fmt"
+	"math"
+
+	"strandline/units"
+)
+
 // fixes are what to do about each cause.
 var fixes = map[Cause]string{
 	Leak:          "find the holder: strandline record -- CMD, or three snapshots of the rank that grows",
@@ -21,9 +28,13 @@ func (v *Job) fix() string {
 }
 
 // Again is what a restart from the last checkpoint does, in a sentence.
-func Again(c Cause, r Restart) string {
-	switch {
-	case r == Helps && c == Leak:
+func (v *Job) Again() string {
+	switch r, d := v.Restart, v.Differs; {
+	case v.Cause == None:
+		return ""
+	case r == Helps && v.Cause == Leak && d != nil:
+		return fmt.Sprintf("a restart helps for about %s", units.Plural(int64(math.Round(d.Above/d.PerStep)), "step"))
+	case r == Helps && v.Cause == Leak:
 		return "a restart helps for as many steps as this run made"
 	case r == Helps:
 		return "a restart helps"

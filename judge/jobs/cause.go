@@ -67,6 +67,7 @@ func (j *job) outOfMemory(v *Job, first *rank, out []*rank) {
 		set(Fragmentation, 0.9, Helps, "much is reserved and not allocated, in pieces")
 		return
 	}
+	defer j.compare(v, first)
 	if site, ok := j.more.Grew[first.n]; ok {
 		set(Leak, 0.92, Helps, "its snapshots keep more and more of one place")
 		v.Site = site

@@ -55,6 +55,14 @@ type Job struct {
 	Restart    Restart
 	Attempts   int // 1 and more
 
+	// Failed reports whether the job ended before its end, for whatever reason.
+	Failed bool
+	// Rows are the ends of all ranks: the first one first, then by time.
+	Rows []Row
+	// Differs is how the memory of the first rank differs from that of its peers, nil if it is
+	// not known to.
+	Differs *Difference
+
 	Why   string // a sentence
 	Text  string // the name of the text that shows it, "" if several do
 	Line  int64
@@ -96,6 +104,8 @@ func Judge(texts []*ranks.Text, more Evidence) *Job {
 	j.fall()
 	v := j.verdict()
 	v.Fix = v.fix()
+	v.Failed = v.Cause != None && (v.Cause != Unknown || j.fell())
+	v.Rows = j.rows(v)
 	if j.former > 0 {
 		v.Why += fmt.Sprintf("; texts of an earlier run are left out: %d", j.former)
 	}
@@ -104,6 +114,12 @@ func Judge(texts []*ranks.Text, more Evidence) *Job {
 	}
 	v.Quote = secret.Text(strings.ToValidUTF8(v.Quote, "?"))
 	return v
+}
+
+// fell reports whether anything shows that a rank ended before its end.
+func (j *job) fell() bool {
+	return len(j.kills) > 0 || slices.ContainsFunc(j.exits, func(e exit) bool { return e.Code != 0 }) ||
+		slices.ContainsFunc(j.order, func(r *rank) bool { return r.fall != nil && !r.fall.Caught })
 }
 
 // job is a job that is being judged.

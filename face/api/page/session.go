@@ -11,6 +11,7 @@ type Session struct {
 	Skipped  []Skipped `json:"skipped"`
 	Order    []int     `json:"order"`
 	Findings string    `json:"findings" ts:"waiting|working|ready"`
+	Job      bool      `json:"job,omitempty"` // the files are of a job of several ranks: job has its verdict
 }
 
 // File is one of the files.

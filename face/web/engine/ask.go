@@ -73,6 +73,7 @@ var handlers = map[string]struct {
 	"find":     {(*question).find, false},
 	"state":    {(*question).state, true}, // sizes of blocks
 	"findings": {(*question).findings, true},
+	"job":      {(*question).job, false},
 	"compare":  {(*question).compare, true},
 	"csv":      {(*question).csv, true},
 	"replay":   {(*question).replayed, false},

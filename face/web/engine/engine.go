@@ -100,6 +100,7 @@ type Engine struct {
 	Pause func()
 
 	from    *input.Files
+	of      *diagnosis.Job // that they are of, nil if they are of none, or it is not known yet
 	mu      sync.Mutex
 	version int
 	changed chan struct{} // closed when the version rises
@@ -123,8 +124,7 @@ type file struct {
 	process  string
 	blocks   string    // whether their sizes are known: waiting, working, ready, unknown
 	stamp    time.Time // of the last report of progress
-	beside   []input.Input
-	*content // from state totals on
+	*content           // from state totals on
 }
 
 // content is a file that was read. It does not change.
@@ -208,11 +208,24 @@ var ErrNothing = errors.New("no snapshot among the files")
 func (e *Engine) Load(ctx context.Context) error {
 	read := 0
 	var last error
+	of := diagnosis.NewJob(ctx, e.from)
+	e.change(func() { e.of = of })
+	ofJob := map[string]*input.File{}
+	left := *e.from
+	left.List = slices.DeleteFunc(slices.Clone(left.List), func(f *input.File) bool {
+		if e.of.Holds(f) {
+			ofJob[f.Path] = f
+		}
+		return e.of.Has(f)
+	})
+	s := diagnosis.New(&left, diagnosis.Options{})
 	for _, f := range e.files {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := e.load(ctx, f); err != nil {
+		if of := ofJob[f.Path]; of != nil && (e.of.Has(of) || !s.Wants(of)) {
+			e.change(func() { f.state, f.blocks = judged, unknown })
+		} else if err := e.load(ctx, f, s, of != nil); err != nil {
 			last = err
 			continue
 		}
@@ -224,7 +237,7 @@ func (e *Engine) Load(ctx context.Context) error {
 		}
 		return ErrNothing
 	}
-	e.judge(ctx)
+	e.judge(ctx, s)
 	e.pause()
 	for _, f := range e.files {
 		if f.content != nil && ctx.Err() == nil {
@@ -279,14 +292,17 @@ func (d *device) replay() *replayed {
 	})}
 }
 
-// load reads one file.
-func (e *Engine) load(ctx context.Context, f *file) error {
+// load reads one file. One that is of a job is judged by it, whatever else it holds.
+func (e *Engine) load(ctx context.Context, f *file, to *diagnosis.Session, ofJob bool) error {
 	e.change(func() { f.state = reading })
 	s, beside, err := f.Read(ctx, func(n int64) { e.progress(f, n) })
+	if ofJob && err != nil && ctx.Err() == nil {
+		err = nil
+	}
 	if err == nil && s == nil {
-		e.change(func() { f.beside, f.state, f.blocks = beside, judged, unknown })
+		e.change(func() { f.state, f.blocks = judged, unknown })
 		e.pause()
-		return nil
+		return add(ctx, to, beside)
 	}
 	if err != nil {
 		e.change(func() {
@@ -297,7 +313,10 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 		})
 		return err
 	}
-	e.change(func() { f.state, f.beside = pairing, beside })
+	if err := add(ctx, to, beside); err != nil {
+		return err
+	}
+	e.change(func() { f.state = pairing })
 	c := newContent(s)
 	e.change(func() { f.content, f.state = c, totals })
 	e.pause()
@@ -308,6 +327,16 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 	}
 	e.change(func() { f.state = ready })
 	e.pause()
+	return nil
+}
+
+// add gives inputs to a session.
+func add(ctx context.Context, to *diagnosis.Session, inputs []input.Input) error {
+	for _, in := range inputs {
+		if err := to.Add(ctx, in); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -402,10 +431,9 @@ func (d *measured) grouped(g tile.Grouping) (*tile.Bands, error) {
 	return b, nil
 }
 
-// judge judges all files together.
-func (e *Engine) judge(ctx context.Context) {
+// judge judges all files together, of which the session has those that are no snapshots.
+func (e *Engine) judge(ctx context.Context, s *diagnosis.Session) {
 	e.change(func() { e.findingsState = working })
-	s := diagnosis.New(e.from, diagnosis.Options{})
 	index := map[*digest.File]int{}
 	for i, f := range e.files {
 		if ctx.Err() != nil {
@@ -414,14 +442,10 @@ func (e *Engine) judge(ctx context.Context) {
 		if f.content != nil {
 			index[s.AddSnapshot(f.Path, f.snap)] = i
 		}
-		for _, in := range f.beside {
-			if err := s.Add(ctx, in); err != nil {
-				return
-			}
-		}
 	}
 	e.pause()
 	j := &judgment{answer: s.Judge(), book: s.Book, processes: s.SnapshotProcesses()}
+	j.answer.Job = e.of.Judge(j.answer)
 	order, processOf := []int{}, map[int]string{}
 	for _, p := range j.processes {
 		for _, d := range p.Files {

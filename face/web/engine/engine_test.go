@@ -19,6 +19,7 @@ import (
 	"strandline/finding"
 	"strandline/input"
 	"strandline/internal/test/synth"
+	"strandline/judge/diagnosis"
 	"strandline/judge/snapshots"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
@@ -540,7 +541,7 @@ func TestLeakedIsAPurpose(t *testing.T) {
 	e := made(source("../../../examples/image-leak/step-4.pickle"))
 	e.change(func() { e.files[0].content, e.files[0].state = newContent(open(t, e.files[0])), ready })
 	ask(t, e, "at?k=2400&g=purpose", 409)
-	e.judge(context.Background())
+	e.judge(context.Background(), diagnosis.New(e.from, diagnosis.Options{}))
 	findings, err := e.Findings()
 	if err != nil {
 		t.Fatal(err)

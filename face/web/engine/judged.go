@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"strandline/face/api"
 	"strandline/face/api/page"
 	"strandline/finding"
 	"strandline/stack"
@@ -46,6 +47,18 @@ func (e *Engine) Findings() (page.Findings, error) {
 		doc.Findings = append(doc.Findings, d)
 	}
 	return doc, nil
+}
+
+// job is the verdict on the job of which the files are.
+func (q *question) job() (any, error) {
+	j, err := q.e.judged()
+	switch {
+	case err != nil:
+		return nil, err
+	case j.answer.Job == nil:
+		return nil, absent("the files are not of a job of several ranks")
+	}
+	return api.NewJob(j.answer.Job), nil
 }
 
 // whereIs points to a finding: in the newest file of its process, its lines, and

@@ -7,6 +7,7 @@ export interface Session {
   skipped: Skipped[];
   order: number[];
   findings: "waiting" | "working" | "ready";
+  job?: boolean;
 }
 
 export interface Device {
@@ -275,6 +276,27 @@ export interface Levels {
 
 export interface Refusal {
   error: string;
+}
+
+export interface Job {
+  world_size: number;
+  first: JobFirst;
+  cause: string;
+  confidence: number;
+  followers: number;
+  missing: number[];
+  restart: string;
+  attempts: number;
+  why: string;
+  text?: string;
+  line?: number;
+  quote?: string;
+  site?: string;
+  fix?: string;
+  again?: string;
+  failed: boolean;
+  differs?: JobDiffers;
+  ranks: JobRank[];
 }
 
 export interface File {
@@ -662,6 +684,33 @@ export interface WatchLoad {
 export interface LevelPart {
   name: string;
   beside: boolean;
+}
+
+export interface JobFirst {
+  rank: number | null;
+  node: string | null;
+  confidence: number;
+}
+
+export interface JobDiffers {
+  figure: string;
+  since_step: number | null;
+  bytes_per_step: number;
+  above_bytes: number;
+  peers: number;
+}
+
+export interface JobRank {
+  rank: number;
+  node?: string;
+  role: string;
+  end?: string;
+  seconds: number | null;
+  step: number | null;
+  peak_bytes?: number;
+  text?: string;
+  line?: number;
+  quote?: string;
 }
 
 export interface TileFold {

@@ -6,6 +6,7 @@ import { Compare } from "../compare/compare.ts";
 import { byId, fill, h, printable } from "../base/dom.ts";
 import { Findings } from "../findings/findings.ts";
 import { bytes, count, deviceName, plural } from "../base/format.ts";
+import { JobView } from "../job/job.ts";
 import { copyLine, inspector } from "./inspector.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
 import { coverages, groupings } from "../base/names.ts";
@@ -14,7 +15,7 @@ import { css, palette } from "../picture/palette.ts";
 import { Rail } from "../rail/rail.ts";
 import { fetchLinks, picture, save } from "../base/save.ts";
 import { Sites } from "../sites/sites.ts";
-import type { State, View } from "../session/store.ts";
+import { initial, type State, type View } from "../session/store.ts";
 import { measureName, termList, terms } from "../base/terms.ts";
 import { theme } from "../base/theme.ts";
 import { Timeline } from "../timeline/timeline.ts";
@@ -41,15 +42,16 @@ const parts = {
   compare: new Compare(page, view, byId("tooltip")),
   whatif: new WhatIf(page, rail, view, announce),
   findings: new Findings(page, rail, view),
+  job: new JobView(page, view, () => page.untouched && page.s.view === initial.view && store.set({ view: "job" })),
 };
-const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
+const names: Record<View, string> = { job: "Job", timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
 
 /** The views that this session has something for. */
 function tabs(): View[] {
   const files = page.session?.files ?? [];
   const many = files.length > 1;
-  if (files.some((x) => x.state === "judged") && files.every((x) => x.state === "judged" || x.state === "failed")) return ["findings"]; // there is no picture
-  return (Object.keys(names) as View[]).filter((v) => v !== "compare" || many);
+  if (files.some((x) => x.state === "judged") && files.every((x) => x.state === "judged" || x.state === "failed")) return page.session?.job ? ["job", "findings"] : ["findings"]; // there is no picture
+  return (Object.keys(names) as View[]).filter((v) => (v !== "compare" || many) && (v !== "job" || page.session?.job));
 }
 
 const ys = ["reserved", "active", "window"] as const;
@@ -372,10 +374,10 @@ const keyTable = (): Key[] => [
 
 let railOff = false;
 
-/** Compare has rows of its own in place of the rail. */
+/** Compare and Job have rows of their own in place of the rail. */
 function showRail(off = railOff): void {
   railOff = off;
-  byId("rail").hidden = off || page.s.view === "compare";
+  byId("rail").hidden = off || page.s.view === "compare" || page.s.view === "job";
 }
 
 function solo(): void {
@@ -466,6 +468,7 @@ page.on((what) => {
   if (what === "session") {
     page.load();
     parts.findings.load();
+    parts.job.load();
     drawTop();
   }
   if (what === "device" || what === "bands") {

@@ -183,6 +183,11 @@ export class Page {
   private device0: number | null = null; // and its device, where a finding names one
   private touched = false; // the reader has done something: no picture changes by itself
 
+  /** Whether the reader has done nothing yet. */
+  get untouched(): boolean {
+    return !this.touched;
+  }
+
   constructor() {
     const touch = (): void => void (this.touched = true);
     for (const what of ["pointerdown", "keydown", "wheel"]) addEventListener(what, touch, { once: true, capture: true, passive: true });

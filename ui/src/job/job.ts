@@ -1,0 +1,164 @@
+// Job: the verdict on a job of many ranks, and how each of them ended.
+
+import { fresh } from "../base/ask.ts";
+import { cut, fill, h } from "../base/dom.ts";
+import { base, bytes, count, plural } from "../base/format.ts";
+import type { Job as Answer, JobRank } from "../base/api.ts";
+import type { Page } from "../session/page.ts";
+import { order, title, when, type By } from "./words.ts";
+
+const rowHeight = 22;
+
+export class JobView {
+  private answer: Answer | null = null;
+  private asking = false;
+  private error = "";
+  private by: By = "time";
+  private rows: JobRank[] = [];
+  private chosen: number | null = null; // a rank
+  private drawn = ""; // which rows are in the table
+
+  constructor(
+    private readonly page: Page,
+    private readonly root: HTMLElement,
+    private readonly arrive: () => void,
+  ) {}
+
+  /** Asks for the verdict once there is one. */
+  load(): void {
+    if (!this.page.session?.job || this.page.session.findings !== "ready" || this.asking) return;
+    this.asking = true;
+    fresh<Answer>("job").then(
+      (v) => {
+        this.answer = v;
+        this.page.figures.job = { cause: v.cause, rank: v.first.rank, failed: v.failed };
+        this.sort(this.by);
+        this.arrive();
+        this.update();
+      },
+      (e: Error) => {
+        this.error = e.message;
+        this.update();
+      },
+    );
+  }
+
+  update(): void {
+    if (this.page.s.view !== "job") return;
+    if (!this.answer) return fill(this.root, h("p", { class: "note" }, this.error || "Reading all files and judging them …"));
+    if (this.root.querySelector(".job")) return this.detail();
+    this.drawn = "";
+    const scroll = h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Ranks", onscroll: () => this.window() });
+    fill(this.root, h("div", { class: "job" }, this.verdict(this.answer), scroll, h("div", { class: "rank", role: "status" })));
+    this.table();
+    this.detail();
+  }
+
+  private verdict(j: Answer): HTMLElement {
+    const line = (name: string, ...text: (Node | string)[]): Node[] => [h("dt", {}, name), h("dd", {}, text)];
+    const at = [j.site, j.text && j.line ? `${base(j.text)}:${j.line}` : ""].filter(Boolean).join(", ");
+    return h(
+      "header",
+      { "data-state": j.cause === "none" ? "ok" : j.cause === "unknown" ? "unknown" : "failed" },
+      h("h2", {}, title(j)),
+      h(
+        "dl",
+        {},
+        at ? line("at", h("span", { class: "mono" }, at)) : null,
+        line("why", j.why),
+        j.followers ? line("others", `${plural(j.followers, "rank")} only followed`) : null,
+        j.missing.length ? line("missing", `no whole text of ${plural(j.missing.length, "rank")}: ${j.missing.slice(0, 16).join(", ")}${j.missing.length > 16 ? ", …" : ""}`) : null,
+        j.fix ? line("fix", j.fix) : null,
+        j.again ? line("again", j.again) : null,
+        j.attempts > 1 ? line("attempts", `the last of ${count(j.attempts)}`) : null,
+      ),
+      j.quote ? h("pre", { tabindex: "0" }, j.quote) : null,
+    );
+  }
+
+  private sort(by: By): void {
+    this.by = by;
+    this.rows = order(this.answer!.ranks, by);
+    this.drawn = "";
+  }
+
+  /** Draws the table anew: its head, and of its rows those that are in sight. */
+  private table(): void {
+    const columns: [By, string][] = [["rank", "rank"], ["node", "node"], ["time", "ended after"], ["end", "by"], ["step", "last step"], ["peak", "most memory"], ["text", "text"]];
+    const head = columns.map(([by, name]) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, h("button", { type: "button", "data-key": `by ${by}`, onclick: () => this.resort(by) }, name, this.by === by ? " ↓" : "")));
+    fill(this.scroll(), h("table", { "aria-rowcount": this.rows.length + 1 }, h("caption", { class: "unseen" }, "Ranks"), h("thead", {}, h("tr", {}, head)), h("tbody", {})));
+    this.drawn = "";
+    this.window();
+  }
+
+  private resort(by: By): void {
+    this.sort(by);
+    this.table();
+  }
+
+  private scroll(): HTMLElement {
+    return this.root.querySelector<HTMLElement>(".job .scroll")!;
+  }
+
+  /** Puts the rows that are in sight into the table, with room for the others. */
+  private window(): void {
+    const scroll = this.scroll();
+    const beyond = 12; // rows above and below
+    const from = Math.max(0, Math.floor(scroll.scrollTop / rowHeight) - beyond);
+    const to = Math.min(this.rows.length, from + Math.ceil((scroll.clientHeight || innerHeight) / rowHeight) + 2 * beyond);
+    const key = `${from} ${to} ${this.chosen}`;
+    if (key === this.drawn) return;
+    this.drawn = key;
+    const latest = Math.max(...this.rows.map((r) => r.seconds ?? 0));
+    fill(scroll.querySelector("tbody")!, gap(from), this.rows.slice(from, to).map((r, i) => this.row(r, from + i, latest)), gap(this.rows.length - to));
+  }
+
+  private row(r: JobRank, i: number, latest: number): HTMLElement {
+    const place = h("i", {});
+    // Others follow after milliseconds, or after the half hour of a time-out.
+    if (r.seconds !== null) place.style.left = `${latest > 0 ? (100 * Math.log1p(1000 * r.seconds)) / Math.log1p(1000 * latest) : 0}%`;
+    return h(
+      "tr",
+      { class: r.role, "aria-rowindex": i + 2, "aria-selected": r.rank === this.chosen ? "true" : undefined },
+      h("th", { scope: "row" }, h("button", { type: "button", "data-key": `rank ${r.rank}`, "aria-pressed": String(r.rank === this.chosen), onclick: () => this.choose(r) }, String(r.rank))),
+      h("td", {}, r.node ?? ""),
+      h("td", { class: "when" }, r.seconds === null ? "" : [h("span", { class: "track", "aria-hidden": "true" }, place), when(r.seconds)]),
+      h("td", {}, r.role === "first" ? h("b", {}, r.end ?? "first") : (r.end ?? "")),
+      h("td", {}, r.step === null ? "" : count(r.step)),
+      h("td", { "data-bytes": r.peak_bytes }, r.peak_bytes ? bytes(r.peak_bytes) : ""),
+      h("td", { class: "text" }, r.text ? cut(`${base(r.text)}${r.line ? `:${r.line}` : ""}`) : ""),
+    );
+  }
+
+  private choose(r: JobRank): void {
+    this.chosen = r.rank === this.chosen ? null : r.rank;
+    this.window();
+    this.detail();
+  }
+
+  /** Shows the end of the chosen rank, and the way to its snapshots. */
+  private detail(): void {
+    const r = this.rows.find((x) => x.rank === this.chosen);
+    const el = this.root.querySelector(".job .rank");
+    if (!el) return;
+    if (!r) return fill(el);
+    const files = this.page.session?.files ?? [];
+    const own = files.filter((f) => f.state === "ready" && (f.path === r.text || new RegExp(`^rank[ _-]?${r.rank}$`, "i").test(f.process ?? "")));
+    fill(
+      el,
+      h("b", {}, `rank ${r.rank}`),
+      r.node ? ` on ${r.node}` : "",
+      r.text ? [" · ", h("span", { class: "mono" }, `${r.text}${r.line ? `:${r.line}` : ""}`)] : "",
+      own.map((f) => h("button", { type: "button", class: "link", "data-key": `file ${f.f}`, onclick: () => this.page.store.set({ view: "timeline", f: f.f, print: null, d: null, k: null, win: null }, true) }, f.name)),
+      r.quote ? h("pre", { tabindex: "0" }, r.quote) : null,
+    );
+  }
+}
+
+/** Room for rows that are not in the table. */
+function gap(rows: number): HTMLElement | null {
+  if (rows <= 0) return null;
+  const tr = h("tr", { class: "gap", "aria-hidden": "true" });
+  tr.style.height = `${rows * rowHeight}px`;
+  return tr;
+}
