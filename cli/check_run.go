@@ -226,9 +226,7 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 		out.Notes = append(out.Notes, "the snapshots cannot be judged: "+err.Error())
 	}
 	for _, n := range r.Manifest.Notes {
-		if !strings.Contains(n.Why, "for the CPU alone") {
-			out.Notes = append(out.Notes, r.Manifest.NoteText(n))
-		}
+		out.Notes = append(out.Notes, r.Manifest.NoteText(n))
 	}
 	if o.dir == "" {
 		dropRecordingAdvice(out.Findings, dir)

@@ -148,6 +148,7 @@ type recordedFiles struct {
 	list     []*digest.File
 	last     *digest.File // the snapshot at the exit
 	held     map[*digest.File]*compare.Held
+	host     map[*digest.File]int64
 	steps    map[*digest.File]int
 }
 
@@ -163,7 +164,7 @@ func (fs *Files) recordedProcesses(snapshots []*digest.File) (out []*compare.Pro
 			continue
 		}
 		if byProcess[p] == nil {
-			byProcess[p] = &recordedFiles{manifest: m, process: p, held: map[*digest.File]*compare.Held{}, steps: map[*digest.File]int{}}
+			byProcess[p] = &recordedFiles{manifest: m, process: p, held: map[*digest.File]*compare.Held{}, host: map[*digest.File]int64{}, steps: map[*digest.File]int{}}
 			all = append(all, byProcess[p])
 		}
 		byProcess[p].add(f, d)
@@ -183,6 +184,9 @@ func (fs *Files) recordedProcesses(snapshots []*digest.File) (out []*compare.Pro
 func (r *recordedFiles) add(f *digest.File, d *record.Dump) {
 	if h := compare.ReadHeld(d.HeldBy); h != nil {
 		r.held[f] = h
+	}
+	if d.Host > 0 {
+		r.host[f] = d.Host
 	}
 	switch {
 	case d.Step != nil:
@@ -209,7 +213,7 @@ func (r *recordedFiles) named(name string) *compare.Process {
 		list = append(list, r.last)
 	}
 	out := compare.NewProcess(name, list)
-	out.About = &compare.About{PID: p.PID, Rank: p.Rank, Role: p.Role, Command: p.Command, Failed: failedDevices(r.manifest, p), Held: r.held, Steps: r.steps}
+	out.About = &compare.About{PID: p.PID, Rank: p.Rank, Role: p.Role, Command: p.Command, Failed: failedDevices(r.manifest, p), Held: r.held, Host: r.host, Steps: r.steps}
 	entries := int64(0)
 	for _, f := range out.Files {
 		for _, d := range f.Devices {

@@ -525,3 +525,72 @@ func TestLinesAreQuiet(t *testing.T) {
 		})
 	}
 }
+
+// TestHoldersWithoutDevice records a program that initializes no device: the chain of a running
+// sum, and the tensors in a list.
+func TestHoldersWithoutDevice(t *testing.T) {
+	t.Parallel()
+	r := program{env: []string{"STANDIN=cpu"}, options: Options{EverySeconds: 0.5}, code: `
+import time, strandline, strandline._recorder, torch
+from torch._tensor import Node
+class Storage:
+    def __init__(self, at): self.at = at
+    def data_ptr(self): return self.at
+    def nbytes(self): return 4096
+class Tensor(torch.Tensor):
+    is_cuda, is_cpu = False, True
+    def __init__(self, node=None):
+        self._at, self._hidden = id(self), torch._tensor._hide(node)
+    def untyped_storage(self): return Storage(self._at)
+CACHE = []
+def main():
+    node = None
+    while strandline._recorder.current() is None: time.sleep(0.05)
+    for _ in range(4):
+        for _ in range(20):
+            node = Node("AddBackward0", *([node] if node else []))
+            total = Tensor(node)
+            CACHE.append(Tensor())
+        strandline.snapshot()
+main()
+`}.run(t)
+	r.silent(t, 0, "")
+	p := r.one(t)
+	if len(p.Devices) > 0 || p.Torch == "" {
+		t.Errorf("process is %+v", p)
+	}
+	var chains, kept []int
+	for _, d := range p.Dumps {
+		if d.Reason != "call" {
+			continue
+		}
+		var h struct {
+			Graphs, Host []struct {
+				Path, File string
+				Line       int
+				Length     int `json:"chain_length"`
+				Count      int
+				Bytes      int64
+			}
+		}
+		if err := json.Unmarshal(d.HeldBy, &h); err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range h.Graphs {
+			if g.Path == "total in main()" && g.Line == 20 {
+				chains = append(chains, g.Length)
+			}
+		}
+		for _, g := range h.Host {
+			if g.Path == "CACHE[...]" && g.Line == 21 && g.Bytes == int64(g.Count)*4096 {
+				kept = append(kept, g.Count)
+			}
+		}
+		if d.Host <= 0 || len(d.Devices) > 0 {
+			t.Errorf("snapshot is %+v", d)
+		}
+	}
+	if want := []int{20, 40, 60, 80}; !slices.Equal(chains, want) || !slices.Equal(kept, want) {
+		t.Errorf("chains of %v, and %v kept; want %v", chains, kept, want)
+	}
+}

@@ -115,6 +115,8 @@ type Dump struct {
 	Pause  float64         `json:"pause_seconds"`
 	Write  float64         `json:"write_seconds"`
 	HeldBy json.RawMessage `json:"held_by,omitempty"`
+	// Host is the main memory in use then, in bytes; 0 if unknown.
+	Host int64 `json:"host_bytes,omitempty"`
 }
 
 // Usage is what the allocator has of a device.

@@ -4,8 +4,8 @@
 // manifest; [Dial] reaches a process that is recorded.
 //
 // The recorder itself is the Python module of the folder python, which each
-// interpreter finds through PYTHONPATH and its sitecustomize. A process that never
-// initializes a device is left as it is.
+// interpreter finds through PYTHONPATH and its sitecustomize. A process that initializes
+// no device has empty snapshots, with which it is noted what keeps its tensors.
 package record
 
 import (

@@ -84,13 +84,17 @@ func named(s string) *string {
 
 // basis states what a judgment of a process of so many files rests on.
 func basis(j verdict.Judged, files int) string {
+	name := snapshot.DeviceName(j.Device)
+	if j.OnHost {
+		name = "main memory"
+	}
 	switch {
 	case j.Tables > 0:
 		return tablesBasis(j)
 	case !j.Enough:
-		return fmt.Sprintf("%s: too little to judge growth", snapshot.DeviceName(j.Device))
+		return fmt.Sprintf("%s: too little to judge growth", name)
 	case j.Inside:
-		return fmt.Sprintf("%s: judged over %s of the newest file's history, by %s", snapshot.DeviceName(j.Device), count(j.Checkpoints, "step"), j.StepsFrom)
+		return fmt.Sprintf("%s: judged over %s of the newest file's history, by %s", name, count(j.Checkpoints, "step"), j.StepsFrom)
 	}
 	if j.Checkpoints < files {
 		others := "the others"
@@ -98,9 +102,9 @@ func basis(j verdict.Judged, files int) string {
 			others = "the other"
 		}
 		return fmt.Sprintf("%s: judged over %s of %s; from %s to the next hardly anything happened",
-			snapshot.DeviceName(j.Device), units.Count(int64(j.Checkpoints)), count(files, "file"), others)
+			name, units.Count(int64(j.Checkpoints)), count(files, "file"), others)
 	}
-	return fmt.Sprintf("%s: judged over %s", snapshot.DeviceName(j.Device), count(j.Checkpoints, "file"))
+	return fmt.Sprintf("%s: judged over %s", name, count(j.Checkpoints, "file"))
 }
 
 // tablesBasis states what a judgment of tables rests on.

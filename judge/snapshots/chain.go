@@ -24,7 +24,7 @@ func leaksOf(subjects []*subject, p *compare.Process) (out []finding.Finding) {
 
 // growingGraphs are the findings of graphs that grow while the device's memory does not:
 // each step adds a node, on the host's heap, to the graph that a tensor was computed
-// with.
+// with, or a tensor with its graph to those that a name keeps.
 func growingGraphs(s *subject) (out []finding.Finding) {
 	newest := s.process.HeldIn(s.process.Newest())
 	if newest == nil {
@@ -35,28 +35,126 @@ func growingGraphs(s *subject) (out []finding.Finding) {
 		if x.Nodes < x.ChainLength { // most of it counts for another path, which keeps it as well
 			continue
 		}
-		files, lengths := chainLengths(s.process, x.Path)
-		if !grows(lengths) {
+		files, lengths, complete := sizesOf(s.process, func(h *compare.Held) (int64, bool) {
+			y := find(h.Graphs, x.Path)
+			if y == nil {
+				return 0, h.Bound == ""
+			}
+			return s.sizeOf(y), h.Bound == "" || y.Estimated
+		})
+		if !grows(lengths, complete) {
 			continue
 		}
-		if f := s.chain(x, lengths, outlastsSteps(s.process, files)); !named(s.leaks, x.Path, f.Severity) {
+		f := s.chain(x, lengths, lengths[len(lengths)-1] >= longChain || outlastsSteps(s.process, files))
+		f.Trend = hostBytes(s.process, files)
+		if !named(s.leaks, x.Path, f.Severity) {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// chainLengths are the lengths of the graph at a path, oldest first, and the files that
-// have one.
-func chainLengths(p *compare.Process, path string) (files []*digest.File, lengths []int64) {
+// longChain is a number of nodes in a row that no single step computes.
+const longChain = 10_000
+
+// sizeOf is the length of a graph's chain. Without a device, on which they would be
+// found, it is the number of tensors that keep graphs if that is larger.
+func (s *subject) sizeOf(x *compare.Holder) int64 {
+	if !s.process.OnHost() {
+		return x.ChainLength
+	}
+	return max(x.ChainLength, x.Tensors)
+}
+
+func find(all []compare.Holder, path string) *compare.Holder {
+	if i := slices.IndexFunc(all, func(x compare.Holder) bool { return x.Path == path }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// sizesOf are sizes of one thing, oldest first, and the files that hold it. They are not
+// complete if a search ended early, which has found a part.
+func sizesOf(p *compare.Process, size func(*compare.Held) (n int64, complete bool)) (files []*digest.File, sizes []int64, complete bool) {
+	complete = true
 	for _, f := range p.Files {
-		if h := p.HeldIn(f); h != nil && h.Bound == "" {
-			if i := slices.IndexFunc(h.Graphs, func(x compare.Holder) bool { return x.Path == path }); i >= 0 {
-				files, lengths = append(files, f), append(lengths, h.Graphs[i].ChainLength)
+		if h := p.HeldIn(f); h != nil {
+			if n, all := size(h); n > 0 {
+				files, sizes, complete = append(files, f), append(sizes, n), complete && all
 			}
 		}
 	}
-	return files, lengths
+	return files, sizes, complete
+}
+
+// hostBytes is the main memory in use at some files, nil where that is not known of all.
+func hostBytes(p *compare.Process, files []*digest.File) (out []int64) {
+	for _, f := range files {
+		n, ok := p.About.Host[f]
+		if !ok {
+			return nil
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// growingOnHost are the findings of tensors in main memory that a name keeps, more of them with
+// each snapshot.
+func growingOnHost(s *subject) (out []finding.Finding) {
+	newest := s.process.HeldIn(s.process.Newest())
+	if newest == nil {
+		return nil
+	}
+	for i := range newest.Host {
+		x := &newest.Host[i]
+		var bytes []int64
+		files, counts, complete := sizesOf(s.process, func(h *compare.Held) (int64, bool) {
+			if y := find(h.Host, x.Path); y != nil {
+				return y.Count, h.Bound == ""
+			}
+			return 0, h.Bound == ""
+		})
+		for _, f := range files {
+			bytes = append(bytes, find(s.process.HeldIn(f).Host, x.Path).Bytes)
+		}
+		const minFiles, minGrown = minLooks + 1, 1 << 20
+		n := len(files)
+		if n < minFiles || !grows(counts, complete) || bytes[n-1]-bytes[0] < minGrown || find(newest.Graphs, x.Path) != nil {
+			continue
+		}
+		held := finding.HeldBy{Kind: byPython, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: 1}
+		f := finding.Finding{
+			Kind: finding.Leak, Severity: finding.Problem, Confidence: 1 - 1/float64(n+1), Process: s.process.Name,
+			Basis: fmt.Sprintf("their number grew in all of %s between snapshots", units.Plural(int64(n-1), "interval")),
+			Title: fmt.Sprintf("%s in main memory are kept by %s: %s", units.Plural(x.Count, "tensor"), held.Path, units.Bytes(x.Bytes)),
+			Bytes: &x.Bytes, Count: &x.Count, Trend: bytes, Site: siteOfHolder(&held),
+			Detail:   []string{heldWords(&held)},
+			Evidence: &finding.LeakEvidence{BytesAtCheckpoints: bytes, CountAtCheckpoints: counts, HeldBy: []finding.HeldBy{held}, Intervals: n - 1, Rounds: n - 1},
+			Remedies: []finding.Remedy{holderRemedy(&held)},
+		}
+		f.Brief.Why = f.Basis
+		out = append(out, withSteps(f, outlastsSteps(s.process, files), "no step ended between these snapshots: a table that a program fills looks the same"))
+	}
+	return out
+}
+
+// siteOfHolder is the line that puts tensors there, nil if it is unknown.
+func siteOfHolder(h *finding.HeldBy) *finding.Site {
+	if h.File == "" || h.Line == nil {
+		return nil
+	}
+	return &finding.Site{File: h.File, Line: *h.Line}
+}
+
+// withSteps is a finding as it is if the ends of steps were seen, and a suspicion
+// with a doubt otherwise.
+func withSteps(f finding.Finding, steps bool, doubt string) finding.Finding {
+	if !steps {
+		f.Severity, f.Confidence = finding.Warning, verdict.Suspect
+		f.Detail = append(f.Detail, doubt)
+	}
+	return f
 }
 
 // outlastsSteps reports whether steps of the program ended between the snapshots, so that
@@ -81,14 +179,19 @@ func outlastsSteps(p *compare.Process, files []*digest.File) bool {
 
 // grows reports whether a chain became longer from file to file, and at least doubled in
 // all. The graph of one step has the same length each time. With only three files, each
-// has to add several nodes.
-func grows(lengths []int64) bool {
+// has to add several nodes. Parts of what there is, as large as a search came upon, have
+// to become several times as large.
+func grows(lengths []int64, complete bool) bool {
 	const (
 		files   = 3
 		several = 8
 	)
+	times := int64(2)
+	if !complete {
+		times = 3
+	}
 	n := len(lengths)
-	if n < files || lengths[n-1] < 2*lengths[0] || lengths[n-1] < 16 {
+	if n < files || lengths[n-1] < times*lengths[0] || lengths[n-1] < 16 {
 		return false
 	}
 	for i := range n - 1 {
@@ -114,22 +217,28 @@ func named(findings []finding.Finding, path string, severity finding.Severity) b
 func (s *subject) chain(x *compare.Holder, lengths []int64, steps bool) finding.Finding {
 	held := graphHolder(x, 1)
 	n := len(lengths) - 1
+	ends := fmt.Sprintf("%s ends a chain of %s %s", held.Path, units.Count(x.ChainLength), held.Node)
+	title := ends + " that grows with every snapshot: its memory is on the host's heap"
+	brief := fmt.Sprintf("%s: a chain of %s %s grows on the host's heap", held.Path, units.Count(x.ChainLength), held.Node)
+	basis := "the chain"
+	if s.sizeOf(x) > x.ChainLength {
+		ends = fmt.Sprintf("%s keeps %s with the autograd graph of each", held.Path, units.Plural(x.Tensors, "tensor"))
+		title, brief, basis = ends+": more with every snapshot, on the host's heap", ends, "their number"
+	}
+	basis = fmt.Sprintf("%s grew in all of %s", basis, units.Plural(int64(n), "interval"))
 	f := finding.Finding{
 		Kind: finding.AutogradGraph, Severity: finding.Problem, Confidence: 1 - 1/float64(n+2), Process: s.process.Name,
-		Basis: fmt.Sprintf("the chain grew in all of %s between snapshots", units.Plural(int64(n), "interval")),
-		Title: fmt.Sprintf("%s ends a chain of %s %s that grows with every snapshot: its memory is on the host's heap",
-			held.Path, units.Count(x.ChainLength), held.Node),
-		Brief:    finding.Brief{Title: fmt.Sprintf("%s: a chain of %s %s grows on the host's heap", held.Path, units.Count(x.ChainLength), held.Node), Why: fmt.Sprintf("the chain grew in all of %s", units.Plural(int64(n), "interval"))},
+		Basis:    basis + " between snapshots",
+		Title:    title,
+		Brief:    finding.Brief{Title: brief, Why: basis},
 		Detail:   []string{heldWords(&held)},
 		Evidence: &finding.LeakEvidence{BytesAtCheckpoints: []int64{}, CountAtCheckpoints: lengths, HeldBy: []finding.HeldBy{held}, Intervals: n, Rounds: n},
 		Remedies: []finding.Remedy{holderRemedy(&held)},
 	}
-	if !steps {
-		f.Severity, f.Confidence = finding.Warning, verdict.Suspect
-		f.Detail = append(f.Detail, "no end of a step is seen between these snapshots: if they are all of one forward pass, its graph grows until its end; record --steps names what is a step")
+	if f.Site = s.madeAt(s.process.Newest(), x.Blocks); f.Site == nil {
+		f.Site = siteOfHolder(&held)
 	}
-	f.Site = s.madeAt(s.process.Newest(), x.Blocks)
-	return f
+	return withSteps(f, steps, "no end of a step is seen between these snapshots: if they are all of one forward pass, its graph grows until its end; record --steps names what is a step")
 }
 
 // madeAt is where the first block that the file knows was allocated, or nil.

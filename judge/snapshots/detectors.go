@@ -52,6 +52,7 @@ var detectors = []detector{
 
 	// A process.
 	{kinds: kinds(finding.AutogradGraph), needs: recordedGraphs, find: growingGraphs},
+	{kinds: kinds(finding.Leak), needs: recordedGraphs, find: growingOnHost},
 	{kinds: kinds(finding.History), needs: unknownParts, find: unknown},
 }
 

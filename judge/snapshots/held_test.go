@@ -160,3 +160,46 @@ func TestGrowingGraphsOfOneStep(t *testing.T) {
 		}
 	}
 }
+
+// TestGrowingOnHost judges a process without a device by what keeps its tensors.
+func TestGrowingOnHost(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		counts    []int64
+		bound     string // of each search
+		estimated bool
+		graphs    bool // of each tensor, or of a chain if it is estimated
+		want      finding.Kind
+	}{
+		{"a list", []int64{100, 200, 300, 400}, "", false, false, finding.Leak},
+		{"a list in three looks", []int64{100, 200, 300}, "", false, false, ""},
+		{"a constant list", []int64{100, 100, 100, 100}, "", false, false, ""},
+		{"parts of a list", []int64{100, 200, 300, 400}, "time", false, false, finding.Leak},
+		{"parts that vary", []int64{100, 120, 180, 210}, "time", false, false, ""},
+		{"losses", []int64{100, 200, 300}, "", false, true, finding.AutogradGraph},
+		{"a chain that is cut", []int64{5000, 9000, 12000}, "time", true, true, finding.AutogradGraph},
+	} {
+		p := &compare.Process{Name: "pid7", About: &compare.About{Held: map[*digest.File]*compare.Held{}, Host: map[*digest.File]int64{}, Steps: map[*digest.File]int{}}}
+		for i, n := range c.counts {
+			f := &digest.File{Devices: []digest.Device{{}}}
+			p.Files = append(p.Files, f)
+			p.About.Steps[f], p.About.Host[f] = 9*i, n<<16
+			x := compare.Holder{Path: "SEEN[...]", File: "/a/serve.py", Line: 5, Nodes: 8 * n, ChainLength: 8, Tensors: n, Node: "MulBackward0", Count: n, Bytes: n << 14}
+			if c.estimated {
+				x.ChainLength, x.Tensors, x.Estimated = n, 1, true
+			}
+			h := &compare.Held{Bound: c.bound}
+			if h.Host = []compare.Holder{x}; c.graphs {
+				h.Graphs, h.Host = h.Host, nil
+			}
+			p.About.Held[f] = h
+		}
+		a := Files(digest.NewBook(), []*compare.Process{p}, Options{})
+		if c.want == "" && len(a.Findings) == 0 {
+			continue
+		}
+		if len(a.Findings) != 1 || a.Findings[0].Kind != c.want || a.Findings[0].Severity != finding.Problem || a.Findings[0].Site.Line != 5 || !strings.Contains(a.Findings[0].Title, "SEEN[...]") {
+			t.Errorf("%s: %+v, want %q", c.name, a.Findings, c.want)
+		}
+	}
+}

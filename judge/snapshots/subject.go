@@ -5,6 +5,7 @@ import (
 	"strandline/judge/verdict"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
+	"strandline/torch/snapshot"
 )
 
 // A subject is what a detector judges at once: the runs that files given as one process
@@ -26,6 +27,9 @@ type subject struct {
 	failedIn *digest.File      // the file that holds it
 }
 
+// minLooks is from how many looks at a process without a device its growth is judged.
+const minLooks = 3
+
 // subjects is everything that is judged. It also sets which processes were judged, and
 // what the judgment of growth rests on.
 func (a *Answer) subjects(b *digest.Book, processes []*compare.Process, o Options) (out []*subject) {
@@ -37,7 +41,12 @@ func (a *Answer) subjects(b *digest.Book, processes []*compare.Process, o Option
 		}
 	}
 	for _, p := range a.Processes {
-		for _, device := range p.DeviceIndices() {
+		devices := p.DeviceIndices()
+		if p.OnHost() {
+			devices = nil
+			a.Judged = append(a.Judged, verdict.Judged{Process: p.Name, Device: snapshot.Host, OnHost: true, Checkpoints: len(p.Files), Enough: len(p.Files) >= minLooks})
+		}
+		for _, device := range devices {
 			s := deviceSubject(b, p, device)
 			s.options = o
 			a.Judged = append(a.Judged, s.judged)

@@ -28,6 +28,7 @@ for step in range(4):
 type Judged struct {
 	Process string
 	Device  int
+	OnHost  bool // the main memory of a process without a device, as which Device is snapshot.Host
 	// Checkpoints counts files or, if Inside is true, steps of the newest file's
 	// history. If there are too few of both, it counts the steps.
 	Checkpoints int

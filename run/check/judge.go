@@ -12,6 +12,7 @@ import (
 	"strandline/judge/processes"
 	"strandline/judge/snapshots"
 	"strandline/record"
+	"strandline/torch/snapshot"
 )
 
 // Limits are what is allowed for each metric; a metric without an entry is not measured.
@@ -49,6 +50,7 @@ func Judge(r *Run, limits Limits, snapshots *snapshots.Answer) *api.CheckRun {
 		j.markUnfinished(out)
 	}
 	j.lines(out.Findings)
+	out.Findings = oneCause(out.Findings)
 	j.peaks(out)
 	out.Growth = j.growth()
 	slices.SortStableFunc(out.Findings, func(a, b finding.Finding) int { return cmp.Compare(b.Severity.Rank(), a.Severity.Rank()) })
@@ -73,11 +75,15 @@ func (j *judging) snapshots(out *api.CheckRun, a *snapshots.Answer) {
 		}
 		return
 	}
-	limit := j.limits[gate.Device].Growth
 	var some []finding.Finding
 	leaks := false
 	for _, f := range a.Findings {
-		allowed := limit != nil && f.BytesPerStep != nil && *f.BytesPerStep <= *limit
+		metric := gate.Device
+		if f.Device == nil {
+			metric = gate.Host
+		}
+		limit := j.limits[metric].Growth
+		allowed := limit != nil && metric == gate.Host || limit != nil && f.BytesPerStep != nil && *f.BytesPerStep <= *limit
 		leak := f.Kind == finding.Leak || f.Kind == finding.AutogradGraph
 		if leak && allowed && f.Severity == finding.Problem {
 			f.Severity = finding.Info
@@ -102,11 +108,49 @@ func (j *judging) snapshots(out *api.CheckRun, a *snapshots.Answer) {
 		return
 	}
 	for _, d := range a.Judged {
-		if !d.Enough {
+		if !d.Enough && d.Device != snapshot.Host {
 			out.Verdict = finding.Unknown
 			out.Missing = append(out.Missing, fmt.Sprintf("device %d: too few snapshots to judge growth: run for longer, or count steps (strandline.step)", d.Device))
 		}
 	}
+}
+
+// oneCause joins findings of one cause: the growth of a process's main memory, and what its
+// snapshots show to be kept there.
+func oneCause(findings []finding.Finding) []finding.Finding {
+	for i := range findings {
+		host := &findings[i]
+		if e, ok := host.Evidence.(*finding.StepGrowthEvidence); !ok || e.Metric != gate.Host || host.Severity != finding.Problem {
+			continue
+		}
+		for k := range findings {
+			kept := &findings[k]
+			e, ok := kept.Evidence.(*finding.LeakEvidence)
+			if !ok || kept.Severity == finding.Info || len(e.HeldBy) == 0 || processes.PIDOf(host.Process) != processes.PIDOf(kept.Process) {
+				continue
+			}
+			graph := kept.Kind == finding.AutogradGraph
+			switch {
+			case kept.Device == nil && (graph || kept.Bytes != nil && float64(*kept.Bytes) >= minLeakShare*grewBy(host)):
+				host.Kind, host.Site, host.Remedies = kept.Kind, kept.Site, kept.Remedies
+				host.Detail = append(host.Detail, kept.Detail...)
+				host.Brief.Title = host.Title + ": " + cmp.Or(kept.Brief.Title, kept.Title)
+				return slices.Delete(findings, k, k+1)
+			case kept.Device != nil && graph && host.Kind == finding.AutogradGraph:
+				kept.Detail = append(kept.Detail, "so does its main memory: "+host.Title)
+				return slices.Delete(findings, i, i+1)
+			}
+		}
+	}
+	return findings
+}
+
+// grewBy is how many bytes a series grew by, 0 if unknown.
+func grewBy(f *finding.Finding) float64 {
+	if n := len(f.Trend); n > 1 {
+		return float64(f.Trend[n-1] - f.Trend[0])
+	}
+	return 0
 }
 
 // unsteady takes back the verdict of a leak over time if a process could not be seen to

@@ -11,6 +11,7 @@ import (
 type Held struct {
 	Holders []Holder `json:"holders"`
 	Graphs  []Holder `json:"graphs"` // that tensors keep, the largest first
+	Host    []Holder `json:"host"`   // of tensors in main memory, those of most bytes first
 	// Sampled are the addresses of the blocks that were looked into. Those of no
 	// holder have no Python object that refers to them.
 	Sampled []uint64 `json:"blocks_sampled"`
@@ -30,6 +31,13 @@ type Holder struct {
 	ChainLength int64  `json:"chain_length"` // nodes of the type Node on the longest path
 	Node        string `json:"node"`
 	Grew        *int64 `json:"grew"` // the chain, since the snapshot before; nil if unknown
+	Tensors     int64  `json:"tensors"`
+	// Estimated reports whether the chain was measured in part: by its newest nodes.
+	Estimated bool `json:"estimated"`
+
+	// Of tensors in main memory.
+	Count int64 `json:"count"`
+	Bytes int64 `json:"bytes"`
 }
 
 // ReadHeld reads what a recorder noted with a snapshot, or returns nil if its form is

@@ -31,9 +31,15 @@ type About struct {
 	// Failed are the devices on which memory ran out, by index.
 	Failed map[int]Shared
 	Held   map[*digest.File]*Held // by snapshot, of those for which it was looked into
+	Host   map[*digest.File]int64 // bytes of main memory in use, by snapshot, where that is known
 	Steps  map[*digest.File]int   // that had ended, by snapshot, of a process whose steps were counted
 	// Again is how to record it again where this recording does not suffice.
 	Again string
+}
+
+// OnHost reports whether the process was recorded and used no device.
+func (p *Process) OnHost() bool {
+	return p.About != nil && len(p.About.Host) > 0 && !slices.ContainsFunc(p.Files, func(f *digest.File) bool { return !f.Empty() })
 }
 
 // Shared is what is known of a device when memory ran out: its size in bytes, and who

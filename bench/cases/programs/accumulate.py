@@ -8,29 +8,36 @@ import time
 import torch
 
 KIND, DEVICE, SECONDS = sys.argv[1], sys.argv[2], float(sys.argv[3])
+END = time.time() + SECONDS
 
 
-def noisy(device):
-    return torch.rand(1, device=device)
-
-
-def main():
-    total = noisy(DEVICE)
-    if KIND == "scalar":
-        total.requires_grad_()
-        total = total + 0
-    end = time.time() + SECONDS
+def steps():
     count = 0
-    while time.time() < end:
-        if KIND == "scalar":
-            total += 1  # LINE
-        elif KIND == "detached":
-            total += noisy(DEVICE).requires_grad_().detach()
-        else:
-            total += noisy(DEVICE).requires_grad_()  # LINE
+    while time.time() < END:
+        yield count
         count += 1
         if count % 50 == 0:
             time.sleep(0.004)
 
 
-main()
+def value():
+    total = torch.rand(1, device=DEVICE)
+    for _ in steps():
+        total += torch.rand(1, device=DEVICE).requires_grad_()  # LINE
+
+
+def scalar():
+    total = torch.rand(1, device=DEVICE)
+    total.requires_grad_()
+    total = total + 0
+    for _ in steps():
+        total += 1  # LINE
+
+
+def detached():
+    total = torch.rand(1, device=DEVICE)
+    for _ in steps():
+        total += torch.rand(1, device=DEVICE).requires_grad_().detach()
+
+
+{"value": value, "scalar": scalar, "detached": detached}[KIND]()

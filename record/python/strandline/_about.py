@@ -84,8 +84,23 @@ def rank(torch: Any = None) -> Optional[int]:
     return _number(_RANKS)
 
 
-def process(torch: Any) -> Dict[str, Any]:
-    """What the manifest states about this process."""
+def no_device(torch: Any) -> bool:
+    """Report whether the process surely has no device. PyTorch is not asked, which would load the driver."""
+    if getattr(torch.version, "cuda", None) is None and getattr(torch.version, "hip", None) is None:
+        return True
+    if any(os.environ.get(name, "0") in ("", "-1") for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")):
+        return True
+    return not any(map(os.path.exists, ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/nvhost-gpu", "/dev/nvgpu")))
+
+
+def loads_data() -> bool:
+    """Report whether the process is a worker of one of PyTorch's data loaders."""
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and data.get_worker_info() is not None
+
+
+def process(torch: Any, on_device: bool) -> Dict[str, Any]:
+    """What the manifest states about this process, which has initialized a device or has not."""
     out: Dict[str, Any] = {
         "parent": os.getppid(),
         "rank": rank(torch),
@@ -99,7 +114,7 @@ def process(torch: Any) -> Dict[str, Any]:
         "allocator": _try(lambda: torch.cuda.memory.get_allocator_backend()),
         "allocator_conf": os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF"),
         "visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
-        "devices": _try(lambda: _devices(torch)) or [],
+        "devices": _try(lambda: _devices(torch)) or [] if on_device else [],
     }
     return {k: v for k, v in out.items() if v is not None}
 

@@ -1,15 +1,21 @@
-"""Counts the nodes of the autograd graphs that tensors keep, and measures their chains."""
+"""Counts the nodes of the autograd graphs that tensors keep, and measures their chains.
+
+Of a very long chain the newest part is measured. PyTorch numbers the nodes that a thread makes, so the numbers of
+two newest nodes tell by how much the chain grew between two looks.
+"""
 
 from __future__ import annotations
 
 import bisect
 import collections
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from . import _paths
 
 NODES = 300_000  # of a census
+_CHAIN = 5_000  # nodes that are measured for one tensor
+_UNNUMBERED = 1 << 62  # from which a number is that of a leaf
 _NEARLY = 0.9  # of the longest chain
 
 
@@ -24,9 +30,22 @@ class Chain(_paths.Group):
         self.deepest: Any = None
         self.types: Dict[str, int] = {}
         self.node = ""
+        self.cut = False  # whether the chain is longer than what was measured of it
+        self.newest = 0  # the number of its newest node, 0 if unknown
+        self.gap = 1.0  # between the numbers of two nodes of it
 
     def figures(self) -> Dict[str, Any]:
         return {"tensors": len(self.tensors), "nodes": self.nodes, "chain_length": self.length, "node": self.node, "by_node": self.types}
+
+    def extend(self, length: int, newest: int) -> bool:
+        """Estimate the length of a chain that is cut, from its length at an earlier look and its newest node then."""
+        if not self.cut or not 0 < newest < self.newest:
+            return False
+        estimate = length + round((self.newest - newest) / self.gap)
+        if estimate > self.length > 0:
+            self.nodes = self.nodes * estimate // self.length
+            self.length = estimate
+        return True
 
 
 class Census:
@@ -37,6 +56,7 @@ class Census:
         self.bound = ""
         self.depth: Dict[Any, int] = {}  # of nodes, which it keeps alive
         self.next: Dict[Any, List[Any]] = {}
+        self.cut: Set[Any] = set()  # nodes below which nothing was measured
 
 
 def census(tensors: List[Any], path_to: Callable[[Any], Optional[_paths.Path]], deadline: float) -> Census:
@@ -83,16 +103,33 @@ def _describe(out: Census, g: Chain, deadline: float) -> None:
     """Say what the longest chain consists of: the type of most of its nodes."""
     on_it: Dict[str, int] = collections.Counter()
     n, count = g.deepest, 0
+    numbers: List[int] = []
     while n is not None:
         if _late(out, count, deadline):
             break
         count += 1
         on_it[_name(n)] += 1
+        number = _number(n)
+        if number:
+            numbers.append(number)
+        g.cut = n in out.cut
         n = max(out.next.get(n, ()), key=lambda m: out.depth.get(m, 0), default=None)
+    if numbers:
+        g.newest = numbers[0]
     if on_it:
         g.node = max(on_it, key=lambda k: on_it[k])
+        g.gap = max(1.0, (max(numbers) - min(numbers)) / on_it[g.node]) if numbers else 1.0
         if 3 * on_it[g.node] > g.length:
             g.length = on_it[g.node]
+
+
+def _number(node: Any) -> int:
+    """The number that PyTorch gave a node, 0 if it has none."""
+    try:
+        number = int(node._sequence_nr())
+    except Exception:  # before 2.1
+        return 0
+    return number if number < _UNNUMBERED else 0
 
 
 def _name(node: Any) -> str:
@@ -103,6 +140,7 @@ def _measure(out: Census, root: Any, deadline: float) -> None:
     """Set the depth of a node and of all below it."""
     waiting = [root]
     depth, after = out.depth, out.next
+    most = len(after) + (_CHAIN if _number(root) else NODES)
     while waiting:
         node = waiting[-1]
         if node in depth:
@@ -113,7 +151,9 @@ def _measure(out: Census, root: Any, deadline: float) -> None:
                 out.bound = f"{NODES} graph nodes"
             elif len(after) & 255 == 255 and time.monotonic() > deadline:
                 out.bound = "time"
-            after[node] = [] if out.bound else [n for n, _ in node.next_functions if n is not None]
+            if len(after) >= most:
+                out.cut.add(node)
+            after[node] = [] if out.bound or node in out.cut else [n for n, _ in node.next_functions if n is not None]
             below = [n for n in after[node] if n not in depth]
             if below:
                 waiting += below

@@ -53,7 +53,7 @@ class Holders:
     def __init__(self, torch: Any) -> None:
         self.torch = torch
         self.blocks: Dict[Any, Set[Block]] = {}  # by place, of the snapshot before
-        self.chains: Dict[str, int] = {}  # lengths, by path, of the snapshot before
+        self.chains: Dict[str, Tuple[int, int]] = {}  # length and newest node, by path, of the snapshot before
         self.lines = _lines.Lines()
         self.main = _main_file()
 
@@ -61,8 +61,8 @@ class Holders:
         """Who keeps the blocks of a snapshot, as values of JSON. It does not raise.
 
         The result has holders (kind, path, file, line, blocks: addresses of those looked at), graphs (path,
-        file, line, nodes, chain_length, node, grew, address, by_node), blocks_sampled, objects, seconds, and
-        bound where one was hit.
+        file, line, nodes, chain_length, node, grew, estimated, address, by_node), host (path, file, line, count, bytes: of
+        tensors in main memory), blocks_sampled, objects, seconds, and bound where one was hit.
         """
         began = time.monotonic()
         switch, collecting = sys.getswitchinterval(), gc.isenabled()
@@ -103,6 +103,7 @@ class Holders:
                 out, paths = self.owners(walk, tensors, wanted)
                 graphs = _graph.census(tensors.with_graph, lambda t: walk.path(t) if walk.found(t) else None, deadline)
                 out["graphs"], of_graphs = self.described(tensors, graphs)
+                out["host"], of_host = tensors.kept()
                 bound = walk.bound or graphs.bound
                 if bound:
                     out["bound"] = bound
@@ -111,7 +112,7 @@ class Holders:
                     _engine.wait(_PATIENCE)  # at once, unless other threads ran meanwhile
                 for part in (walk, tensors, graphs):
                     vars(part).clear()
-        for entry, path in zip(out["holders"] + out["graphs"], paths + of_graphs):  # reading lets other threads run
+        for entry, path in zip(out["holders"] + out["graphs"] + out["host"], paths + of_graphs + of_host):  # reading lets other threads run
             self.place(entry, path)
         return out
 
@@ -135,14 +136,20 @@ class Holders:
     def described(self, tensors: _Tensors, graphs: _graph.Census) -> Tuple[List[Dict[str, Any]], List[_paths.Path]]:
         """The largest graphs, and the paths to them."""
         out = []
+        chains: Dict[str, Tuple[int, int]] = {}
         for group in graphs.groups[:_GRAPHS]:
-            one: Dict[str, Any] = {"kind": "autograd", "path": group.text(), **group.figures()}
-            before = self.chains.get(one["path"])
-            if before is not None and not graphs.bound:
-                one["grew"] = one["chain_length"] - before
+            path = group.text()
+            before, newest = self.chains.get(path, (0, 0))
+            extended = group.extend(before, newest)
+            one: Dict[str, Any] = {"kind": "autograd", "path": path, **group.figures()}
+            chains[path] = group.length, group.newest
+            if group.cut:
+                one["estimated"] = True
+            if before and (extended or not group.cut and not graphs.bound):
+                one["grew"] = group.length - before
             one["blocks"] = sorted({tensors.address[id(t)] for t in group.tensors[:_SAMPLE] if id(t) in tensors.address})
             out.append(one)
-        self.chains = {} if graphs.bound else {g["path"]: g["chain_length"] for g in out}
+        self.chains = chains
         return out, [g.paths[0] for g in graphs.groups[:_GRAPHS]]
 
     def place(self, entry: Dict[str, Any], path: _paths.Path) -> None:
@@ -164,6 +171,7 @@ class _Tensors:
         self.address: Dict[int, int] = {}
         self.with_graph: List[Any] = []
         self.leaves: List[Any] = []
+        self.host: Dict[int, Tuple[Any, int]] = {}  # tensors in main memory and their bytes, by address
         self.kinds = set(map(id, _subclasses(torch.Tensor)))
         self.walk = walk
         self.wanted = wanted
@@ -186,7 +194,8 @@ class _Tensors:
             if n & 255 == 255 and self.walk.late():
                 raise Bound("time")
             self.add(t)
-        for ts, must in ((itertools.chain.from_iterable(self.at.values()), True), (self.with_graph, False), (self.leaves, False)):
+        host = [t for t, _ in self.host.values()]
+        for ts, must in ((itertools.chain.from_iterable(self.at.values()), True), (self.with_graph, False), (self.leaves, False), (host, False)):
             for t in ts:
                 self.ids.setdefault(id(t), must)
 
@@ -201,8 +210,33 @@ class _Tensors:
                 self.address[id(t)] = address
                 if address in self.wanted:
                     self.at.setdefault(address, []).append(t)
+            elif t.is_cpu:
+                storage = t.untyped_storage()
+                self.host.setdefault(int(storage.data_ptr()), (t, int(storage.nbytes())))
         except Exception:  # a tensor without storage
             pass
+
+    def kept(self) -> Tuple[List[Dict[str, Any]], List[_paths.Path]]:
+        """The paths of the program's own names to most of the tensors in main memory, and what they keep."""
+        by_owner: Dict[int, List[Tuple[Any, int]]] = {}
+        for t, size in self.host.values():
+            if self.walk.found(t):
+                by_owner.setdefault(self.walk.parents[self.walk.seen[id(t)]], []).append((t, size))
+        groups: Dict[Any, List[Any]] = {}  # by shape: paths, number and bytes
+        for owner, members in sorted(by_owner.items(), key=lambda item: -sum(size for _, size in item[1])):
+            if self.walk.late():
+                break
+            g: List[Any] = []
+            for t, size in members:
+                if not g or len(members) <= _SAMPLE or owner in self.walk.roots:  # members of one long container have paths of one shape
+                    path = self.walk.path(t)
+                    g = groups.setdefault(path.shape(), [_paths.Group(), 0, 0])
+                    g[0].add(path)
+                elif len(g[0].paths) < 2:
+                    g[0].add(self.walk.path(t))
+                g[1], g[2] = g[1] + 1, g[2] + size
+        most = sorted(groups.values(), key=lambda g: -g[2])[:_SITES]
+        return [{"kind": "python", "path": g.text(), "count": n, "bytes": size} for g, n, size in most], [g.paths[0] for g, _, _ in most]
 
     def in_arrays(self) -> None:
         """Add the tensors in arrays of objects of NumPy, which the collector does not list.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 from . import _paths
 
 CURRENT = ".get()"  # after the name of a context variable
+_LOOP = "<loop>"
 _LONGEST = 1 << 20  # bytes of a source
 _ADDS = ("append", "appendleft", "add", "extend", "insert", "put", "put_nowait", "setdefault", "update", "push", "heappush", "register_forward_hook")
 
@@ -19,19 +20,22 @@ class Lines:
 
     def __init__(self) -> None:
         self.trees: Dict[str, Any] = {}
-        self.known: Dict[Any, Tuple[str, int]] = {}
+        self.known: Dict[Any, Tuple[str, int, int]] = {}  # file, line and rank
 
     def of(self, path: _paths.Path) -> Tuple[str, int]:
         """The file and line that adds to the end of a path, or that of its root; "" and 0 if unknown."""
         key = path.shape()
-        if key not in self.known:
-            try:
-                self.known[key] = self.look(path)
-            except Exception:
-                self.known[key] = "", 0
-        return self.known[key]
+        if key in self.known and self.known[key][2] & 2:  # it was running
+            return self.known[key][:2]
+        try:
+            found = self.look(path)
+        except Exception:
+            found = "", 0, 0
+        if key not in self.known or found[2] > self.known[key][2]:
+            self.known[key] = found
+        return self.known[key][:2]
 
-    def look(self, path: _paths.Path) -> Tuple[str, int]:
+    def look(self, path: _paths.Path) -> Tuple[str, int, int]:
         root = path.root
         for part in reversed(path.parts):
             if not part.name:
@@ -39,32 +43,35 @@ class Lines:
             file, scope = part.owner or (root.file, root.function)
             name = part.name[: -len(CURRENT)] if part.name.endswith(CURRENT) else part.name
             for f in dict.fromkeys((file, root.file)):
-                line = self.search(f, name, part.kind == "attribute", scope) if _paths.tier(f) < 2 else None
-                if line:
-                    return f, line
+                if _paths.tier(f) < 2:
+                    line, rank = self.search(f, name, part.kind == "attribute", scope, root.line if f == root.file else 0)
+                    if line:
+                        return f, line, rank
             if part.line:
-                return file, part.line
-        return root.file, root.line
+                return file, part.line, 0
+        return root.file, root.line, 0
 
-    def search(self, file: str, name: str, attribute: bool, scope: str) -> Optional[int]:
-        """The line of a file that adds to a name, else that sets it, in a function or class if it is there."""
+    def search(self, file: str, name: str, attribute: bool, scope: str, running: int) -> Tuple[int, int]:
+        """The line of a file that adds to a name, else that sets it, in a function or class if it is there; and how sure that is.
+
+        Of several, one in a loop is meant, and the one that was just running.
+        """
         tree = self.tree(file)
-        if tree is None:
-            return None
         best: Tuple[int, int] = (0, 0)
         inner = scope.rpartition(".")[2]
-        for node, scopes in _walk(tree):
+        for node, scopes in _walk(tree) if tree is not None else ():
             rank = _rank(node, name, attribute)
-            if not rank and attribute and scopes and scopes[-1] == inner:  # in the body of its class
+            if not rank and attribute and [s for s in scopes if s != _LOOP][-1:] == [inner]:  # in the body of its class
                 rank = min(_rank(node, name, False), 1)
             if not rank:
                 continue
-            rank = 2 * rank + (inner in scopes if inner else 0)
-            if scopes and scopes[-1] == "__init__":
-                rank -= 2
+            rank = 4 * (2 * rank + (inner in scopes if inner else 0))
+            if "__init__" in [s for s in scopes if s != _LOOP][-1:]:
+                rank -= 8
+            rank += (_LOOP in scopes) + 2 * (node.lineno <= running <= (node.end_lineno or 0))
             if rank > best[0]:
                 best = rank, node.lineno
-        return best[1] or None
+        return best[1], best[0]
 
     def tree(self, file: str) -> Any:
         if file not in self.trees:
@@ -85,13 +92,15 @@ def _quiet(escape: re.Match[str]) -> str:
 
 
 def _walk(tree: Any) -> Any:
-    """All nodes, each with the names of the functions and classes around it."""
+    """All nodes, each with the names of the functions and classes around it, and the loops."""
     waiting: List[Tuple[Any, Tuple[str, ...]]] = [(tree, ())]
     while waiting:
         node, scopes = waiting.pop()
         yield node, scopes
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             scopes = (*scopes, node.name)
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            scopes = (*scopes, _LOOP)
         waiting += [(n, scopes) for n in reversed(list(ast.iter_child_nodes(node)))]
 
 

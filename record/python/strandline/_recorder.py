@@ -1,11 +1,13 @@
 """Records this process: switches PyTorch's history on, and writes snapshots of it.
 
-PyTorch must be imported and a device initialized before anything happens; until then only a callable
-stands in PyTorch's own list of calls for that moment. Nothing here raises into the program.
+PyTorch must be imported before anything happens. Where a device is initialized, that begins a recording: a callable
+stands in PyTorch's own list of calls for that moment. A process that goes on without a device is recorded too: its
+snapshots are empty, and what keeps its tensors is noted with them. Nothing here raises into the program.
 """
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import collections
 import inspect
@@ -15,7 +17,7 @@ import threading
 import time
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional
 
-from . import _about, _control, _engine, _hook, _journal, _options, _reclaim, _snapshot, _steps, _store, _why
+from . import _about, _control, _engine, _hook, _journal, _levels, _options, _reclaim, _snapshot, _steps, _store, _why
 
 _STEP_WAIT = 5.0  # seconds that a snapshot of the schedule waits for the end of a step
 _LOOK = 0.5  # seconds between two looks at what is reserved
@@ -24,9 +26,13 @@ _OOM_PAUSE = 60.0
 _BACKWARD = 1.0  # seconds that a snapshot waits for the end of a backward pass
 _PATIENCE = 10.0  # seconds that a snapshot waits for other processes where the program waits for it
 
+_WITHOUT_DEVICE = 1.0  # seconds after which a process without a device is recorded
+_BEFORE_DEVICE = 20.0  # the same on a machine with devices, which the process may initialize later
+
 _given: Optional[_options.Options] = None
 _torch: Any = None
 _recorder: Optional[Recorder] = None
+_beginning = threading.RLock()
 
 
 def attach(torch: Any) -> None:
@@ -43,36 +49,55 @@ def _wait_for_device(torch: Any) -> None:
     if _torch is not None or _given is None:
         return
     _torch = torch
-    if getattr(torch.version, "cuda", None) is None and getattr(torch.version, "hip", None) is None:
-        _journal.note(_given.recording(), "this build of torch is for the CPU alone")
-        return
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_forked)
     if torch.cuda.is_initialized():
-        _begin()
-    else:
-        torch.cuda._lazy_call(_begin)
+        _begin(True)
+        return
+    torch.cuda._lazy_call(_begin_on_device)
+    _thread.start_new_thread(_begin_without, (_WITHOUT_DEVICE if _about.no_device(torch) else _BEFORE_DEVICE,))
 
 
 def _forked() -> None:
     """A child has neither the parent's threads nor, if the parent had one, its device."""
-    global _recorder
+    global _recorder, _beginning
+    _beginning = threading.RLock()
     r, _recorder = _recorder, None
     if r is not None:
         r.control.leave()
         r.journal.close()
+    if r is None or not r.on_device:
+        _thread.start_new_thread(_begin_without, (_WITHOUT_DEVICE if _about.no_device(_torch) else _BEFORE_DEVICE,))
 
 
-def _begin() -> None:
-    global _recorder
-    if _recorder is not None or _given is None:
-        return
+def _begin_on_device() -> None:
+    _begin(True)
+
+
+def _begin_without(seconds: float) -> None:
+    """Begin if no device is initialized in so many seconds. A process that loads data for another is left alone."""
     try:
-        r = Recorder(_torch, _given)
-        r.begin()
-        _recorder = r
-    except Exception as e:
-        _journal.note(_given.recording(), "recording could not begin", e)
+        time.sleep(seconds)
+        if not _torch.cuda.is_initialized() and not _about.loads_data():
+            _begin(False)
+    except Exception:  # Python ends
+        pass
+
+
+def _begin(on_device: bool) -> None:
+    global _recorder
+    with _beginning:
+        if _given is None:
+            return
+        try:
+            if _recorder is None:
+                r = Recorder(_torch, _given)
+                r.begin(on_device)
+                _recorder = r
+            elif on_device and not _recorder.on_device:
+                _recorder.begin_on_device()
+        except Exception as e:
+            _journal.note(_given.recording(), "recording could not begin", e)
 
 
 def start(out: Optional[str], given: Mapping[str, Any]) -> None:
@@ -86,13 +111,13 @@ def start(out: Optional[str], given: Mapping[str, Any]) -> None:
     if torch is not None:
         _wait_for_device(torch)
         if _recorder is None and torch.cuda.is_initialized():  # again, after stop
-            _begin()
+            _begin(True)
     else:
         _hook.when_imported("torch", attach)
 
 
 def current() -> Optional[Recorder]:
-    """The recorder of this process, once a device is initialized."""
+    """The recorder of this process, once it has begun."""
     return _recorder
 
 
@@ -114,6 +139,8 @@ class Taken:
         self.when = time.time()
         self.seconds = seconds  # that the program may have waited
         self.held_by: Any = None
+        # Bytes of main memory: in use, unless that means to import what the program has not.
+        self.host = ("ctypes" in sys.modules and _levels.heap()) or _levels.host()
         self.path: Optional[str] = None
         self.failed: Optional[str] = None
         self.done = threading.Event()
@@ -148,6 +175,7 @@ class Recorder:
         self.above = False
         self.reclaims = 0
         self.reclaimed_at: List[int] = []  # what was reserved after that, by device
+        self.on_device = False
         self.stopped = False
         self.ended = False  # the last snapshot is taken
         # Between two snapshots of the schedule; the time doubles, so that short programs have a series too.
@@ -161,13 +189,10 @@ class Recorder:
 
     # How it begins and ends.
 
-    def begin(self) -> None:
+    def begin(self, on_device: bool) -> None:
         """Switch the history on, and start the thread that writes."""
         self.journal.open()
-        arguments = record_history(self.torch, self.options)
-        attach = getattr(self.torch._C, "_cuda_attach_out_of_memory_observer", None)
-        if attach is not None:
-            attach(self.out_of_memory)
+        arguments = self.begin_on_device() if on_device else {}
         atexit.register(self.at_exit)
         util = sys.modules.get("multiprocessing.util")
         if util is not None:  # whose children do not run atexit before CPython 3.13
@@ -185,6 +210,15 @@ class Recorder:
         except Exception as e:
             self.journal.note(f"nothing is reclaimed after {self.options.reclaim_after}", e)
         self.thread.start()
+
+    def begin_on_device(self) -> Dict[str, Any]:
+        """Switch the history of devices on, and return by which arguments."""
+        arguments = record_history(self.torch, self.options)
+        attach = getattr(self.torch._C, "_cuda_attach_out_of_memory_observer", None)
+        if attach is not None:
+            attach(self.out_of_memory)
+        self.on_device = True
+        return arguments
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Append to this process's journal; the program does not see a disk that refuses."""
@@ -226,7 +260,7 @@ class Recorder:
             self.thread.join(timeout=120)
             for remove in self.removes:
                 remove()
-            if reason is None:
+            if reason is None and self.on_device:
                 old = "trace_alloc_max_entries" in _parameters(self.torch)
                 self.torch.cuda.memory._record_memory_history(False if old else None)
             self.note({"event": "end", "steps": self.steps})
@@ -238,8 +272,11 @@ class Recorder:
     def run(self) -> None:
         """The thread: watches the clock, answers requests, and writes what was taken."""
         try:
-            self.note({"event": "process", **_about.process(self.torch)})
+            known: Optional[bool] = None
             while not self.stopped:
+                if known != self.on_device:
+                    known = self.on_device
+                    self.note({"event": "process", **_about.process(self.torch, known)})
                 self.control.wait(self.timeout())
                 self.look_at_clock()
                 self.look_at_lines()
@@ -294,6 +331,8 @@ class Recorder:
 
     def reserved(self) -> List[int]:
         """The bytes reserved on each device."""
+        if not self.on_device:
+            return []
         return [int(self.torch.cuda.memory_reserved(i)) for i in range(self.torch.cuda.device_count())]
 
     def reclaim_above(self) -> None:
@@ -377,8 +416,10 @@ class Recorder:
                 if threading.current_thread() is self.thread:  # what is taken amid a backward pass has no gradients' holders
                     _engine.wait(_BACKWARD)
                 before = time.monotonic()
-                snapshot = _snapshot.take(self.torch)
+                snapshot = _snapshot.take(self.torch) if self.on_device else _snapshot.empty()
                 held_by = self.holders.held_by(snapshot) if self.holders is not None else None
+                if not self.on_device and queued and not (held_by and (held_by.get("graphs") or held_by.get("host"))):
+                    return None  # there is no tensor
                 taken = Taken(reason, self.steps or None, snapshot, time.monotonic() - before)
                 taken.held_by = held_by
         except Exception as e:
@@ -411,6 +452,7 @@ class Recorder:
                 "bytes": size,
                 "events": sum(len(t) for t in taken.snapshot.get("device_traces", [])),
                 "devices": devices(taken.snapshot),
+                "host_bytes": taken.host,
                 "pause_seconds": round(taken.seconds, 6),
                 "write_seconds": round(time.monotonic() - before, 6),
             }
@@ -442,7 +484,7 @@ class Recorder:
     def stats(self) -> Dict[str, Any]:
         """The allocator's figures, by device."""
         out = []
-        for i in range(self.torch.cuda.device_count()):
+        for i in range(self.torch.cuda.device_count() if self.on_device else 0):
             s = self.torch.cuda.memory_stats(i)
             if not s.get("reserved_bytes.all.peak"):
                 continue
@@ -469,6 +511,8 @@ class Recorder:
 
     def reclaim(self, reason: str) -> Dict[str, Any]:
         """Give memory back, and note what that brought."""
+        if not self.on_device:
+            raise RuntimeError("the process has initialized no device")
         out = _reclaim.reclaim(self.torch)
         self.reclaims += 1
         self.note({"event": "reclaim", "reason": reason, "step": self.steps or None, **out})

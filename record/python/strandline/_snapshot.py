@@ -14,6 +14,11 @@ from typing import Any, Mapping
 _LAZY = "_inductor"
 
 
+def empty() -> Mapping[str, Any]:
+    """What that is in a process without a device."""
+    return {"segments": [], "device_traces": [], "allocator_settings": {}}
+
+
 def take(torch: Any) -> Mapping[str, Any]:
     """The allocator's state and history, as torch.cuda.memory._snapshot returns it."""
     names = vars(torch)
