@@ -75,6 +75,7 @@ var beside = map[string][]string{
 	"torch/compare":         {"torch/digest", "torch/timeline", "torch/purpose"}, // relates digests, with the types that they hold
 	"torch/tile":            {"torch/timeline", "torch/purpose"},                 // draws lives, colored by purpose
 	"face/web":              {"face/web/engine"},                                 // the server of what the engine answers
+	"face/web/engine":       {"face/export"},                                     // draws profiles of JAX as a history
 	"host/calls/bpf":        {"host/proc/procfs"},                                // reads /proc of what it watches
 	"host/calls/ptrace":     {"host/proc/procfs"},                                // so does this
 	"host/gpu/gpudriver":    {"host/calls/ledger"},                               // stacks and processes are the ledger's

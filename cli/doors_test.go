@@ -28,7 +28,7 @@ func TestDoors(t *testing.T) {
 			t.Fatalf("%s: %v", pattern, err)
 		}
 		for _, path := range paths {
-			sameThroughAllDoors(t, path)
+			sameThroughAllDoors(t, path, filepath.Dir(path) != "../examples" && filepath.Ext(path) == ".pickle")
 		}
 	}
 }
@@ -39,7 +39,7 @@ func TestDoorsOfCorpus(t *testing.T) {
 	files := 0
 	filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if info, statErr := os.Stat(path); err == nil && statErr == nil && info.Mode().IsRegular() && info.Size() < 8<<20 {
-			sameThroughAllDoors(t, path)
+			sameThroughAllDoors(t, path, false)
 			files++
 		}
 		return nil
@@ -54,7 +54,9 @@ type statedFindings struct {
 	Job      map[string]any   `json:"job"`
 }
 
-func sameThroughAllDoors(t *testing.T, path string) {
+// sameThroughAllDoors compares the doors. A part of a folder that is also judged as a whole is not
+// saved as a page: that takes a second.
+func sameThroughAllDoors(t *testing.T, path string, part bool) {
 	t.Helper()
 	stdout, stderr, code := run("diagnose", path, "--json")
 	var want *statedFindings
@@ -72,9 +74,43 @@ func sameThroughAllDoors(t *testing.T, path string) {
 	if got := onPage(t, files); !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: diagnose %s\npage %s", path, asText(want), asText(got))
 	}
+	if !part {
+		if got := onSavedPage(t, path); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: diagnose %s\nsaved page %s", path, asText(want), asText(got))
+		}
+	}
 	if got := onPage(t, dropped(t, path, files)); !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: diagnose %s\nsite %s", path, asText(want), asText(got))
 	}
+}
+
+// onSavedPage is what the page states that is saved of files, nil if the command refuses them
+// in a sentence.
+func onSavedPage(t *testing.T, path string) *statedFindings {
+	t.Helper()
+	html, stderr, code := run("view", path, "--html", "-")
+	if code != exitOK && code != exitPartial {
+		if html != "" || !strings.HasPrefix(stderr, "strandline: ") {
+			t.Errorf("%s: status %d, %s", path, code, stderr)
+		}
+		return nil
+	}
+	index, parts := unpackedParts(t, []byte(html))
+	for _, question := range []string{"findings?", "recording?", "watch?"} {
+		at, ok := index[question]
+		if !ok {
+			continue
+		}
+		out := answered(t, engine.Answer{Status: 200, Body: parts[at[0]][at[1] : at[1]+at[2]]})
+		if at, ok := index["job?"]; ok {
+			if err := json.Unmarshal(parts[at[0]][at[1]:at[1]+at[2]], &out.Job); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out
+	}
+	t.Fatalf("%s: the saved page has no findings", path)
+	return nil
 }
 
 func asText(j *statedFindings) string {
@@ -111,39 +147,21 @@ func dropped(t *testing.T, path string, files *input.Files) *input.Files {
 func onPage(t *testing.T, files *input.Files) *statedFindings {
 	t.Helper()
 	ctx := context.Background()
-	alone, err := files.Alone(true)
+	p, err := engine.Open(ctx, files, engine.Options{})
+	if err == nil {
+		err = p.Load(ctx)
+	}
 	if err != nil {
-		t.Fatal(err)
+		return nil
 	}
-	if alone == nil {
-		e := engine.New(files, engine.Sources(files))
-		if err := e.Load(ctx); err != nil {
-			return nil
+	question := map[string]string{"index.html": "findings", "recording.html": "recording", "watch.html": "watch"}[p.Index]
+	out := answered(t, p.Ask(ctx, question, nil))
+	if a := p.Ask(ctx, "job", nil); a.Status == 200 {
+		if err := json.Unmarshal(a.Body, &out.Job); err != nil {
+			t.Fatal(err)
 		}
-		out := answered(t, e.Ask(ctx, "findings", nil))
-		if e.Session().Job {
-			if err := json.Unmarshal(e.Ask(ctx, "job", nil).Body, &out.Job); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return out
 	}
-	in, err := alone.Read(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	switch in := in.(type) {
-	case *input.Trace:
-		return answered(t, engine.NewRecording(files, in).Ask(ctx, "recording", nil))
-	case *input.Watch:
-		w := engine.NewWatch(alone.Path, false)
-		if _, err := in.Samples(ctx, w.Take); err != nil {
-			return nil
-		}
-		w.Rest()
-		return answered(t, w.Ask(ctx, "watch", nil))
-	}
-	return nil
+	return out
 }
 
 // answered is an answer without what only the page has.
@@ -177,7 +195,7 @@ func TestDoorsOfJob(t *testing.T) {
 		write(t, dir, fmt.Sprintf("rank_%d.log", rank), fmt.Sprintf("%s[rank%d]: Traceback (most recent call last):\n[rank%d]: %s\n", text, rank, rank, end))
 	}
 	write(t, dir, "nccl_trace_rank_1.json", `{"version": "2.10", "pg_config": {"0": {"name": "0", "ranks": "[0, 1, 2]"}}, "entries": [{"process_group": ["0", "default_pg"], "collective_seq_id": 77, "state": "completed", "is_p2p": false, "retired": false}]}`)
-	sameThroughAllDoors(t, dir)
+	sameThroughAllDoors(t, dir, false)
 	stdout, _, code := run("diagnose", dir, "--json")
 	if code != exitProblem || !strings.Contains(stdout, `"since_step"`) || !strings.Contains(stdout, `"role": "first"`) {
 		t.Errorf("exit status %d: %s", code, stdout)
@@ -214,7 +232,7 @@ func TestDoorsOfRecording(t *testing.T) {
 		all = append(all, fmt.Sprintf(`{"pid": %d, "rank": %d, "role": "trainer", "command": "python train.py", "recorded_since": "2026-01-02T03:00:00Z", "dumps": [%s]}`, 40+i, i, strings.Join(files, ", ")))
 	}
 	write(t, dir, "strandline.json", fmt.Sprintf(`{"schema": "strandline.record/1", "strandline": "1", "command": ["python", "train.py"], "started": "2026-01-02T03:00:00Z", "processes": [%s], "notes": []}`, strings.Join(all, ", ")))
-	sameThroughAllDoors(t, dir)
+	sameThroughAllDoors(t, dir, false)
 	stdout, _, code := run("diagnose", dir, "--json")
 	if code != exitProblem || !strings.Contains(stdout, `"process": "rank0 pid40 (trainer)"`) || !strings.Contains(stdout, `"kind": "leak"`) {
 		t.Errorf("exit status %d: %s", code, stdout)

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +28,6 @@ import (
 	"strandline/input"
 	"strandline/internal/safefile"
 	"strandline/internal/secret"
-	"strandline/judge/diagnosis"
-	"strandline/judge/tables"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
@@ -93,103 +89,112 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 		return err
 	}
 	defer files.Close()
-	switch alone, err := files.Alone(false); {
-	case err != nil:
-		return err
-	case alone != nil:
-		return g.viewAlone(ctx, o, files, alone)
+	if len(files.List) == 0 {
+		return noSnapshot(files)
 	}
-	v := viewed{g: g, files: files, redact: redacts}
-	if err := v.find(ctx); err != nil {
+	v := &viewed{g: g, files: files, redact: redacts, skipper: skipper{g: g, files: files, several: redacts != 0}}
+	p, err := engine.Open(ctx, files, v.options(o.html == ""))
+	if err != nil {
 		return err
 	}
 	if o.html != "" {
-		return v.save(ctx, o.html)
+		err := p.Load(ctx)
+		v.reportSkipped()
+		if err == nil {
+			err = g.savePage(ctx, o.html, func(w io.Writer) error { return web.Save(ctx, w, p.Asker) })
+		}
+		return v.end(p, err)
 	}
-	e := engine.New(v.judged(), v.sources)
-	loaded := make(chan error, 1)
-	read := make(chan struct{})
-	load := func() {
-		defer close(read)
-		err := e.Load(ctx)
+	loaded := make(chan struct{})
+	var failed error
+	go func() {
+		defer close(loaded)
+		failed = p.Load(ctx)
 		debug.FreeOSMemory() // garbage of reading
 		v.reportSkipped()
-		if err != nil {
+		if failed != nil {
 			stop()
 		}
-		loaded <- err
+	}()
+	if p.Readable != nil && !v.surelyReadable() {
+		select {
+		case <-p.Readable:
+		case <-loaded:
+			return v.end(p, failed)
+		}
 	}
-	shown := page{asker: e, index: "index.html", behind: load}
+	shown := page{asker: p.Asker, index: p.Index}
 	if v.redact == 0 { // what is dropped has names and paths of its own
-		shown.open = v.opener(ctx, read)
+		shown.open = v.opener(ctx, p, loaded)
 	}
 	if err := g.serve(ctx, o.serve, shown); err != nil {
 		return err
 	}
-	err = <-loaded
-	if errors.Is(err, context.Canceled) {
-		err = nil // interrupting it is how a user ends it
+	if <-loaded; errors.Is(failed, context.Canceled) {
+		failed = nil // interrupting it is how a user ends it
 	}
-	return v.end(err)
+	return v.end(p, failed)
 }
 
-// viewAlone views the recording of a trace or a watch.
-func (g *globals) viewAlone(ctx context.Context, o viewOptions, files *input.Files, alone *input.File) error {
-	in, err := alone.Read(ctx)
-	if err != nil {
-		return err
+// options are what the command does with each file that the page reads.
+func (v *viewed) options(follow bool) engine.Options {
+	o := engine.Options{Noticed: v.notice, Warn: func(text string) { v.g.warn("%s", text) }}
+	if v.redact != 0 {
+		o.Redact = func(s *snapshot.Snapshot) *snapshot.Snapshot { return export.Redact(s, v.redact) }
+		o.Name = v.displayName
 	}
-	switch in := in.(type) {
-	case *input.Watch:
-		return g.viewWatch(ctx, o, in)
-	case *input.Trace:
-		return g.viewTrace(ctx, o, files, in)
+	if path := v.files.Given[0]; follow && len(v.files.Given) == 1 && path != "-" {
+		info, err := os.Stat(v.files.List[0].Path)
+		o.Follow = err == nil && info.Mode().IsRegular()
 	}
-	return notSnapshot(in)
+	return o
 }
 
-// viewTrace serves or saves the page of a recording.
-func (g *globals) viewTrace(ctx context.Context, o viewOptions, files *input.Files, in *input.Trace) error {
-	if o.redact != "" {
-		return errors.New("--redact is for snapshots: it does not replace paths and names in the recording of a trace")
+// notice reports on a file that was read.
+func (v *viewed) notice(f *input.File, in input.Input, err error) {
+	v.g.spare(f.Size)
+	switch {
+	case in == nil:
+		v.g.warnOfFile("skipped %s: %v", f.Path, err)
+	case err != nil:
+		v.skipper.skip(f, err)
+	default:
+		v.partial = v.g.partial(in) || v.partial
 	}
-	partial := g.partial(in)
-	asker := engine.NewRecording(files, in)
-	var err error
-	if o.html != "" {
-		err = g.savePage(ctx, o.html, func(w io.Writer) error { return web.SaveRecording(ctx, w, asker) })
-	} else {
-		err = g.serve(ctx, o.serve, page{asker: asker, index: "recording.html"})
-	}
-	if err == nil && partial {
-		return exit(exitPartial)
-	}
-	return err
+}
+
+// surelyReadable reports whether the file that is read first is a large one named as a snapshot:
+// its page is up while it is read.
+func (v *viewed) surelyReadable() bool {
+	const large = 32 << 20
+	return v.files.List[0].NamedAsSnapshot() && v.files.List[0].Size > large
 }
 
 // opener reads files that are dropped on the page beside the sources that it was started
-// with, once those were read. Those that were dropped before give way.
-func (v *viewed) opener(ctx context.Context, read <-chan struct{}) func([]web.Dropped) (web.Asker, int) {
+// with, once those were read. Those that were dropped before give way. A recording is shown
+// on its own.
+func (v *viewed) opener(ctx context.Context, first *engine.Page, read <-chan struct{}) func([]input.Source) (web.Opened, error) {
 	last := func() {}
-	return func(dropped []web.Dropped) (web.Asker, int) {
-		last()
-		var more []input.Source
-		for _, f := range dropped {
-			more = append(more, input.Source{Path: f.Name, Size: int64(len(f.Data)), Named: true, Open: func() (io.ReadCloser, error) {
-				return io.NopCloser(bytes.NewReader(f.Data)), nil
-			}})
+	return func(dropped []input.Source) (web.Opened, error) {
+		files := input.Of(dropped, input.Options{})
+		p, err := engine.Open(ctx, files, engine.Options{})
+		if err != nil {
+			return web.Opened{}, err
 		}
-		files := v.files.With(more)
-		e := engine.New(files, append(slices.Clone(v.sources), engine.Sources(input.Of(more, input.Options{}))...))
+		at := 0
+		if e, ok := first.Asker.(*engine.Engine); ok && p.Index == first.Index {
+			p, at = e.With(v.files.With(dropped), p)
+		}
+		last()
 		ctx, stop := context.WithCancel(ctx)
 		before, done := read, make(chan struct{})
 		last, read = stop, done
 		go func() {
 			defer close(done)
 			<-before        // sources are read by one at a time
-			_ = e.Load(ctx) // problems with single files are in the session
+			_ = p.Load(ctx) // problems with single files are in the session
 		}()
-		return e, len(v.sources)
+		return web.Opened{Asker: p.Asker, Index: p.Index, First: at}, nil
 	}
 }
 
@@ -199,13 +204,12 @@ type serveOptions struct {
 	listen string
 }
 
-// A page is what to serve: its Asker, the file with which it begins, what
-// its address has after #, and what runs in the background, if anything.
+// A page is what to serve: its Asker, the file with which it begins, and what its address has
+// after #.
 type page struct {
-	asker        web.Asker
+	asker        engine.Asker
 	index, state string
-	behind       func()
-	open         func([]web.Dropped) (web.Asker, int) // takes dropped files, if not nil
+	open         func([]input.Source) (web.Opened, error) // takes dropped files, if not nil
 }
 
 // serve serves a page until the context is done.
@@ -216,9 +220,9 @@ func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
 	}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
-	s := web.New(p.asker, port)
+	s := web.New(p.asker, p.index, port)
 	remote := o.listen != "" || g.env.getenv("SSH_CONNECTION") != ""
-	s.Index, s.Pack, s.Open = p.index, remote, p.open
+	s.Pack, s.Open = remote, p.open
 	address := s.URL() + p.state
 	fmt.Fprintln(g.env.stdout, address)
 	if remote {
@@ -226,9 +230,6 @@ func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
 	}
 	if !o.noOpen && g.env.getenv("SSH_CONNECTION") == "" {
 		defer browse(s.Once() + p.state)()
-	}
-	if p.behind != nil {
-		go p.behind()
 	}
 	if err := s.Serve(ctx, l); err != nil || g.interrupted.Err() == nil { // nothing could be read
 		return err
@@ -240,23 +241,17 @@ func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
 type viewed struct {
 	g       *globals
 	files   *input.Files
-	sources []engine.Source
 	redact  export.Redaction
 	partial bool
 	skipper skipper
 }
 
-// judged are the files by which the page is judged: where it is redacted, they have no
-// recorder's manifest, which has names and paths.
-func (v *viewed) judged() *input.Files {
-	if v.redact != 0 {
-		return input.Of(nil, input.Options{})
-	}
-	return v.files
-}
-
 // end returns how viewing ends, by the error of loading.
-func (v *viewed) end(err error) error {
+func (v *viewed) end(p *engine.Page, err error) error {
+	if w, ok := p.Asker.(*engine.Watch); ok && err == nil && w.Partial() != nil {
+		v.g.warn("the recording is only partly readable: %v; the rest is shown", w.Partial())
+		v.partial = true
+	}
 	switch {
 	case errors.Is(err, engine.ErrNothing):
 		return noSnapshot(v.files)
@@ -264,20 +259,6 @@ func (v *viewed) end(err error) error {
 		return exit(exitPartial)
 	}
 	return err
-}
-
-// save writes the page as a file.
-func (v *viewed) save(ctx context.Context, path string) error {
-	e := engine.New(v.judged(), v.sources)
-	err := e.Load(ctx)
-	v.reportSkipped()
-	if err != nil {
-		return v.end(err)
-	}
-	if err := v.g.savePage(ctx, path, func(w io.Writer) error { return web.Save(ctx, w, e) }); err != nil {
-		return err
-	}
-	return v.end(nil)
 }
 
 // savePage writes a page as a file, and reports that.
@@ -290,141 +271,6 @@ func (g *globals) savePage(ctx context.Context, path string, write func(io.Write
 	return g.print(doc, func(w io.Writer, _ report.Style) {
 		fmt.Fprintf(w, "wrote %s: %s\n", report.Line(doc.File), units.Bytes(doc.Bytes))
 	})
-}
-
-// find finds the sources of the page: histories of JAX's profiles where the files are such,
-// otherwise each file.
-func (v *viewed) find(ctx context.Context) error {
-	v.skipper = skipper{g: v.g, files: v.files, several: v.redact != 0}
-	if len(v.files.List) == 0 {
-		return noSnapshot(v.files)
-	}
-	if v.files.Tables() && (v.redact != 0 || diagnosis.NewJob(ctx, v.files) == nil) {
-		return v.findTables(ctx)
-	}
-	files := v.files.Ordered()
-	slices.SortStableFunc(files, func(a, b *input.File) int { return cmp.Compare(turn(a), turn(b)) })
-	for _, f := range files {
-		v.sources = append(v.sources, v.source(f))
-	}
-	return nil
-}
-
-// turn is when to read a file: what is probably not a snapshot is read last.
-func turn(f *input.File) int {
-	if f.Named || f.NamedAsSnapshot() {
-		return 0
-	}
-	return 1
-}
-
-// findTables reads tables. Profiles of JAX are drawn, each series as one history.
-func (v *viewed) findTables(ctx context.Context) error {
-	s := diagnosis.New(v.files, diagnosis.Options{})
-	byPath := map[string]input.Input{}
-	var last error
-	for _, f := range v.files.Ordered() {
-		if !s.Wants(f) {
-			v.g.warnOfFile("skipped %s: a different kind than the files beside it", f.Path)
-			continue
-		}
-		in, err := f.Read(ctx)
-		if err != nil {
-			return err
-		}
-		if u, ok := in.(*input.Unknown); ok {
-			last = u.Err
-			v.skipper.skip(f, u.Err)
-			continue
-		}
-		v.partial = v.g.partial(in) || v.partial
-		byPath[f.Path] = in
-		if err := s.Add(ctx, in); err != nil {
-			return err
-		}
-	}
-	if len(byPath) == 0 {
-		return last
-	}
-	all := s.Series()
-	if slices.ContainsFunc(all, func(s tables.Series) bool { return s.Files[0].Format != "jax" }) {
-		if v.redact != 0 {
-			return notSnapshot(byPath[all[0].Files[0].Name])
-		}
-		for path, in := range byPath {
-			v.sources = append(v.sources, engine.Source{Path: path, Size: in.Origin().Size, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
-				return nil, []input.Input{in}, nil
-			}})
-		}
-		slices.SortFunc(v.sources, func(a, b engine.Source) int { return cmp.Compare(a.Path, b.Path) })
-		return nil
-	}
-	for _, series := range all {
-		v.sources = append(v.sources, v.history(series, byPath))
-	}
-	return nil
-}
-
-// history is a series of JAX's profiles, drawn as one history.
-func (v *viewed) history(series tables.Series, byPath map[string]input.Input) engine.Source {
-	list := series.Files
-	name := v.displayName(list[len(list)-1].Name)
-	if len(list) > 1 {
-		name = fmt.Sprintf("%s and %s before it", name, units.Plural(int64(len(list)-1), "file"))
-		v.g.warn("%s is drawn as one history, a file a second, in the order of %s; `strandline diagnose` judges it and gives the advice for JAX", name, series.By)
-	}
-	return engine.Source{Path: name, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
-		drawn, err := export.Series(list)
-		if err != nil {
-			return nil, nil, err
-		}
-		if v.redact != 0 {
-			return export.Redact(drawn, v.redact), nil, nil
-		}
-		var judged []input.Input
-		for _, f := range list {
-			judged = append(judged, byPath[f.Name])
-		}
-		return drawn, judged, nil
-	}}
-}
-
-// source is a file. Where the page is redacted, only snapshots are shown.
-func (v *viewed) source(f *input.File) engine.Source {
-	return engine.Source{Path: v.displayName(f.Path), Size: f.Size, Named: f.Named && v.redact == 0, Read: func(ctx context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
-		v.g.spare(f.Size)
-		s, beside, err := v.read(ctx, f, progress)
-		if err != nil && ctx.Err() == nil {
-			v.skipper.skip(f, err)
-		}
-		if v.redact == 0 || ctx.Err() != nil {
-			return s, beside, err
-		}
-		if s == nil { // an error names the file
-			return nil, nil, snapshot.ErrNotSnapshot
-		}
-		return export.Redact(s, v.redact), nil, nil
-	}}
-}
-
-func (v *viewed) read(ctx context.Context, f *input.File, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
-	if !f.Named && f.IsRecording() {
-		return nil, nil, fmt.Errorf("%s: the recording of a trace or a watch is viewed on its own", f.Path)
-	}
-	f.Progress = progress
-	in, err := f.Read(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, beside, err := engine.Shown(in)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case s == nil && v.redact != 0:
-		return nil, nil, notSnapshot(in)
-	}
-	v.partial = v.g.partial(in) || v.partial
-	return s, beside, nil
 }
 
 // displayName returns the page's name for a file. Where it is redacted, the folder of

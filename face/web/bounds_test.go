@@ -38,6 +38,7 @@ func TestSavedPageChooses(t *testing.T) {
 		t.Fatalf("%d devices", all)
 	}
 	s := saver{ctx: t.Context(), asker: e, index: map[string][3]int{}}
+	s.begin()
 	if err := s.session(e); err != nil {
 		t.Fatal(err)
 	}

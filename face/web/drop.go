@@ -1,19 +1,16 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"strandline/face/api/page"
+	"strandline/input"
 )
-
-// A Dropped is a file that was dropped on the page.
-type Dropped struct {
-	Name string
-	Data []byte
-}
 
 // maxDropped bounds the bytes of files that are dropped at once: they are kept in memory.
 var maxDropped = int64(1 << 30)
@@ -33,14 +30,22 @@ func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
 	case err != nil || len(files) == 0:
 		reply(w, http.StatusBadRequest, page.Refusal{Error: "The dropped items could not be read as files."})
 	default:
-		asker, first := s.Open(files)
-		s.asker.Store(&serving{asker, s.asker.Load().turn + 1})
-		reply(w, http.StatusOK, page.Opened{F: first})
+		opened, err := s.Open(files)
+		if err != nil {
+			reply(w, http.StatusUnprocessableEntity, page.Refusal{Error: err.Error()})
+			return
+		}
+		s.asker.Store(&serving{opened, s.asker.Load().turn + 1})
+		reply(w, http.StatusOK, page.Opened{F: opened.First})
 	}
 }
 
+// named and inside are the names of a form's fields: before the path of a file that was dropped,
+// and of one in a folder that was.
+const named, inside = "named:", "inside:"
+
 // dropped reads the files of a form.
-func dropped(w http.ResponseWriter, r *http.Request) (out []Dropped, err error) {
+func dropped(w http.ResponseWriter, r *http.Request) (out []input.Source, err error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxDropped)
 	parts, err := r.MultipartReader()
 	if err != nil {
@@ -54,14 +59,21 @@ func dropped(w http.ResponseWriter, r *http.Request) (out []Dropped, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if part.FileName() == "" {
-			continue
+		path, alone := strings.CutPrefix(part.FormName(), named)
+		if !alone {
+			inner, ok := strings.CutPrefix(path, inside)
+			if !ok {
+				continue
+			}
+			path = inner
 		}
 		data, err := io.ReadAll(part)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Dropped{part.FileName(), data})
+		out = append(out, input.Source{Path: path, Size: int64(len(data)), Named: alone, Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(data)), nil
+		}})
 	}
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"strandline/face/web/engine"
+	"strandline/input"
 )
 
 // form is a body with files, and its type.
@@ -19,7 +21,7 @@ func form(t *testing.T, files ...string) (io.ReadCloser, string) {
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
 	for _, name := range files {
-		part, err := w.CreateFormFile("file", name)
+		part, err := w.CreateFormFile(name, "blob")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +38,7 @@ func (a answers) Ask(context.Context, string, url.Values) engine.Answer {
 }
 
 func TestDrop(t *testing.T) {
-	s := New(answers("before"), 4242)
+	s := New(answers("before"), "index.html", 4242)
 	tag := ask(s, "/api/device", nil).Header.Get("ETag")
 	post := func(edit func(*http.Request), files ...string) *http.Response {
 		return ask(s, "/api/drop", func(r *http.Request) {
@@ -49,13 +51,14 @@ func TestDrop(t *testing.T) {
 			}
 		})
 	}
-	if r := post(nil, "a.pickle"); r.StatusCode != http.StatusMethodNotAllowed {
+	if r := post(nil, "named:a.pickle"); r.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("status %d of a server that opens nothing", r.StatusCode)
 	}
-	var got []Dropped
-	s.Open = func(files []Dropped) (Asker, int) {
+	var got []input.Source
+	var refused error
+	s.Open = func(files []input.Source) (Opened, error) {
 		got = files
-		return answers("after"), 3
+		return Opened{answers("after"), "watch.html", 3}, refused
 	}
 	for name, edit := range map[string]func(*http.Request){
 		"without the secret": func(r *http.Request) { r.Header.Del(sessionHeader) },
@@ -63,18 +66,32 @@ func TestDrop(t *testing.T) {
 		"another place":      func(r *http.Request) { r.URL.Path = "/api/session" },
 		"no form":            func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") },
 	} {
-		if r := post(edit, "a.pickle"); r.StatusCode < 400 || got != nil {
+		if r := post(edit, "named:a.pickle"); r.StatusCode < 400 || got != nil {
 			t.Errorf("%s: status %d, %d files", name, r.StatusCode, len(got))
 		}
 	}
 	if r := post(nil); r.StatusCode != http.StatusBadRequest {
 		t.Errorf("status %d without files", r.StatusCode)
 	}
-	if text := body(t, post(nil, "../a.pickle", "b.pickle")); text != `{"f":3}` {
+	if text := body(t, post(nil, "named:a.pickle", "inside:run/b.pickle")); text != `{"f":3}` {
 		t.Errorf("answer %s", text)
 	}
-	if len(got) != 2 || got[0].Name != "a.pickle" || string(got[1].Data) != "content of b.pickle" {
+	if len(got) != 2 || got[0].Path != "a.pickle" || !got[0].Named || got[1].Path != "run/b.pickle" || got[1].Named {
 		t.Errorf("files %+v", got)
+	}
+	content, err := got[1].Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := io.ReadAll(content); err != nil || string(data) != "content of inside:run/b.pickle" {
+		t.Errorf("content %q: %v", data, err)
+	}
+	if text := body(t, ask(s, "/", nil)); text != asset("watch.html") {
+		t.Errorf("the page begins with %.80s", text)
+	}
+	refused = errors.New("why not")
+	if r := post(nil, "named:a.pickle"); r.StatusCode != http.StatusUnprocessableEntity || body(t, r) != `{"error":"why not"}` {
+		t.Errorf("status %d of what is not opened", r.StatusCode)
 	}
 	r := ask(s, "/api/device", func(r *http.Request) { r.Header.Set("If-None-Match", tag) })
 	if text := body(t, r); text != "after" {
@@ -84,7 +101,7 @@ func TestDrop(t *testing.T) {
 	most := maxDropped
 	defer func() { maxDropped = most }()
 	maxDropped = 20
-	if r := post(nil, "large.pickle"); r.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(body(t, r), "more than 1 GiB") {
+	if r := post(nil, "named:large.pickle"); r.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(body(t, r), "more than 1 GiB") {
 		t.Errorf("status %d of what is too large", r.StatusCode)
 	}
 }

@@ -32,14 +32,14 @@ func document(page, engine, policy, more string) string {
 const sitePolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src blob:; style-src 'self'; img-src 'self' blob: data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'"
 
-// Site is the pages of snapshots, recordings and plans as files of a static site, by
+// Site is all pages as files of a static site, by
 // name. It needs the engine beside it: worker.js and strandline.wasm.deflate.
 func Site() map[string]string {
 	out := map[string]string{}
-	for _, page := range []string{"index.html", "recording.html", "plan.html"} {
+	for _, page := range []string{"index.html", "recording.html", "watch.html", "plan.html"} {
 		out[page] = document(asset(page), "worker", sitePolicy, "\n"+`<script defer src="site.js"></script>`)
 	}
-	for _, name := range []string{"site.js", "app.js", "app.css", "recording.js", "recording.css", "plan.js", "plan.css"} {
+	for _, name := range []string{"site.js", "app.js", "app.css", "recording.js", "recording.css", "watch.js", "watch.css", "plan.js", "plan.css"} {
 		out[name] = asset(name)
 	}
 	return out

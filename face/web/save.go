@@ -22,58 +22,67 @@ import (
 	"strandline/internal/lazyregexp"
 )
 
-// Save writes the page as one file that needs no server: with the answers to the
-// questions that it will ask. A session can ask any number of questions, so some are left
-// out, and the page states which: pictures finer than a few thousand columns, but
-// for the neighborhood of the peak and of failed requests; what was live between
-// the moments of the columns; differences and sums of arbitrary events.
+// Save writes the page of an asker as one file that needs no server: with the answers to the
+// questions that it will ask. All files must have been read.
 //
-// The engine must have loaded its files.
-func Save(ctx context.Context, w io.Writer, e *engine.Engine) error {
-	s := saver{ctx: ctx, asker: e, index: map[string][3]int{}}
-	if err := s.session(e); err != nil {
+// A session of snapshots can ask any number of questions, so some are left out, and the page
+// states which: pictures finer than a few thousand columns, but for the neighborhood of the
+// peak and of failed requests; what was live between the moments of the columns; differences
+// and sums of arbitrary events. The page of a recording holds as many moments as one answer,
+// that of a watch the courses of the weightiest subjects.
+func Save(ctx context.Context, w io.Writer, a engine.Asker) error {
+	s := saver{ctx: ctx, asker: a, index: map[string][3]int{}}
+	s.begin()
+	var err error
+	index := "index.html"
+	switch a := a.(type) {
+	case *engine.Engine:
+		err = s.session(a)
+	case *engine.Recording:
+		index = "recording.html"
+		err = s.keepAll("recording", "window")
+	case *engine.Watch:
+		index = "watch.html"
+		err = s.watch(a)
+	default:
+		err = fmt.Errorf("a page of %T cannot be saved", a)
+	}
+	if err != nil {
 		return err
 	}
-	return s.write(w, "index.html")
+	return s.write(w, index)
 }
 
-// SaveRecording writes the page of a recording as one file. It holds as many
-// moments as one answer.
-func SaveRecording(ctx context.Context, w io.Writer, r *engine.Recording) error {
-	s := saver{ctx: ctx, asker: r, index: map[string][3]int{}}
-	s.begin()
-	for _, name := range []string{"recording", "window"} {
+// keepAll keeps the answers to questions without parameters.
+func (s *saver) keepAll(names ...string) error {
+	for _, name := range names {
 		if err := s.keep(name, nil); err != nil {
 			return err
 		}
 	}
-	return s.write(w, "recording.html")
+	return nil
 }
 
 // savedSubjects are the courses in a saved page, of the weightiest subjects.
 const savedSubjects = 300
 
-// SaveWatch writes the page of a recording of a watch as one file, with the courses of
-// the weightiest subjects. All samples must have been added.
-func SaveWatch(ctx context.Context, w io.Writer, watch *engine.Watch) error {
-	s := saver{ctx: ctx, asker: watch, index: map[string][3]int{}}
-	s.begin()
+func (s *saver) watch(w *engine.Watch) error {
 	if err := s.keep("watch", nil); err != nil {
 		return err
 	}
-	for _, key := range watch.Weightiest(savedSubjects) {
+	for _, key := range w.Weightiest(savedSubjects) {
 		if err := s.keep("levels", params{"s", key}); err != nil {
 			return err
 		}
 	}
-	return s.write(w, "watch.html")
+	return nil
 }
 
 // A saver collects answers. They are packed in parts, each of which is unpacked
 // as a whole when the page first needs it.
 type saver struct {
 	ctx   context.Context
-	asker Asker
+	asker engine.Asker
 	parts []bytes.Buffer
 	index map[string][3]int // question: part, place in it, length
 	part  int               // to which answers go
@@ -137,7 +146,6 @@ func (s *saver) keep(name string, of params) error {
 
 // session keeps what all files share, and then the files.
 func (s *saver) session(e *engine.Engine) error {
-	s.begin()
 	findings, err := e.Findings()
 	if err != nil {
 		return err

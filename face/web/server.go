@@ -21,7 +21,6 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/url"
 	"path"
 	"strings"
 	"sync"
@@ -30,17 +29,13 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/face/web/engine"
+	"strandline/input"
 	"strandline/internal/httpbounds"
 )
 
 // policy lets the page load itself and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-// An Asker answers what a page asks.
-type Asker interface {
-	Ask(ctx context.Context, name string, params url.Values) engine.Answer
-}
 
 // A Server serves a page and the answers to its questions.
 type Server struct {
@@ -52,23 +47,29 @@ type Server struct {
 	taking sync.Mutex // held while dropped files are read
 	// Pack compresses answers, which helps over a tunnel.
 	Pack bool
-	// Index is the file that the page begins with.
+	// Open, if not nil, takes files that are dropped on the page.
+	Open func([]input.Source) (Opened, error)
+}
+
+// Opened is who answers from then on, the document that the page begins with, and the number
+// of the first of the files that were dropped.
+type Opened struct {
+	engine.Asker
 	Index string
-	// Open, if not nil, takes files that are dropped on the page. It returns who answers
-	// from then on, and the number of the first of these files.
-	Open func([]Dropped) (asker Asker, first int)
+	First int
 }
 
 // serving is who answers, and how many did so before.
 type serving struct {
-	Asker
+	Opened
 	turn int
 }
 
-// New makes a server that is to be reached at a port of this machine.
-func New(a Asker, port int) *Server {
-	s := &Server{Index: "index.html", port: fmt.Sprint(port), token: random(), secret: random()}
-	s.asker.Store(&serving{a, 0})
+// New makes a server of a page that begins with a document, and is to be reached at a port of
+// this machine.
+func New(a engine.Asker, index string, port int) *Server {
+	s := &Server{port: fmt.Sprint(port), token: random(), secret: random()}
+	s.asker.Store(&serving{Opened{a, index, 0}, 0})
 	return s
 }
 
@@ -194,7 +195,7 @@ func forbid(w http.ResponseWriter, why string) {
 	reply(w, http.StatusForbidden, page.Refusal{Error: why})
 }
 
-// answer passes a question to the page's [Asker].
+// answer passes a question to who answers.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string) {
 	asker := s.asker.Load()
 	tag := s.tag(asker.turn, name, r.URL.RawQuery)
@@ -245,7 +246,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, status int, body [
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if name == "" {
-		name = s.Index
+		name = s.asker.Load().Index
 	}
 	body, err := assets.ReadFile("assets/" + name)
 	if err != nil || strings.Contains(name, "/") {

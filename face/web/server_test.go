@@ -38,7 +38,7 @@ func loadedEngine(t *testing.T) *engine.Engine {
 // loaded is a server of that engine, on port 4242.
 func loaded(t *testing.T) *Server {
 	t.Helper()
-	return New(loadedEngine(t), 4242)
+	return New(loadedEngine(t), "index.html", 4242)
 }
 
 // ask sends a request with the secret; edit changes it.
@@ -219,7 +219,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(loadedEngine(t), l.Addr().(*net.TCPAddr).Port)
+	s := New(loadedEngine(t), "index.html", l.Addr().(*net.TCPAddr).Port)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()

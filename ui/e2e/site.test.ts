@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Browser, chromium, pause, type Tab } from "./browser.ts";
 import { clean, device, figure, shoot } from "./checks.ts";
-import { framed } from "./made.ts";
+import { frame, framed, GiB, MiB, process, sample } from "./made.ts";
 import { example, host, json, site } from "./server.ts";
 
 const skip = !chromium ? "Chromium is missing" : !site ? "STRANDLINE_SITE names no folder with the built site" : false;
@@ -152,14 +152,6 @@ scenario("what is not a snapshot is named", async (tab) => {
   await tab.until("/notes\\.pickle/.test(document.querySelector('#rail .empty')?.textContent)");
 });
 
-const watched = join(folder, "node.strandline");
-writeFileSync(watched, framed("watch", [{ schema: "strandline.recording/3", of: "watch", run: 1 }]));
-
-scenario("the recording of a watch is for the program, and the site says so", async (tab) => {
-  await tab.drop(watched);
-  await tab.until("/node\\.strandline is the recording of a watch.*strandline view/.test(document.querySelector('#drop [role=status]')?.textContent)");
-});
-
 const empty = join(folder, "empty");
 mkdirSync(empty);
 writeFileSync(join(empty, "notes.txt"), "nothing here");
@@ -252,7 +244,7 @@ test("the recording of a trace has a page of its own, by the same engine", { ski
   const tab = await browser.open(server.url);
   await tab.until(idle);
   await tab.drop(trace, last);
-  await tab.until("/drop it alone/.test(document.querySelector('#drop [role=status]').textContent)");
+  await tab.until("/viewed on its own/.test(document.querySelector('#drop [role=status]').textContent)");
   const asked = server.asked.length;
   await tab.drop(trace);
   await tab.until("window.strandline?.state().settled");
@@ -279,6 +271,32 @@ test("the recording of a trace has a page of its own, by the same engine", { ski
   const other = await browser.open(server.url);
   await other.until(idle);
   await other.drop(cut);
-  await other.until("/not a recording of strandline trace/.test(document.getElementById('banner')?.textContent)");
+  await other.until("/not a recording of strandline trace/.test(document.querySelector('#drop [role=status]').textContent)");
   await other.close();
+});
+
+test("all that diagnose judges is dropped on any page, in place of what it shows", { skip, timeout: 120_000 }, async () => {
+  const dir = join(folder, "kinds");
+  mkdirSync(dir);
+  const made = (name: string, text: string | Buffer): string => (writeFileSync(join(dir, name), text), join(dir, name));
+  const log = made("job.log", "step 1\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.00 GiB is free. Of the allocated memory 70.00 GiB is allocated by PyTorch, and 6.00 GiB is reserved by PyTorch but unallocated.\n");
+  const watched = made("node.strandline", frame(Array.from({ length: 200 }, (_, k) => sample(k, [process({ pid: 7, host: [GiB + k * 8 * MiB, 0, 0] })]))));
+  const python = made("train.py", "import os\nprint(1)\n");
+  const tab = await browser.open(server.url);
+  const titles = (page: string): string => `JSON.stringify(strandline.state().${page}?.findings.map(f => f.title))`;
+  try {
+    await tab.until(idle);
+    for (const [file, shown] of [[log, titles("figures")], [watched, titles("doc")], [last, titles("figures")], [trace, titles("doc")], [log, titles("figures")], [example("image-leak"), titles("figures")]] as const) {
+      const want = json("diagnose", file).findings.map((f: any) => f.title);
+      await tab.drop(file);
+      await tab.until(`window.strandline && ${shown} === ${JSON.stringify(JSON.stringify(want))}`);
+      await clean(tab);
+    }
+    await tab.drop(python);
+    await tab.until("/train.py: it is a text of 2 lines/.test(document.body.innerText)");
+    await tab.drop(trace, last);
+    await tab.until("/viewed on its own/.test(document.getElementById('banner').textContent)");
+  } finally {
+    await tab.close();
+  }
 });

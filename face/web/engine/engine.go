@@ -42,42 +42,6 @@ type Source struct {
 	Read func(ctx context.Context, progress func(read int64)) (shown *snapshot.Snapshot, beside []input.Input, err error)
 }
 
-// Sources are the files of a question as they are.
-func Sources(files *input.Files) (out []Source) {
-	for _, f := range files.Ordered() {
-		out = append(out, Source{Path: f.Path, Size: f.Size, Named: f.Named, Read: func(ctx context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
-			return Read(ctx, f, progress)
-		}})
-	}
-	return out
-}
-
-// Read reads a file for a [Source].
-func Read(ctx context.Context, f *input.File, progress func(int64)) (shown *snapshot.Snapshot, beside []input.Input, err error) {
-	f.Progress = progress
-	in, err := f.Read(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	return Shown(in)
-}
-
-// Shown is the snapshot of an input that is drawn, nil for what is judged without a picture.
-func Shown(in input.Input) (shown *snapshot.Snapshot, beside []input.Input, err error) {
-	f := in.Origin()
-	switch in := in.(type) {
-	case *input.Snapshot:
-		return in.Snapshot, nil, nil
-	case *input.Log, *input.Table:
-		return nil, []input.Input{in}, nil
-	case *input.Trace, *input.Watch:
-		return nil, nil, fmt.Errorf("%s: %w: a recording is shown on its own", f.DisplayName(), snapshot.ErrNotSnapshot)
-	case *input.Unknown:
-		return nil, nil, in.Err
-	}
-	return nil, nil, nil
-}
-
 // The states of a file and of the findings.
 const (
 	waiting = "waiting"
@@ -109,6 +73,8 @@ type Engine struct {
 	order   []int
 	slots   map[tile.Grouping][]*slots
 	running chan struct{} // holds one while a run is simulated
+
+	readable chan struct{} // closed when a file was read
 
 	findingsState string
 	judgment      *judgment
@@ -176,7 +142,7 @@ type judgment struct {
 
 // New makes an engine that is to read the sources, which are made of files.
 func New(files *input.Files, sources []Source) *Engine {
-	e := &Engine{from: files, changed: make(chan struct{}), others: []page.Skipped{}, order: []int{}, slots: map[tile.Grouping][]*slots{}, running: make(chan struct{}, 1), findingsState: waiting}
+	e := &Engine{from: files, changed: make(chan struct{}), others: []page.Skipped{}, order: []int{}, slots: map[tile.Grouping][]*slots{}, running: make(chan struct{}, 1), readable: make(chan struct{}), findingsState: waiting}
 	for _, s := range sources {
 		e.files = append(e.files, &file{Source: s, state: waiting, blocks: waiting})
 	}
@@ -229,7 +195,9 @@ func (e *Engine) Load(ctx context.Context) error {
 			last = err
 			continue
 		}
-		read++
+		if read++; read == 1 {
+			close(e.readable)
+		}
 	}
 	if read == 0 {
 		if len(e.files) == 1 && e.files[0].Named && last != nil {

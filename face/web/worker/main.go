@@ -4,17 +4,15 @@
 // in a worker of the browser, reads the files that the page hands over, and
 // answers questions that come as messages.
 //
-// To it: {files, paths, named, recording} once, the last if the file is the
-// recording of a trace, or {plan, model} for the form of plans, the latter null or the
-// config.json of a model with its path, then {id, name, query} for a
-// question and {id} to give one up. From it: {ready} when it listens, {id, status, type,
-// body} for an answer, {problem} if no file could be read.
+// To it: {files, paths, named} to open files, or {plan, model} for the form of plans, the
+// latter null or the config.json of a model with its path, then {id, name, query} for a
+// question and {id} to give one up. From it: {ready} when it listens, {opened} with the
+// document that shows the files or {refused} with the reason, {id, status, type, body} for an
+// answer, {problem} if no file could be read.
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,15 +38,11 @@ func main() {
 	select {}
 }
 
-// An asker is the engine of the files that were handed over, or the planner.
-type asker interface {
-	Ask(ctx context.Context, name string, params url.Values) engine.Answer
-}
-
 // A worker is the engine and its pending questions. All of it runs on one thread.
 type worker struct {
-	asker     asker
+	asker     engine.Asker
 	ready     chan struct{} // closed once there is an asker
+	stop      func()        // the reading of its files
 	asked     map[int]context.CancelFunc
 	lastAsked time.Time // of the last question
 }
@@ -62,11 +56,7 @@ func (w *worker) receive(m js.Value) {
 	}
 	if files := m.Get("files"); !files.IsUndefined() {
 		from := input.Of(sources(files, m.Get("paths"), m.Get("named")), input.Options{})
-		if m.Get("recording").Truthy() {
-			go w.loadRecording(from)
-			return
-		}
-		go w.load(from)
+		go w.open(from)
 		return
 	}
 	id := m.Get("id").Int()
@@ -93,39 +83,31 @@ func planned(own js.Value) *planner.Page {
 	})
 }
 
-// load orders and reads the files. Their beginnings are looked at for their order, which must
-// wait for the browser.
-func (w *worker) load(files *input.Files) {
-	e := engine.New(files, engine.Sources(files))
-	e.Pause = w.pause
-	w.asker = e
-	close(w.ready)
-	err := e.Load(context.Background())
-	if errors.Is(err, engine.ErrNothing) { // problems with single files are in the session
+// open finds the page of files, and reads them. Their beginnings are looked at, which must
+// wait for the browser. The page that was open before stays open where there is none.
+func (w *worker) open(files *input.Files) {
+	ctx, stop := context.WithCancel(context.Background())
+	p, err := engine.Open(ctx, files, engine.Options{})
+	if err != nil {
+		stop()
+		post(map[string]any{"refused": err.Error()})
+		return
+	}
+	if w.stop != nil {
+		w.stop()
+	}
+	if e, ok := p.Asker.(*engine.Engine); ok {
+		e.Pause = w.pause
+	}
+	first := w.asker == nil
+	w.asker, w.stop = p.Asker, stop
+	if first {
+		close(w.ready)
+	}
+	post(map[string]any{"opened": p.Index})
+	if err := p.Load(ctx); errors.Is(err, engine.ErrNothing) { // problems with single files are in the session
 		post(map[string]any{"problem": err.Error()})
 	}
-}
-
-// loadRecording reads the recording of a trace, which answers once it is read.
-func (w *worker) loadRecording(files *input.Files) {
-	in, err := files.List[0].Read(context.Background())
-	switch in := in.(type) {
-	case *input.Trace:
-		w.asker = engine.NewRecording(files, in)
-	case *input.Unknown:
-		w.asker = broken{in.Err}
-	default:
-		w.asker = broken{cmp.Or(err, fmt.Errorf("%s is not the recording of a trace", files.Given[0]))}
-	}
-	close(w.ready)
-}
-
-// broken answers all questions with an error.
-type broken struct{ err error }
-
-func (b broken) Ask(context.Context, string, url.Values) engine.Answer {
-	body, _ := json.Marshal(map[string]string{"error": b.err.Error()})
-	return engine.Answer{Status: 422, Type: "application/json", Body: body}
 }
 
 func (w *worker) answer(ctx context.Context, id int, name, query string) {

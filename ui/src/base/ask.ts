@@ -28,6 +28,9 @@ async function enter(): Promise<string> {
   return localStorage.getItem("strandline-session") ?? "";
 }
 
+/** The header that shows who asks. */
+export const secretHeader = async (): Promise<Record<string, string>> => ({ "Strandline-Session": await (secret ??= enter()) });
+
 /** Puts a question, as url() writes it. */
 export type Transport = (question: string, signal?: AbortSignal) => Promise<Response>;
 
@@ -44,24 +47,13 @@ const silent = "strandline does not answer: it may have been stopped.";
 
 /** The way to the engine. */
 export const link = {
-  transport: globalThis.window?.strandlineTransport ?? (async (question, signal) => fetch(question, { headers: { "Strandline-Session": await (secret ??= enter()) }, signal: signal ?? null })) as Transport,
+  transport: globalThis.window?.strandlineTransport ?? (async (question, signal) => fetch(question, { headers: await secretHeader(), signal: signal ?? null })) as Transport,
   saved: engine === "saved", // the page holds its answers, but not all of them
   lost: false,
   why: "",
   /** Is called whenever the engine answers again, no longer, or for another reason. */
   changed: (): void => {},
 };
-
-/** Hands files to the program, which reads them beside its own, and shows the first of them. */
-export async function hand(files: File[]): Promise<void> {
-  const body = new FormData();
-  for (const f of files) body.append("file", f);
-  const answer = await fetch("api/drop", { method: "POST", headers: { "Strandline-Session": await (secret ??= enter()) }, body });
-  const reply = (await answer.json().catch(() => ({}))) as { f: number; error?: string };
-  if (!answer.ok) throw new Refused(reply.error ?? "", answer.status);
-  history.replaceState(null, "", `${location.pathname}#f=${reply.f}`);
-  location.reload();
-}
 
 export const url = (name: string, params: Params = {}): string => {
   const q = new URLSearchParams();

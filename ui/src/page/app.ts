@@ -1,9 +1,10 @@
 // The page: its frame, and which part is notified of which change.
 
 import { Allocator } from "../allocator/allocator.ts";
-import { engine, fresh, hand, json, Latest, link, Refused } from "../base/ask.ts";
+import { engine, fresh, json, Latest, link, Refused } from "../base/ask.ts";
 import { Compare } from "../compare/compare.ts";
 import { byId, fill, h, printable } from "../base/dom.ts";
+import { otherFiles, takeDrops } from "../base/drops.ts";
 import { Findings } from "../findings/findings.ts";
 import { bytes, count, deviceName, plural } from "../base/format.ts";
 import { JobView } from "../job/job.ts";
@@ -110,6 +111,7 @@ function drawTop(): void {
       : h("span", { title: file?.path }, title),
     session?.skipped?.length ? h("span", { class: "muted wide", title: session.skipped.map((x) => `${x.path}: ${x.why}`).join("\n") }, `${count(session.skipped.length)} skipped`) : null,
     file && file.devices.length > 1 ? pick("device", "device", page.d ?? 0, file.devices.map((d) => [d, deviceName(d)]), (d) => store.set({ d, ...reset }, true)) : null,
+    otherFiles(),
   );
   const badge = byId<HTMLButtonElement>("coverage");
   badge.hidden = !device;
@@ -526,21 +528,7 @@ link.changed = () => {
 if (engine) fetchLinks(refused);
 addEventListener("problem", (e) => banner((e as CustomEvent<string>).detail)); // of the static site
 
-// The browser would leave the page for a file that is dropped on it.
-if (engine !== "worker") {
-  addEventListener("dragover", (e) => e.preventDefault());
-  addEventListener("drop", (e) => {
-    e.preventDefault();
-    const files = [...(e.dataTransfer?.files ?? [])];
-    const names = files.map((f) => f.name).join(" ");
-    const why = `This page shows the files that strandline was started with. To see ${files.length === 1 ? "this one" : "these"}: strandline view ${names}`;
-    if (!names) return;
-    if (link.saved) return refused(new Error(why));
-    banner(`Handing over ${names} …`);
-    hand(files).catch((e: Error) => refused(new Error(e instanceof Refused && e.status !== 405 ? e.message : why)));
-  });
-}
-
+takeDrops((text) => refused(new Error(text)));
 listen(keyTable);
 drawTop();
 page.notify("device");

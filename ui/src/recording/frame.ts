@@ -1,6 +1,7 @@
 // The frame of the page of a recording: name, tabs, tools, banner.
 
 import { byId, fill, h } from "../base/dom.ts";
+import { otherFiles } from "../base/drops.ts";
 import { base, count, plural } from "../base/format.ts";
 import { time } from "./bands.ts";
 import { picture } from "./elements.ts";
@@ -27,8 +28,7 @@ export function tabs(): void {
 
 export function head(): void {
   document.title = `${base(doc.file)} – strandline`;
-  const other = window.strandlineTransport ? h("button", { type: "button", id: "other", title: "Start again with other files", onclick: () => location.assign(location.pathname) }, "other files") : null;
-  fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${doc.name}, process ${doc.pid}`), other);
+  fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${doc.name}, process ${doc.pid}`), otherFiles());
   const badge = byId("coverage");
   badge.hidden = false;
   badge.dataset.kind = doc.partial !== null ? "damaged" : doc.rung === "polling" ? "late" : "exact";

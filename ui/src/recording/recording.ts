@@ -3,6 +3,7 @@
 
 import { fresh, link } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
+import { takeDrops } from "../base/drops.ts";
 import { bytes } from "../base/format.ts";
 import { listen } from "../base/keys.ts";
 import { verdictStrip } from "../findings/strip.ts";
@@ -57,6 +58,7 @@ function view(): void {
 }
 
 async function begin(): Promise<void> {
+  takeDrops(banner);
   hooks.changed = () => (draw(), announce());
   hooks.draw = draw;
   hooks.failed = (why) => link.lost || banner(why);

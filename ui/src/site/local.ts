@@ -2,12 +2,7 @@
 // and answers as over HTTP, as messages. Files go to the worker and nowhere else.
 
 import type { Transport } from "../base/ask.ts";
-
-export interface Picked {
-  path: string;
-  file: File;
-  named: boolean; // by the reader himself; else it lay in a folder
-}
+import type { Picked } from "../base/drops.ts";
 
 /** The config.json of a model. */
 export interface Config {
@@ -19,6 +14,8 @@ interface Message {
   ready?: true;
   ended?: true;
   problem?: string;
+  opened?: string; // the document that shows the files
+  refused?: string; // why they are not opened
   id: number;
   status: number;
   type: string;
@@ -32,6 +29,9 @@ export class Local {
   private begin: () => void = () => {};
   private readonly begun = new Promise<void>((done) => (this.begin = done));
   private lost = ""; // why there will be no answer
+  private told: (m: Message) => void = () => {}; // what became of the files
+  private opened = 0; // how often files were
+  private turn = 0; // of the document that is shown
 
   /** Loads the program and starts it. */
   async start(): Promise<void> {
@@ -68,17 +68,19 @@ export class Local {
     return new Response(JSON.stringify({ error: this.lost }), { status: 403 });
   }
 
-  open(picked: Picked[]): void {
-    this.worker!.postMessage({ files: picked.map((p) => p.file), paths: picked.map((p) => p.path), named: picked.map((p) => p.named) });
-    this.begin();
-  }
-
-  /** Shows the recording of a trace in a page of its own, in place of this one; what this one has asked is never answered. */
-  async record(picked: Picked): Promise<void> {
-    const page = await (await get("recording.html")).text();
-    this.worker!.postMessage({ files: [picked.file], paths: [picked.path], named: [true], recording: true });
-    window.strandlineTransport = this.put;
-    document.open(); // takes the listeners of this page away, too
+  /** Opens files, or says in a sentence why not. Those that another document shows, or that come in place of others, take the place of this page. */
+  async open(picked: Picked[]): Promise<void> {
+    const index = await new Promise<string>((done, failed) => {
+      this.told = (m) => (m.opened ? done(m.opened) : failed(new Error(m.refused)));
+      this.worker!.postMessage({ files: picked.map((p) => p.file), paths: picked.map((p) => p.path), named: picked.map((p) => p.named) });
+    });
+    if (index === "index.html" && !this.opened++) return this.begin();
+    this.opened++;
+    const page = await (await get(index)).text();
+    const turn = ++this.turn;
+    window.strandlineTransport = (question, signal) => (turn === this.turn ? this.put(question, signal) : new Promise(() => {}));
+    history.replaceState(null, "", location.pathname);
+    document.open(); // takes the listeners of this page away, too; what it asks is never answered
     document.write(page);
     document.close();
   }
@@ -87,7 +89,7 @@ export class Local {
   readonly ask: Transport = async (question, signal) => {
     await this.begun;
     signal?.throwIfAborted();
-    return this.put(question, signal);
+    return this.turn ? new Promise(() => {}) : this.put(question, signal);
   };
 
   private readonly put: Transport = (question, signal) => {
@@ -105,6 +107,7 @@ export class Local {
   };
 
   private receive(m: Message): void {
+    if (m.opened || m.refused) return this.told(m);
     if (m.problem) return void dispatchEvent(new CustomEvent("problem", { detail: m.problem }));
     if (m.ended) return this.lose("The reader has ended: it may have needed more memory than a browser gives. The program itself, strandline view, has no such bound.");
     const { status, type, body } = m;

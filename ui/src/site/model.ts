@@ -2,7 +2,8 @@
 // From one page to the other it is in the storage of the tab, which is sent nowhere.
 
 import { encode, first } from "../plan/state.ts";
-import type { Config, Picked } from "./local.ts";
+import type { Picked } from "../base/drops.ts";
+import type { Config } from "./local.ts";
 
 const key = "strandline-model";
 const most = 1 << 20; // in bytes; the longest known have some 100 KiB

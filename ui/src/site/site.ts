@@ -3,8 +3,9 @@
 // plans needs none, and takes a model's config.json.
 
 import { byId, h } from "../base/dom.ts";
-import { drop, dropped as files } from "./drop.ts";
-import { Local, type Picked } from "./local.ts";
+import { takeDrops, type Picked } from "../base/drops.ts";
+import { drop } from "./drop.ts";
+import { Local } from "./local.ts";
 import { configOf, dropped, planOf } from "./model.ts";
 
 const name = document.querySelector<HTMLScriptElement>("script[src='app.js'], script[src='plan.js']")?.getAttribute("src");
@@ -13,7 +14,7 @@ if (!window.strandlineTransport) { // else this is the page of a recording, in p
   window.strandlineTransport = local.ask;
   if (name === "app.js") drop(local);
   else if (name === "plan.js") plan(local);
-  else location.replace("./"); // recordings are dropped there
+  else location.replace("./"); // files are dropped there
 }
 
 function plan(local: Local): void {
@@ -28,11 +29,8 @@ function plan(local: Local): void {
   const input = h("input", { type: "file", class: "unseen", tabindex: "-1", "aria-hidden": "true", accept: ".json", onchange: () => void take([...input.files!].map((file) => ({ path: file.name, file, named: true }))) });
   document.querySelector("#top h1")!.after(h("a", { href: "./", title: "See where the memory of a run went" }, "snapshots"));
   byId("right").prepend(input, h("button", { type: "button", class: "link", "data-key": "own model", title: "Or drop it on this page: it is read in this browser and sent nowhere", onclick: () => input.click() }, "your config.json"));
-  addEventListener("dragover", (e) => e.preventDefault());
-  addEventListener("drop", (e) => {
-    e.preventDefault(); // or the browser leaves the page for the file
-    void files(e.dataTransfer!).then(take);
-  });
+  window.strandlineOpen = take;
+  takeDrops(() => {});
   banner.textContent = "Loading the planner …";
   banner.hidden = false;
   local.start().then(

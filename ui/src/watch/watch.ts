@@ -4,6 +4,7 @@
 
 import { fresh, link, Refused } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
+import { otherFiles, takeDrops } from "../base/drops.ts";
 import { base, bytes, duration, plural } from "../base/format.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
 import { termList, watchTerms } from "../base/terms.ts";
@@ -61,7 +62,7 @@ function coverage(): [kind: string, word: string, sentences: string] {
 
 function head(): void {
   document.title = `${base(doc.file)} – strandline`;
-  fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${plural(doc.samples, "sample")}, ${moment(doc.seconds)}`));
+  fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${plural(doc.samples, "sample")}, ${moment(doc.seconds)}`), otherFiles());
   const [kind, word, text] = coverage();
   const badge = byId("coverage");
   badge.hidden = false;
@@ -194,6 +195,7 @@ async function follow(): Promise<void> {
 }
 
 async function begin(): Promise<void> {
+  takeDrops(banner);
   hooks.changed = () => (draw(), announce());
   hooks.draw = draw;
   hooks.failed = banner;

@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"strandline/face/export"
+	"strandline/host/store/series"
+	"strandline/input"
+	"strandline/judge/diagnosis"
+	"strandline/judge/tables"
+	"strandline/torch/snapshot"
+	"strandline/units"
+)
+
+// A Page shows files: all faces open theirs by [Open].
+type Page struct {
+	Asker
+	// Index is the document that the page begins with.
+	Index string
+	// Load reads the files, during which questions are answered.
+	Load func(ctx context.Context) error
+	// Readable is closed when Load has read a file. It is nil where a file was read before.
+	Readable <-chan struct{}
+}
+
+// An Asker answers the questions of a page.
+type Asker interface {
+	Ask(ctx context.Context, name string, params url.Values) Answer
+}
+
+// Options are the wishes of a face for a [Page].
+type Options struct {
+	// Noticed, if not nil, is called with each file that was read, and with the reason why one
+	// is not shown, if there is one.
+	Noticed func(f *input.File, in input.Input, err error)
+	// Warn, if not nil, is called with a remark on several files.
+	Warn func(text string)
+	// Redact, if not nil, replaces the names in a snapshot. Only snapshots are shown then, by
+	// the names that Name gives them.
+	Redact func(*snapshot.Snapshot) *snapshot.Snapshot
+	Name   func(path string) string
+	// Follow states that the recording of a watch lies on a disk, where it may grow.
+	Follow bool
+}
+
+// errRedacted is the error for a recording whose names are to be replaced.
+var errRedacted = errors.New("--redact is for snapshots: it does not replace paths and names in a recording")
+
+// Open recognizes files, and finds their page. The recording of a trace or a watch has one of
+// its own.
+func Open(ctx context.Context, files *input.Files, o Options) (*Page, error) {
+	alone, err := files.Alone(false)
+	switch {
+	case err != nil:
+		return nil, err
+	case alone != nil && o.Redact != nil:
+		return nil, errRedacted
+	case alone != nil:
+		return openRecording(ctx, files, alone, o)
+	}
+	sources, err := o.sources(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	if o.Redact != nil {
+		files = input.Of(nil, input.Options{}) // without the recorder's manifest, which has names and paths
+	}
+	return newPage(files, sources), nil
+}
+
+// With is the page of the engine's files and those of another page, the first of which has the
+// number that is returned. All of them are files.
+func (e *Engine) With(files *input.Files, more *Page) (p *Page, first int) {
+	var sources []Source
+	for _, f := range slices.Concat(e.files, more.Asker.(*Engine).files) {
+		sources = append(sources, f.Source)
+	}
+	return newPage(files, sources), len(e.files)
+}
+
+func newPage(files *input.Files, sources []Source) *Page {
+	e := New(files, sources)
+	return &Page{Asker: e, Index: "index.html", Load: e.Load, Readable: e.readable}
+}
+
+func openRecording(ctx context.Context, files *input.Files, f *input.File, o Options) (*Page, error) {
+	in, err := f.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch in := in.(type) {
+	case *input.Trace:
+		o.noticed(f, in, nil)
+		return &Page{Asker: NewRecording(files, in), Index: "recording.html", Load: func(context.Context) error { return nil }}, nil
+	case *input.Watch:
+		o.noticed(f, in, nil)
+		w := NewWatch(f.Path, o.Follow)
+		load := func(ctx context.Context) error { return series.Follow(ctx, f.Path, w) }
+		if !o.Follow {
+			load = func(ctx context.Context) error { return w.read(ctx, in) }
+		}
+		return &Page{Asker: w, Index: "watch.html", Load: load}, nil
+	case *input.Unknown:
+		return nil, in.Err
+	}
+	return nil, fmt.Errorf("%s: %w", f.DisplayName(), snapshot.ErrNotSnapshot)
+}
+
+// read takes all samples of a recording.
+func (w *Watch) read(ctx context.Context, in *input.Watch) error {
+	partial, err := in.Samples(ctx, w.Take)
+	if partial != nil {
+		w.Unreadable(partial)
+	}
+	w.Rest()
+	return err
+}
+
+func (o *Options) noticed(f *input.File, in input.Input, err error) {
+	if o.Noticed != nil {
+		o.Noticed(f, in, err)
+	}
+}
+
+func (o *Options) name(path string) string {
+	if o.Name == nil {
+		return path
+	}
+	return o.Name(path)
+}
+
+// sources are the files in the order in which they are read: what is probably not a snapshot
+// comes last. Profiles of JAX are drawn, each series as one history.
+func (o *Options) sources(ctx context.Context, files *input.Files) (out []Source, err error) {
+	if files.Tables() && (o.Redact != nil || diagnosis.NewJob(ctx, files) == nil) {
+		return o.tables(ctx, files)
+	}
+	list := files.Ordered()
+	slices.SortStableFunc(list, func(a, b *input.File) int { return cmp.Compare(turn(a), turn(b)) })
+	for _, f := range list {
+		out = append(out, o.source(f))
+	}
+	return out, nil
+}
+
+// turn is when to read a file.
+func turn(f *input.File) int {
+	if f.Named || f.NamedAsSnapshot() {
+		return 0
+	}
+	return 1
+}
+
+// Sources are the files of a question as they are.
+func Sources(files *input.Files) (out []Source) {
+	out, _ = (&Options{}).sources(context.Background(), files) // the error would be that of the context
+	return out
+}
+
+func (o *Options) source(f *input.File) Source {
+	return Source{Path: o.name(f.Path), Size: f.Size, Named: f.Named && o.Redact == nil, Read: func(ctx context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		s, beside, err := o.read(ctx, f, progress)
+		if o.Redact == nil || ctx.Err() != nil {
+			return s, beside, err
+		}
+		if s == nil { // an error names the file
+			return nil, nil, snapshot.ErrNotSnapshot
+		}
+		return o.Redact(s), nil, nil
+	}}
+}
+
+func (o *Options) read(ctx context.Context, f *input.File, progress func(int64)) (s *snapshot.Snapshot, beside []input.Input, err error) {
+	f.Progress = progress
+	in, err := f.Read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, beside, err = shown(in)
+	if err == nil && s == nil && o.Redact != nil {
+		err = fmt.Errorf("%s: %w, and names in another file are not replaced", f.DisplayName(), snapshot.ErrNotSnapshot)
+	}
+	o.noticed(f, in, err)
+	return s, beside, err
+}
+
+// shown is the snapshot of an input that is drawn, nil for what is judged without a picture.
+func shown(in input.Input) (drawn *snapshot.Snapshot, beside []input.Input, err error) {
+	switch in := in.(type) {
+	case *input.Snapshot:
+		return in.Snapshot, nil, nil
+	case *input.Log, *input.Table:
+		return nil, []input.Input{in}, nil
+	case *input.Unknown:
+		return nil, nil, in.Err
+	}
+	return nil, nil, fmt.Errorf("%s: %w: a recording is shown on its own", in.Origin().DisplayName(), snapshot.ErrNotSnapshot)
+}
+
+// tables reads tables, of which those beside other files are judged alone.
+func (o *Options) tables(ctx context.Context, files *input.Files) (out []Source, err error) {
+	s := diagnosis.New(files, diagnosis.Options{})
+	byPath := map[string]input.Input{}
+	for _, f := range files.Ordered() {
+		if !s.Wants(f) {
+			o.noticed(f, nil, errOtherKind)
+			continue
+		}
+		in, err := f.Read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if u, ok := in.(*input.Unknown); ok {
+			o.noticed(f, in, u.Err)
+			out = append(out, Source{Path: o.name(f.Path), Size: f.Size, Named: f.Named, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+				return nil, nil, u.Err
+			}})
+			continue
+		}
+		o.noticed(f, in, nil)
+		byPath[f.Path] = in
+		if err := s.Add(ctx, in); err != nil {
+			return nil, err
+		}
+	}
+	for _, series := range s.Series() {
+		if series.Files[0].Format == "jax" {
+			out = append(out, o.history(series, byPath))
+			for _, f := range series.Files {
+				delete(byPath, f.Name)
+			}
+		}
+	}
+	for path, in := range byPath {
+		out = append(out, Source{Path: o.name(path), Size: in.Origin().Size, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+			if o.Redact != nil {
+				return nil, nil, snapshot.ErrNotSnapshot
+			}
+			return nil, []input.Input{in}, nil
+		}})
+	}
+	slices.SortFunc(out, func(a, b Source) int { return cmp.Compare(a.Path, b.Path) })
+	return out, nil
+}
+
+// errOtherKind is why a file is not read.
+var errOtherKind = errors.New("a different kind than the files beside it")
+
+// history is a series of JAX's profiles, drawn as one history.
+func (o *Options) history(of tables.Series, byPath map[string]input.Input) Source {
+	list := of.Files
+	name := o.name(list[len(list)-1].Name)
+	if len(list) > 1 {
+		name = fmt.Sprintf("%s and %s before it", name, units.Plural(int64(len(list)-1), "file"))
+		if o.Warn != nil {
+			o.Warn(fmt.Sprintf("%s is drawn as one history, a file a second, by %s; `strandline diagnose` gives the advice for JAX", name, of.By))
+		}
+	}
+	var judged []input.Input
+	for _, f := range list {
+		judged = append(judged, byPath[f.Name])
+	}
+	return Source{Path: name, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		drawn, err := export.Series(list)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case o.Redact != nil:
+			return o.Redact(drawn), nil, nil
+		}
+		return drawn, judged, nil
+	}}
+}
