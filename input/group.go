@@ -149,6 +149,7 @@ type recordedFiles struct {
 	last     *digest.File // the snapshot at the exit
 	held     map[*digest.File]*compare.Held
 	host     map[*digest.File]int64
+	dumps    map[*digest.File]*record.Dump
 	steps    map[*digest.File]int
 }
 
@@ -164,10 +165,14 @@ func (fs *Files) recordedProcesses(snapshots []*digest.File) (out []*compare.Pro
 			continue
 		}
 		if byProcess[p] == nil {
-			byProcess[p] = &recordedFiles{manifest: m, process: p, held: map[*digest.File]*compare.Held{}, host: map[*digest.File]int64{}, steps: map[*digest.File]int{}}
+			byProcess[p] = &recordedFiles{manifest: m, process: p, held: map[*digest.File]*compare.Held{}, host: map[*digest.File]int64{}, dumps: map[*digest.File]*record.Dump{}, steps: map[*digest.File]int{}}
 			all = append(all, byProcess[p])
 		}
 		byProcess[p].add(f, d)
+	}
+	given := map[*record.Process]bool{}
+	for p := range byProcess {
+		given[p] = true
 	}
 	names := map[string]int{}
 	for _, r := range all {
@@ -175,13 +180,16 @@ func (fs *Files) recordedProcesses(snapshots []*digest.File) (out []*compare.Pro
 		if names[name]++; names[name] > 1 {
 			name = fmt.Sprintf("%s #%d", name, names[name])
 		}
-		out = append(out, r.named(name))
+		p := r.named(name)
+		p.About.Beside = r.beside(p.Newest(), given)
+		out = append(out, p)
 	}
 	slices.SortStableFunc(out, func(a, b *compare.Process) int { return cmp.Compare(rankOf(a), rankOf(b)) })
 	return out, rest
 }
 
 func (r *recordedFiles) add(f *digest.File, d *record.Dump) {
+	r.dumps[f] = d
 	if h := compare.ReadHeld(d.HeldBy); h != nil {
 		r.held[f] = h
 	}
@@ -223,6 +231,24 @@ func (r *recordedFiles) named(name string) *compare.Process {
 		}
 	}
 	out.About.Again = r.manifest.Again(p, entries)
+	return out
+}
+
+// beside is what other processes hold of the devices of the newest file.
+func (r *recordedFiles) beside(newest *digest.File, given map[*record.Process]bool) map[int]compare.Beside {
+	d := r.dumps[newest]
+	out := map[int]compare.Beside{}
+	for _, u := range d.Devices {
+		b := compare.Beside{Used: u.Used, Dumped: u.Reserved}
+		for _, h := range r.manifest.Beside(r.process, d, u.Device) {
+			if given[h.Process] {
+				b.Dumped += h.Bytes
+			} else {
+				b.Others = append(b.Others, compare.Holding{Process: h.Process.DisplayName(), Bytes: h.Bytes})
+			}
+		}
+		out[u.Device] = b
+	}
 	return out
 }
 

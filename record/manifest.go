@@ -124,6 +124,7 @@ type Usage struct {
 	Device    int   `json:"device"`
 	Allocated int64 `json:"allocated_bytes"`
 	Reserved  int64 `json:"reserved_bytes"`
+	Used      int64 `json:"used_bytes,omitempty"` // by all processes, according to the driver; 0 if unknown
 }
 
 // A reclaim is a time that memory was returned, and what that brought.
@@ -349,10 +350,15 @@ func (m *Manifest) readJournal(dir, name string) error {
 	for lines.Scan() {
 		m.apply(&p, lines.Bytes(), dir)
 	}
-	if p.PID > 0 {
+	if p.PID > 0 && !p.idle() {
 		m.Processes = append(m.Processes, p)
 	}
 	return lines.Err()
+}
+
+// idle reports whether a process used no device and kept no tensor, such as a launcher.
+func (p *Process) idle() bool {
+	return len(p.Devices) == 0 && len(p.Dumps) == 0 && len(p.OutOfSpace) == 0 && p.Steps == 0
 }
 
 // apply applies a line of a journal. One that cannot be read, as the end of a journal

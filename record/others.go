@@ -87,25 +87,50 @@ func (p *Process) uuid(device int) string {
 // reserved returns what a process had reserved of the device on which another's memory ran
 // out: of the same id or, where ids are unknown, of the same index and visibility.
 func (p *Process) reserved(uuid string, failed *Process, o OOM) (bytes int64) {
-	for _, dump := range p.Dumps {
+	for i := range p.Dumps {
+		dump := &p.Dumps[i]
 		if dump.Time.After(o.Time) && bytes > 0 {
 			break
 		}
-		bytes = 0
-		for _, d := range dump.Devices {
-			same := d.Device == o.Device && equal(p.Visible, failed.Visible)
-			if id := p.uuid(d.Device); id != "" && uuid != "" {
-				same = sameDevice(id, uuid)
-			}
-			if same {
-				bytes += d.Reserved
-			}
-		}
+		bytes = p.reservedIn(dump, uuid, failed, o.Device)
 	}
 	if p.Ended && len(p.Dumps) > 0 && p.Dumps[len(p.Dumps)-1].Time.Before(o.Time) {
 		return 0 // it was gone by then
 	}
 	return bytes
+}
+
+// reservedIn returns what a process had reserved, at one snapshot, of a device of another.
+func (p *Process) reservedIn(dump *Dump, uuid string, other *Process, device int) (bytes int64) {
+	for _, d := range dump.Devices {
+		same := d.Device == device && equal(p.Visible, other.Visible)
+		if id := p.uuid(d.Device); id != "" && uuid != "" {
+			same = sameDevice(id, uuid)
+		}
+		if same {
+			bytes += d.Reserved
+		}
+	}
+	return bytes
+}
+
+// Beside returns the processes of the recording whose snapshot nearest to a dump of process p
+// holds memory of a device of that dump, the one of the most first.
+func (m *Manifest) Beside(p *Process, d *Dump, device int) (out []Holder) {
+	uuid := p.uuid(device)
+	for i := range m.Processes {
+		q := &m.Processes[i]
+		if q.PID == p.PID && q.Since.Equal(p.Since) || len(q.Dumps) == 0 {
+			continue
+		}
+		apart := func(a Dump) time.Duration { return a.Time.Sub(d.Time).Abs() }
+		near := slices.MinFunc(q.Dumps, func(a, b Dump) int { return cmp.Compare(apart(a), apart(b)) })
+		if n := q.reservedIn(&near, uuid, p, device); n > 0 {
+			out = append(out, Holder{q.PID, n, q})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return out
 }
 
 func equal(a, b *string) bool {

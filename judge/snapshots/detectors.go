@@ -48,6 +48,7 @@ var detectors = []detector{
 	{kinds: kinds(finding.PrivatePools), needs: soundSegments, figures: true, find: private},
 	{kinds: kinds(finding.Rounding), needs: soundSegments, figures: true, find: rounding},
 	{kinds: kinds(finding.History), needs: realDevice, find: history},
+	{kinds: kinds(finding.History), needs: sharedBeside, find: undumped},
 	{kinds: kinds(finding.Pinned), needs: pinnedMemory, figures: true, find: pinnedRounding},
 
 	// A process.
@@ -64,6 +65,7 @@ func aDevice(s *subject) bool          { return s.newest != nil }
 func events(s *subject) bool           { return aDevice(s) && s.newest.Events > 0 }
 func noEvents(s *subject) bool         { return aDevice(s) && s.newest.Events == 0 }
 func realDevice(s *subject) bool       { return aDevice(s) && s.device != snapshot.Host }
+func sharedBeside(s *subject) bool     { return realDevice(s) && s.process.About != nil }
 func soundSegments(s *subject) bool    { return realDevice(s) && !s.newest.Unsound }
 func aFailure(s *subject) bool         { return s.failure != nil }
 func pinnedMemory(s *subject) bool     { return aDevice(s) && s.device == snapshot.Host }

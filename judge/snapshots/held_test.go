@@ -203,3 +203,25 @@ func TestGrowingOnHost(t *testing.T) {
 		}
 	}
 }
+
+// TestUndumped states what of a device is in no snapshot that was given.
+func TestUndumped(t *testing.T) {
+	for _, c := range []struct {
+		beside compare.Beside
+		want   string
+	}{
+		{compare.Beside{}, ""},
+		{compare.Beside{Used: 41 << 30, Dumped: 40 << 30}, ""}, // a context, and NCCL
+		{compare.Beside{Used: 60 << 30, Dumped: 40 << 30}, "others hold 20 GiB of device 0"},
+		{compare.Beside{Dumped: 1 << 30, Others: []compare.Holding{{Process: "pid9 (engine)", Bytes: 3 << 30}}}, "others hold 3 GiB of device 0"},
+	} {
+		s := &subject{process: &compare.Process{Name: "pid7", About: &compare.About{Beside: map[int]compare.Beside{0: c.beside}}}}
+		var text string
+		for _, f := range undumped(s) {
+			text = f.Title
+		}
+		if (c.want == "") != (text == "") || !strings.Contains(text, c.want) {
+			t.Errorf("%+v: %q, want %q", c.beside, text, c.want)
+		}
+	}
+}

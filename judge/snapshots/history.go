@@ -56,6 +56,44 @@ func history(s *subject) (out []finding.Finding) {
 	return out
 }
 
+// minUndumped is the least memory of a device, in bytes and as a share of what is in use, that is
+// said to be in no snapshot: contexts and workspaces of libraries take less.
+const (
+	minUndumped      = 2 << 30
+	minUndumpedShare = 0.1
+)
+
+// undumped states how much of a device is in no snapshot that was given: leaks there are
+// not seen.
+func undumped(s *subject) []finding.Finding {
+	b := s.process.About.Beside[s.device]
+	var named []string
+	var rest int64
+	for _, o := range b.Others {
+		named = append(named, fmt.Sprintf("%s holds %s", o.Process, units.Bytes(o.Bytes)))
+		rest += o.Bytes
+	}
+	rest = max(rest, b.Used-b.Dumped)
+	if len(named) == 0 && (rest < minUndumped || float64(rest) < minUndumpedShare*float64(b.Used)) {
+		return nil
+	}
+	name := s.process.Name
+	if name == "" {
+		name = "one process"
+	}
+	text := fmt.Sprintf("only %s was dumped: others hold %s of device %d", name, units.Bytes(rest), s.device)
+	f := finding.Finding{
+		Kind: finding.History, Severity: finding.Warning, Confidence: 1, Process: s.process.Name, Device: &s.device, Title: text, Detail: named,
+		Brief: finding.Brief{Title: text}, Evidence: &finding.HistoryEvidence{UnknownBytes: rest},
+		Remedies: []finding.Remedy{finding.CodeChange("judge the whole recording, with the snapshots of all processes")},
+	}
+	if len(named) == 0 {
+		f.Detail = []string{"other processes, CUDA contexts, and libraries that allocate outside PyTorch"}
+		f.Remedies = []finding.Remedy{{Kind: "code", Text: "list the processes of the device", Setting: "strandline watch"}}
+	}
+	return []finding.Finding{f}
+}
+
 // unknown names parts of the newest file that are not known: figures may be wrong.
 func unknown(s *subject) []finding.Finding {
 	parts := s.process.Newest().Unknown

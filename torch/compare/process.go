@@ -33,6 +33,8 @@ type About struct {
 	Held   map[*digest.File]*Held // by snapshot, of those for which it was looked into
 	Host   map[*digest.File]int64 // bytes of main memory in use, by snapshot, where that is known
 	Steps  map[*digest.File]int   // that had ended, by snapshot, of a process whose steps were counted
+	// Beside is what others than this process hold of its devices at its newest snapshot.
+	Beside map[int]Beside
 	// Again is how to record it again where this recording does not suffice.
 	Again string
 }
@@ -47,6 +49,14 @@ func (p *Process) OnHost() bool {
 type Shared struct {
 	Capacity int64
 	Others   []Holding
+}
+
+// Beside is what is known of a device that a process shares: the bytes in use by all of
+// them, 0 if unknown, and those in use by processes whose snapshots were given; and the
+// processes whose snapshots were not given, the one of the most first.
+type Beside struct {
+	Used, Dumped int64
+	Others       []Holding
 }
 
 // A Holding is what a process holds of a device.

@@ -139,6 +139,7 @@ class Taken:
         self.when = time.time()
         self.seconds = seconds  # that the program may have waited
         self.held_by: Any = None
+        self.devices: List[Dict[str, int]] = []
         # Bytes of main memory: in use, unless that means to import what the program has not.
         self.host = ("ctypes" in sys.modules and _levels.heap()) or _levels.host()
         self.path: Optional[str] = None
@@ -422,6 +423,7 @@ class Recorder:
                     return None  # there is no tensor
                 taken = Taken(reason, self.steps or None, snapshot, time.monotonic() - before)
                 taken.held_by = held_by
+                taken.devices = devices(self.torch, snapshot)
         except Exception as e:
             self.journal.note(f"no snapshot ({reason})", e)
             return None
@@ -451,7 +453,7 @@ class Recorder:
                 "taken": round(taken.when, 6),
                 "bytes": size,
                 "events": sum(len(t) for t in taken.snapshot.get("device_traces", [])),
-                "devices": devices(taken.snapshot),
+                "devices": taken.devices,
                 "host_bytes": taken.host,
                 "pause_seconds": round(taken.seconds, 6),
                 "write_seconds": round(time.monotonic() - before, 6),
@@ -519,13 +521,19 @@ class Recorder:
         return out
 
 
-def devices(snapshot: Mapping[str, Any]) -> List[Dict[str, int]]:
-    """What is allocated and reserved on each device, in bytes."""
+def devices(torch: Any, snapshot: Mapping[str, Any]) -> List[Dict[str, int]]:
+    """What is allocated and reserved on each device, in bytes, and what all processes use of it."""
     sums: Dict[int, Dict[str, int]] = {}
     for s in snapshot.get("segments", []):
         d = sums.setdefault(s["device"], {"device": s["device"], "allocated_bytes": 0, "reserved_bytes": 0})
         d["allocated_bytes"] += s["allocated_size"]
         d["reserved_bytes"] += s["total_size"]
+    for i, d in sums.items():
+        try:
+            free, total = torch.cuda.mem_get_info(i)
+            d["used_bytes"] = int(total) - int(free)
+        except Exception:  # a driver that does not tell
+            pass
     return [sums[i] for i in sorted(sums)]
 
 
