@@ -68,7 +68,7 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 	if s.KV, ok = serving.ParseKV(kv, m); !ok {
 		return fmt.Errorf("unknown type %q of keys and values; give --kv-dtype", kv)
 	}
-	s = s.From(log)
+	s, assumed := s.From(log).Spread(log, o.GPUs)
 	check := s.Check
 	if other {
 		check = s.CheckOther
@@ -82,7 +82,9 @@ func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 		setup += fmt.Sprintf(", TP %d, PP %d", s.Parallel.TP, max(s.Parallel.PP, 1))
 	}
 	doc := report.Checked{Checked: api.NewChecked(o.check, m, setup, rows)}
-	doc.Notes = append(doc.Notes, serving.CheckNotes(log)...)
+	if doc.Notes = append(doc.Notes, serving.CheckNotes(log)...); assumed != "" {
+		doc.Notes = append(doc.Notes, assumed)
+	}
 	if f := log.Failure; f != nil {
 		doc.Failure = &api.CheckedFailure{Line: f.Line, Text: f.Quote}
 	}

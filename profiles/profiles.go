@@ -34,7 +34,9 @@ type File struct {
 	// Moments are when each of Earlier and Host was so, in seconds from a moment that
 	// files with such times have in common; nil if the text does not state all of them.
 	Moments []float64
-	Notes   []string // what is wrong with the file or not in it, a sentence each
+	// Mappings are the largest of each of Earlier and Host, where the texts name each; nil otherwise.
+	Mappings [][]Mapping
+	Notes    []string // what is wrong with the file or not in it, a sentence each
 	// Partial is why reading ended before the end of the file.
 	Partial error
 }
@@ -137,4 +139,11 @@ type Host struct {
 	// Allocator is the library that takes the place of glibc's malloc, such as
 	// libjemalloc.so.2.
 	Allocator string
+}
+
+// A Mapping is a range of addresses of a process, in bytes.
+type Mapping struct {
+	Start, End uint64
+	RSS        int64
+	Path       string // "" if it is anonymous, "[stack]" and the like, or a file
 }

@@ -58,11 +58,15 @@ const (
 
 // classesOf are the classes that a series is judged by. The class of anonymous memory
 // outside the heap depends on what else the texts state.
-func classesOf(hosts []*profiles.Host) []class {
+func classesOf(files []*profiles.File, hosts []*profiles.Host) []class {
+	anonymous, ok := growing(files, hosts)
+	if !ok {
+		anonymous = private(hosts[0], hosts[len(hosts)-1])
+	}
 	return []class{
 		{finding.HeapLeak, "the heap of malloc", func(h *profiles.Host) *int64 { return h.Heap }, finding.Problem,
 			"`strandline trace --pid PID` of the running process names the calls that grow the heap, with their Python lines, and shows how much of it is free"},
-		private(hosts[0], hosts[len(hosts)-1]),
+		anonymous,
 		{finding.MemoryFiles, "files in memory (memfd)", func(h *profiles.Host) *int64 { return h.Memfd }, finding.Problem,
 			"close the descriptors and mappings of memfd_create that are no longer used; `strandline trace --pid PID` names the call that makes them"},
 		{finding.SharedMemory, "shared memory (tmpfs, /dev/shm)", otherShared, finding.Problem,
@@ -163,14 +167,14 @@ func hostsOf(files []*profiles.File) (out []*profiles.Host) {
 
 // judgeGrowth judges each kind of memory in a series, and the rest of the growth of resident
 // memory if the texts do not break it down.
-func judgeGrowth(hosts []*profiles.Host) (out []finding.Finding) {
+func judgeGrowth(files []*profiles.File, hosts []*profiles.Host) (out []finding.Finding) {
 	if len(hosts) < minMoments {
 		return nil
 	}
 	first, last := hosts[0], hosts[len(hosts)-1]
 	rest := growth(first.RSS, last.RSS)
 	tables := rest / 64 // page tables come with the memory
-	for _, c := range classesOf(hosts) {
+	for _, c := range classesOf(files, hosts) {
 		if f, ok := c.judge(hosts); ok && (c.kind != finding.KernelMemory || *f.Bytes > tables) {
 			f.Detail = append(f.Detail, unsaid(c.kind, first, last, *f.Bytes)...)
 			out = append(out, f)

@@ -67,7 +67,7 @@ func (c *hostCourse) notable() bool {
 
 // hostCourses judges each kind of memory in a long series of texts, as a column of a table
 // is judged. limit is the most that a process may hold, in bytes; nil if that is not known.
-func hostCourses(hosts []*profiles.Host, times []float64, unit string, limit *int64) (out []finding.Finding) {
+func hostCourses(files []*profiles.File, hosts []*profiles.Host, times []float64, unit string, limit *int64) (out []finding.Finding) {
 	first, last := hosts[0], hosts[len(hosts)-1]
 	total := class{kind: finding.Unexplained, what: "resident memory", of: residentOf, severity: finding.Problem, remedy: saveSmaps}
 	if residentOf(last) == nil {
@@ -77,7 +77,7 @@ func hostCourses(hosts []*profiles.Host, times []float64, unit string, limit *in
 	whole, known := total.courseOf(hosts, times, unit)
 	rest := growth(total.of(first), total.of(last))
 	tables := rest / 64 // page tables come with the memory
-	classes := classesOf(hosts)
+	classes := classesOf(files, hosts)
 	if of := parted(first, last); of(last) != nil {
 		classes = append(classes, copyOnWrite(of))
 	}

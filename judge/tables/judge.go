@@ -102,9 +102,9 @@ func judge(s Series) (out []finding.Finding, judged bool) {
 	hosts := hostsOf(s.Files)
 	if len(hosts) >= minCourseTexts {
 		times, unit := momentsOf(s.Files)
-		out = append(out, addressed(hostCourses(hosts, times, unit, s.Limit), hosts)...)
+		out = append(out, addressed(hostCourses(s.Files, hosts, times, unit, s.Limit), hosts)...)
 	} else {
-		out = append(out, addressed(judgeGrowth(hosts), hosts)...)
+		out = append(out, addressed(judgeGrowth(s.Files, hosts), hosts)...)
 	}
 	if f, ok := failed(newest); ok {
 		out = append(out, f)

@@ -22,6 +22,9 @@ var programWordings = map[string]struct{ verb, limits string }{
 
 // byLine states which line or operator takes the most, as a text has it.
 func byLine(f *profiles.File) (out finding.Finding, ok bool) {
+	if f.Format == sites.Stacks {
+		return mappers(f), true
+	}
 	words, ok := programWordings[f.Format]
 	if !ok {
 		return out, false

@@ -54,6 +54,45 @@ func (s Setup) From(log *engine.Log) Setup {
 	return s
 }
 
+// Spread divides the model among ranks of TP where neither the flags nor the log state them:
+// among the GPUs that are given, or among as many as make the weights of the log. The note
+// says what is assumed, "" if nothing is.
+func (s Setup) Spread(log *engine.Log, gpus int64) (_ Setup, note string) {
+	if s.Parallel.TP > 0 || s.Parallel.PP > 0 || s.Engine.Local() {
+		return s, ""
+	}
+	why := "the GPUs that are given"
+	if gpus <= 1 {
+		if gpus = s.ranksOf(log); gpus == 0 {
+			return s, ""
+		}
+		why = fmt.Sprintf("the weights on a GPU are about 1/%d of the model", gpus)
+	}
+	p, err := plan.Divide(s.Model, gpus, 0, 0, gpus)
+	if err != nil {
+		return s, ""
+	}
+	s.Parallel.TP, s.Parallel.PP = p.TP, p.PP
+	return s, fmt.Sprintf("TP %d is assumed (%s): --tp and --pp give others", p.TP, why)
+}
+
+// ranksOf is among how many ranks a model is divided whose weights a log states, 0 if it need
+// not be divided: no format makes a model more than four times smaller.
+func (s Setup) ranksOf(log *engine.Log) int64 {
+	const minRanks, maxRanks, near = 8, 64, 0.15
+	stated, ok := log.Largest(engine.Weights)
+	if !ok || stated.Size <= 0 {
+		return 0
+	}
+	share := float64(s.Model.Bytes()) / float64(stated.Size)
+	for n := int64(minRanks); n <= maxRanks; n *= 2 {
+		if off := share/float64(n) - 1; -near < off && off < near {
+			return n
+		}
+	}
+	return 0
+}
+
 // Check compares what a log states with the plan of its set-up, the largest difference first.
 func (s Setup) Check(log *engine.Log) ([]plan.Checked, error) {
 	s = s.Normal()

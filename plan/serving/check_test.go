@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -109,5 +110,33 @@ func TestCheckNotes(t *testing.T) {
 	}
 	if rows := Breakdown(scanned(t, strings.Replace(log, "%s", "1", 1))); len(rows) != 3 || !rows[0].Unplanned {
 		t.Errorf("%+v", rows)
+	}
+}
+
+// TestSpread divides a model among the GPUs that are given, or as its weights show.
+func TestSpread(t *testing.T) {
+	const one = "INFO 04-02 19:40:50 worker.py:267] Memory profiling takes 16.56 secondsINFO 04-02 19:40:50 worker.py:267] model weights take %.2fGiB; non_torch_memory takes 2.30GiB; PyTorch activation peak memory takes 1.42GiB; the rest of the memory reserved for KV Cache is 43.94GiB.\n"
+	for _, c := range []struct {
+		model   string
+		weights float64
+		gpus    int64
+		stated  int64
+		tp      int64
+	}{
+		{"DeepSeek-R1", 42.59, 1, 0, 16},
+		{"DeepSeek-R1", 42.59, 16, 0, 16},
+		{"DeepSeek-R1", 80.2, 8, 0, 8},
+		{"DeepSeek-R1", 42.59, 16, 4, 4},
+		{"Llama-3.1-8B", 14.99, 1, 0, 0},
+		{"Llama-3.1-8B", 3.9, 1, 0, 0}, // a quarter: four bits, or four ranks
+		{"Llama-3.1-8B", 3.9, 4, 0, 4},
+	} {
+		log := scanned(t, fmt.Sprintf(one, c.weights))
+		s := Setup{Model: plantest.Model(t, c.model, "")}
+		s.Parallel.TP = c.stated
+		got, note := s.From(log).Spread(log, c.gpus)
+		if got.Parallel.TP != c.tp || (note != "") != (c.tp > c.stated) {
+			t.Errorf("%s of %g GiB on %d GPUs: TP %d (%q), want %d", c.model, c.weights, c.gpus, got.Parallel.TP, note, c.tp)
+		}
 	}
 }

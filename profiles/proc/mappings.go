@@ -81,10 +81,10 @@ func pmap(lines []string) (*profiles.Host, error) {
 	var list []procfs.Usage
 	for i, line := range lines[1:] {
 		if m := totals.FindStringSubmatch(line); m != nil {
-			if n, err := strconv.ParseUint(m[2], 10, 52); err == nil {
+			if sum := kilobytesOf(m[2]); sum != nil {
 				h := summed(list)
-				if len(withoutRepeats(list)) == len(list) && !sumsUp(h, int64(n)<<10) {
-					h = &profiles.Host{RSS: bytes(n << 10)}
+				if len(withoutRepeats(list)) == len(list) && !sumsUp(h, *sum) {
+					h = &profiles.Host{RSS: sum}
 				}
 				h.Heap, h.HugePages, h.Swap, h.Pinned, h.PrivateDirty, h.SharedDirty = nil, nil, nil, nil, nil, nil // it does not state them
 				return h, nil
@@ -98,6 +98,15 @@ func pmap(lines []string) (*profiles.Host, error) {
 		}
 	}
 	return nil, fmt.Errorf("the line of sums is missing: the text is cut off")
+}
+
+// kilobytesOf is a size in KiB in bytes, nil if it is none.
+func kilobytesOf(text string) *int64 {
+	n, err := strconv.ParseUint(text, 10, 52)
+	if err != nil {
+		return nil
+	}
+	return bytes(n << 10)
 }
 
 // sumsUp reports whether the rows of a text make up its sum but for their rounding, so

@@ -32,6 +32,7 @@ var forms = []form{
 	{"smaps", lazyregexp.New(`^[0-9a-f]{4,16}-[0-9a-f]{4,16}( |$)`), lazyregexp.New(`(?m)^Rss: +\d+ kB`), smaps},
 	{"status", lazyregexp.New(`^(Name|Vm[A-Z][A-Za-z]+|RssAnon):\t`), lazyregexp.New(`(?m)^VmRSS:\s`), status},
 	{"pmap", lazyregexp.New(`^ *Address +(Kbytes +RSS|Perm +Offset) `), nil, pmap},
+	{rowForm, mappingRow, nil, rows},
 	{"free", lazyregexp.New(`^ +total +used +free +shared `), lazyregexp.New(`(?m)^Mem: `), free},
 	{"meminfo", lazyregexp.New(`^MemTotal: +\d+ kB$`), nil, meminfo},
 	{"memory.stat", lazyregexp.New(`^(anon|cache) \d+$`), lazyregexp.New(`(?m)^(file|rss|kernel_stack|slab|mapped_file) \d+\r?$`), memoryStat},
@@ -80,6 +81,9 @@ func Read(r io.Reader) (*profiles.File, error) {
 	if f.Host != nil && len(f.Moments) != len(f.Earlier)+1 {
 		f.Moments = nil
 	}
+	if len(f.Mappings) != len(f.Earlier)+1 {
+		f.Mappings = nil
+	}
 	if err := s.Err(); err != nil && f.Partial == nil {
 		f.Partial = fmt.Errorf("line %d: %w", b.line+1, err)
 	}
@@ -106,6 +110,7 @@ type blocks struct {
 	address uint64 // of the last mapping
 	key     string // the first name of a block of memory.stat or status
 	clock   times.Clock
+	rows    rowBlock
 	pid     int      // that pmap prints before a block
 	at      *float64 // the time before the block
 }
@@ -134,7 +139,7 @@ func (b *blocks) add(line string) {
 		b.from, b.at = b.line, nil
 		return
 	}
-	if len(b.lines) > 0 || b.form.first.MatchString(line) {
+	if len(b.lines) > 0 || b.form.first.MatchString(line) || b.form.name == rowForm && sumRow.MatchString(line) {
 		b.lines = append(b.lines, line)
 	} else {
 		b.from = b.line
@@ -143,6 +148,9 @@ func (b *blocks) add(line string) {
 
 // begins reports whether a line is the first of another block.
 func (b *blocks) begins(line string) bool {
+	if b.form.name == rowForm {
+		return b.rows.begins(line)
+	}
 	if !b.form.first.MatchString(line) {
 		return false
 	}
@@ -175,6 +183,9 @@ func (b *blocks) end() {
 	}
 	if b.file.Host != nil {
 		b.file.Earlier = append(b.file.Earlier, *b.file.Host)
+	}
+	if names := mappingsOf(b.form.name, b.lines); names != nil {
+		b.file.Mappings = append(b.file.Mappings, names)
 	}
 	if b.at != nil {
 		b.file.Moments = append(b.file.Moments, *b.at)

@@ -1,6 +1,6 @@
 // Package sites reads texts that state memory by line of code or by operator: tables of
-// torch.profiler's key_averages(), statistics of tracemalloc, reports of memory_profiler, and
-// `memray stats`. In goes a text; out comes a [profiles.File] with a use for each line.
+// torch.profiler's key_averages(), statistics of tracemalloc, reports of memory_profiler,
+// `memray stats`, and stacks of bpftrace and gdb. In goes a text; out comes a [profiles.File] with a use for each line.
 package sites
 
 import (
@@ -35,18 +35,21 @@ type form struct {
 	format string
 	is     *lazyregexp.Regexp
 	line   func(r *reader, text string)
+	// also reports whether more of the beginning than is fits.
+	also func(head []byte) bool
 }
 
 var forms = []form{
-	{Operators, lazyregexp.New(`(?m)^ *Name +Self CPU.*\b(?:Self )?[A-Z]+ Mem\b`), (*reader).operator},
-	{Objects, lazyregexp.New(`(?m):\d+: size=-?[\d.]+ [KMGT]?i?B`), (*reader).objects},
-	{Lines, lazyregexp.New(`(?m)^ *Line # +Mem usage +Increment`), (*reader).increment},
-	{Totals, lazyregexp.New(`(?m)Top \d+ largest allocating locations \(by size\)`), (*reader).location},
+	{Operators, lazyregexp.New(`(?m)^ *Name +Self CPU.*\b(?:Self )?[A-Z]+ Mem\b`), (*reader).operator, nil},
+	{Objects, lazyregexp.New(`(?m):\d+: size=-?[\d.]+ [KMGT]?i?B`), (*reader).objects, nil},
+	{Lines, lazyregexp.New(`(?m)^ *Line # +Mem usage +Increment`), (*reader).increment, nil},
+	{Totals, lazyregexp.New(`(?m)Top \d+ largest allocating locations \(by size\)`), (*reader).location, nil},
+	{Stacks, stacksIn, (*reader).stack, isStacks},
 }
 
 func formOf(head []byte) *form {
 	for i := range forms {
-		if f := &forms[i]; f.is.Match(head) {
+		if f := &forms[i]; f.is.Match(head) && (f.also == nil || f.also(head)) {
 			return f
 		}
 	}
@@ -64,7 +67,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 	if form == nil {
 		return nil, profiles.ErrOther
 	}
-	t := &reader{file: &profiles.File{Format: form.format}}
+	t := &reader{file: &profiles.File{Format: form.format}, depth: -1}
 	for {
 		line, err := in.ReadSlice('\n')
 		if len(t.file.Uses) < maxUses {
@@ -80,6 +83,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 			break
 		}
 	}
+	t.endStack()
 	if len(t.file.Uses) == 0 {
 		return nil, profiles.ErrOther
 	}
@@ -88,10 +92,15 @@ func Read(r io.Reader) (*profiles.File, error) {
 
 // A reader takes the lines of a text.
 type reader struct {
-	file  *profiles.File
-	names []string // of the columns of a table of operators
-	name  string   // of the file that lines are of
-	sizes []int    // columns of memory: those of the device first, of each what is its own first
+	file   *profiles.File
+	names  []string      // of the columns of a table of operators
+	name   string        // of the file that lines are of
+	frames []stack.Frame // of a stack, innermost first
+	depth  int           // of its last frame, -1 if it has none
+	length int64         // bytes of its call
+	times  int64         // how often it was made, 0 for once
+	call   string
+	sizes  []int // columns of memory: those of the device first, of each what is its own first
 }
 
 // add adds a use of some bytes.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -155,4 +156,15 @@ func leaksByUnmapping(k *Library, env map[string]string) {
 		"set UCX_RCACHE_MAX_UNRELEASED=1024 before the process starts",
 		"set UCX_MEM_MMAP_HOOK_MODE=none before it starts, where memory is registered once",
 	}
+}
+
+// LeakOf is how a library leaks by what it hooks, and the ways to end that; "" for others. It is
+// known by the name of its file, or of a function if the file is not known.
+func LeakOf(file, function string) (leaks string, remedies []string) {
+	if !strings.HasPrefix(path.Base(file), "libucm") && (file != "" || !strings.HasPrefix(function, "ucm_")) {
+		return "", nil
+	}
+	k := &Library{}
+	leaksByUnmapping(k, nil)
+	return k.Leaks, k.Remedies
 }
