@@ -46,3 +46,19 @@ func TestDumpOfAFile(t *testing.T) {
 		}
 	}
 }
+
+// TestClock counts what others have of the processor as no time, up to some seconds.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	code := `
+import types
+from strandline import _clock
+wall = own = 100.0
+_clock.time = types.SimpleNamespace(monotonic=lambda: wall, thread_time=lambda: own)
+assert _clock.start() == 100
+for wall, own, now in [(101, 101, 101), (102, 101.5, 101.5), (103, 101.5, 101.5), (106, 103, 103), (109, 103.5, 106)]:
+    assert _clock.now() == now, (wall, own, _clock.now())
+print("in time")
+`
+	program{code: code}.run(t).silent(t, 0, "in time\n")
+}

@@ -432,14 +432,15 @@ def look(until):
             return trace
 
     modules = passes, passes._owned, passes._graph
+    clock = passes._clock
     for module in modules:
-        module.time = types.SimpleNamespace(monotonic=monotonic)
+        module._clock = types.SimpleNamespace(now=monotonic)
     try:
         found = passes.Holders(torch).look(wanted, 1000.0)
     finally:
         sys.settrace(None)
         for module in modules:
-            module.time = time
+            module._clock = clock
     return looks, lines, found
 
 looks, _, found = look(float("inf"))

@@ -18,7 +18,7 @@ import time
 import types
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
-from . import _engine, _graph, _lines, _owned, _paths
+from . import _clock, _engine, _graph, _lines, _owned, _paths
 
 BUDGET = 2.0  # seconds of a pass
 NODES = 2_000_000  # objects of a pass
@@ -64,7 +64,7 @@ class Holders:
         file, line, nodes, chain_length, node, grew, estimated, address, by_node), host (path, file, line, count, bytes: of
         tensors in main memory), blocks_sampled, objects, seconds, and bound where one was hit.
         """
-        began = time.monotonic()
+        began = _clock.start()
         switch, collecting = sys.getswitchinterval(), gc.isenabled()
         gc.disable()
         sys.setswitchinterval(max(switch, 4 * BUDGET))
@@ -182,10 +182,10 @@ class _Tensors:
     def list(self) -> None:
         """Look for them among all objects, in half of the time that there is."""
         limit = itertools.repeat(True, self.walk.nodes)
-        began = time.monotonic()
+        began = _clock.now()
         until = began + (self.walk.deadline - began) / 2
         found = _owned.referred(self.kinds, set(map(id, _subclasses(types.ModuleType))), limit, until)
-        self.looked = time.monotonic() - began
+        self.looked = _clock.now() - began
         if not operator.length_hint(limit):
             self.walk.bound = f"{self.walk.nodes} objects"
         elif began + self.looked > until:
@@ -331,7 +331,7 @@ class Walk:
 
     def go_on(self) -> None:
         """Follow what is left of the program's own names for some time, in search of arrays."""
-        deadline, self.deadline = self.deadline, min(self.deadline, time.monotonic() + LIBRARIES)
+        deadline, self.deadline = self.deadline, min(self.deadline, _clock.now() + LIBRARIES)
         try:
             if _paths.array_class() is not None:
                 self.spread(self.rest, {-1})  # which is the id of nothing
@@ -361,7 +361,7 @@ class Walk:
     def libraries(self, left: List[Any], tensors: _Tensors) -> None:
         """Find tensors from the names of libraries, if something that Python keeps refers to them."""
         held = self.referred(left[:_REFERRERS], tensors) if left else set()
-        self.deadline = min(self.deadline, time.monotonic() + LIBRARIES)
+        self.deadline = min(self.deadline, _clock.now() + LIBRARIES)
         for tier in self.tiers[1:]:
             self.spread(tier, held)
 
@@ -382,7 +382,7 @@ class Walk:
     def owners(self, objects: List[Any], tensors: _Tensors) -> List[Any]:
         """What refers to some objects, but for tensors and this pass itself."""
         out = []
-        if time.monotonic() + tensors.looked > self.deadline:
+        if _clock.now() + tensors.looked > self.deadline:
             raise Bound("time")
         for r in _owned.referrers(objects, tensors.kinds) if objects else ():
             if r is objects or r is self.objects or type(r) is types.FrameType and r.f_code.co_filename.startswith(_HERE):
@@ -484,7 +484,7 @@ class Walk:
         self.rest = queue
 
     def late(self) -> bool:
-        return time.monotonic() > self.deadline
+        return _clock.now() > self.deadline
 
     def found(self, o: Any) -> bool:
         return id(o) in self.seen

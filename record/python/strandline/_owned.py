@@ -15,9 +15,10 @@ from __future__ import annotations
 import gc
 import itertools
 import operator
-import time
 import types
 from typing import Any, Callable, Iterable, Iterator, List, Set, Tuple
+
+from . import _clock
 
 _AT_ONCE = 64  # objects between two looks at the clock
 _PARTS: Tuple[Any, ...] = (tuple, map, filter, itertools.chain, itertools.compress, itertools.starmap, itertools.takewhile, itertools.repeat)
@@ -79,7 +80,7 @@ def instances(kinds: Set[int], deadline: float) -> List[Any]:
 
 def _until(deadline: float) -> Iterator[float]:
     """True values until the clock has come to the deadline."""
-    looks = itertools.takewhile(deadline.__gt__, iter(time.monotonic, None))
+    looks = itertools.takewhile(deadline.__gt__, iter(_clock.now, None))
     return itertools.chain.from_iterable(map(itertools.repeat, looks, itertools.repeat(_AT_ONCE)))
 
 
