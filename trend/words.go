@@ -12,6 +12,9 @@ import (
 // maxForecast is the largest confidence in what a series will do next.
 const maxForecast = 0.99
 
+// full is the level, in percent, from which what stops to grow has reached its limit.
+const full = 95
+
 // Words states what a level does: "keeps growing, by 2 MiB a minute at the end, where it is
 // 3 GiB".
 func (c *Course) Words() string {
@@ -22,6 +25,9 @@ func (c *Course) Words() string {
 	case SawtoothGrowth:
 		return fmt.Sprintf("is released again and again, but less each time: it grows by %s", c.rate())
 	case Plateau:
+		if c.Percent && c.Level >= full {
+			return "grew to " + level + " and stays there: it is full"
+		}
 		return "grew and levels off at " + level
 	case Step:
 		return "changed in one or a few steps, and is constant at " + level

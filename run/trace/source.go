@@ -2,6 +2,7 @@ package trace
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"time"
@@ -78,7 +79,8 @@ func connect(s event.Source, names *symbolize.Symbolizer, warn func(string, ...a
 	names.Python = func(pid int, layout event.PythonLayout) { s.Python(pid, layout) }
 	warned := map[string]bool{} // its children run the same program
 	names.Unread = func(pid int, why error) {
-		if !warned[why.Error()] {
+		gone := errors.Is(why, io.EOF) // it has ended, and its memory is gone
+		if !gone && !warned[why.Error()] {
 			warned[why.Error()] = true
 			warn("Python functions in process %d are not named: %v", pid, why)
 		}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/ianlancetaylor/demangle"
 
@@ -155,7 +156,10 @@ func (im *Image) objectOf(m procfs.Mapping) *Object {
 				break
 			}
 		}
-		o = im.open(m)
+		var slow bool
+		if o, slow = im.open(m); slow {
+			return nil
+		}
 		im.files.objects[key] = o
 	}
 	return o
@@ -175,40 +179,48 @@ func (f *Files) forget(o *Object) {
 	}
 }
 
-// silent holds the devices on which a file did not respond. No other file on them is
-// waited for.
+// silent holds the devices on which a file did not respond in time, and when. For a while no
+// other file on them is waited for: a server may be gone, but a disk may just be busy.
 var silent sync.Map
 
-func (im *Image) open(m procfs.Mapping) *Object {
-	if _, is := silent.Load(m.Dev); is {
-		return nil
+// silentFor is how long.
+const silentFor = 30 * time.Second
+
+// open opens the file of a mapping. It is slow if it may be opened later.
+func (im *Image) open(m procfs.Mapping) (o *Object, slow bool) {
+	if since, is := silent.Load(m.Dev); is && time.Since(since.(time.Time)) < silentFor {
+		return nil, true
+	}
+	late := func(err error) (*Object, bool) {
+		if errors.Is(err, procfs.ErrSilent) {
+			silent.Store(m.Dev, time.Now())
+			return nil, true
+		}
+		return nil, false
 	}
 	f, err := im.Process.OpenMapped(m)
 	if err != nil {
-		if errors.Is(err, procfs.ErrSilent) {
-			silent.Store(m.Dev, true)
-		}
-		return nil
+		return late(err)
 	}
 	id, identified := procfs.IdentityOf(f)
 	if known := im.files.files[id]; identified && known != nil {
 		f.Close()
-		return &Object{File: known.File, Path: m.Path, names: map[uint64]string{}}
+		return &Object{File: known.File, Path: m.Path, names: map[uint64]string{}}, false
 	}
 	file, err := elffile.Open(procfs.Patient(f))
 	if err != nil {
 		f.Close()
-		return nil
+		return late(err)
 	}
 	file.Limit(im.files.tables)
-	o := &Object{File: file, Path: m.Path, file: f, names: map[uint64]string{}}
+	o = &Object{File: file, Path: m.Path, file: f, names: map[uint64]string{}}
 	if identified {
 		im.files.files[id] = o
 	}
 	if file.Stripped() {
 		o.findDebug(im.Process, &im.files.spent)
 	}
-	return o
+	return o, false
 }
 
 // readVDSO reads the code that the kernel maps into each process.

@@ -74,7 +74,11 @@ func regular(name string, find func() (fd int, err error)) (*os.File, error) {
 			return nil, fmt.Errorf("%s is not a regular file", name)
 		}
 		return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
-	}, func(f *os.File) { f.Close() })
+	}, func(f *os.File, err error) {
+		if err == nil {
+			f.Close()
+		}
+	})
 }
 
 // IdentityOf returns the identity of an open file, whatever name it was opened by.

@@ -11,11 +11,13 @@ import (
 // file system whose server is gone, or that the process itself serves.
 var ErrSilent = errors.New("it does not answer")
 
-// patience is how long a response may take.
-const patience = 3 * time.Second
+// patience is how long a response may take. A slow disk and a busy machine, as where PyTorch
+// is imported, can take longer now and then.
+var patience = 3 * time.Second
 
-// withPatience gives up on f if it takes too long. What f returns later goes to drop.
-func withPatience[T any](f func() (T, error), drop func(T)) (T, error) {
+// withPatience gives up on f if it takes too long. What f returns later goes to drop, without an
+// error or with one.
+func withPatience[T any](f func() (T, error), drop func(T, error)) (T, error) {
 	type answer struct {
 		what T
 		err  error
@@ -26,9 +28,7 @@ func withPatience[T any](f func() (T, error), drop func(T)) (T, error) {
 		select {
 		case answers <- answer{what, err}:
 		case <-late:
-			if err == nil {
-				drop(what)
-			}
+			drop(what, err)
 		}
 	}()
 	timer := time.NewTimer(patience)
@@ -43,24 +43,24 @@ func withPatience[T any](f func() (T, error), drop func(T)) (T, error) {
 	}
 }
 
-// patient reads until a read gets no response.
+// patient reads while no read waits for a response.
 type patient struct {
-	from   io.ReaderAt
-	silent atomic.Bool
+	from    io.ReaderAt
+	overdue atomic.Int64 // reads that got no response in time, and none since
 }
 
-// Patient returns a reader that gives up on a read that gets no response, and on all
-// reads after that.
+// Patient returns a reader that gives up on a read that gets no response in time, and on all
+// reads until it gets one.
 func Patient(r io.ReaderAt) io.ReaderAt { return &patient{from: r} }
 
 func (p *patient) ReadAt(b []byte, at int64) (n int, err error) {
-	if p.silent.Load() {
+	if p.overdue.Load() > 0 {
 		return 0, ErrSilent
 	}
 	own := make([]byte, len(b)) // a late response must not change what is in use by then
-	n, err = withPatience(func() (int, error) { return p.from.ReadAt(own, at) }, func(int) {})
+	n, err = withPatience(func() (int, error) { return p.from.ReadAt(own, at) }, func(int, error) { p.overdue.Add(-1) })
 	if err == ErrSilent {
-		p.silent.Store(true)
+		p.overdue.Add(1)
 	}
 	return copy(b, own[:n]), err
 }
