@@ -170,7 +170,7 @@ func (s *saver) session(e *engine.Engine) error {
 		}
 	}
 	if len(doc.Files) > 1 {
-		if err := s.keep("compare", nil); err != nil {
+		if err := s.keepAll("compare", "wall"); err != nil {
 			return err
 		}
 	}

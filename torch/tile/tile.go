@@ -94,6 +94,15 @@ func (h *History) Tile(ctx context.Context, b *Bands, r Request) (*Tile, error) 
 	return t, t.banded(ctx, b, keep)
 }
 
+// Highest returns the most bytes that are live in each column.
+func (t *Tile) Highest() []int64 {
+	out := make([]int64, len(t.columns))
+	for i := range t.columns {
+		out[i] = t.columns[i].max
+	}
+	return out
+}
+
 // columns finds the buckets of a tile and their totals.
 func (h *History) columns(t *Tile) {
 	last := t.Axis.Span >> t.Level // the last bucket

@@ -74,6 +74,7 @@ var handlers = map[string]struct {
 	"state":    {(*question).state, true}, // sizes of blocks
 	"findings": {(*question).findings, true},
 	"job":      {(*question).job, false},
+	"wall":     {(*question).wall, true},
 	"compare":  {(*question).compare, true},
 	"csv":      {(*question).csv, true},
 	"replay":   {(*question).replayed, false},

@@ -278,6 +278,10 @@ export interface Refusal {
   error: string;
 }
 
+export interface Wall {
+  rows: WallRow[];
+}
+
 export interface Job {
   world_size: number;
   first: JobFirst;
@@ -684,6 +688,15 @@ export interface WatchLoad {
 export interface LevelPart {
   name: string;
   beside: boolean;
+}
+
+export interface WallRow {
+  f: number;
+  d: number | null;
+  peak: number;
+  end: number;
+  course: number[];
+  finding: number | null;
 }
 
 export interface JobFirst {

@@ -4,6 +4,7 @@ import { fresh } from "../base/ask.ts";
 import { cut, fill, h } from "../base/dom.ts";
 import { base, bytes, count, plural } from "../base/format.ts";
 import type { Job as Answer, JobRank } from "../base/api.ts";
+import { window } from "../base/rows.ts";
 import type { Page } from "../session/page.ts";
 import { order, title, when, type By } from "./words.ts";
 
@@ -100,17 +101,10 @@ export class JobView {
     return this.root.querySelector<HTMLElement>(".job .scroll")!;
   }
 
-  /** Puts the rows that are in sight into the table, with room for the others. */
+  /** Puts the rows that are in sight into the table. */
   private window(): void {
-    const scroll = this.scroll();
-    const beyond = 12; // rows above and below
-    const from = Math.max(0, Math.floor(scroll.scrollTop / rowHeight) - beyond);
-    const to = Math.min(this.rows.length, from + Math.ceil((scroll.clientHeight || innerHeight) / rowHeight) + 2 * beyond);
-    const key = `${from} ${to} ${this.chosen}`;
-    if (key === this.drawn) return;
-    this.drawn = key;
     const latest = Math.max(...this.rows.map((r) => r.seconds ?? 0));
-    fill(scroll.querySelector("tbody")!, gap(from), this.rows.slice(from, to).map((r, i) => this.row(r, from + i, latest)), gap(this.rows.length - to));
+    this.drawn = window(this.scroll(), this.rows.length, rowHeight, this.drawn, (i) => this.row(this.rows[i]!, i, latest));
   }
 
   private row(r: JobRank, i: number, latest: number): HTMLElement {
@@ -132,6 +126,7 @@ export class JobView {
 
   private choose(r: JobRank): void {
     this.chosen = r.rank === this.chosen ? null : r.rank;
+    this.drawn = "";
     this.window();
     this.detail();
   }
@@ -153,12 +148,4 @@ export class JobView {
       r.quote ? h("pre", { tabindex: "0" }, r.quote) : null,
     );
   }
-}
-
-/** Room for rows that are not in the table. */
-function gap(rows: number): HTMLElement | null {
-  if (rows <= 0) return null;
-  const tr = h("tr", { class: "gap", "aria-hidden": "true" });
-  tr.style.height = `${rows * rowHeight}px`;
-  return tr;
 }

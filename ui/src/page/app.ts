@@ -20,6 +20,7 @@ import { initial, type State, type View } from "../session/store.ts";
 import { measureName, termList, terms } from "../base/terms.ts";
 import { theme } from "../base/theme.ts";
 import { Timeline } from "../timeline/timeline.ts";
+import { WallView } from "../wall/wall.ts";
 import { WhatIf } from "../whatif/whatif.ts";
 import type { Alloc, Event } from "../base/wire.ts";
 
@@ -43,16 +44,17 @@ const parts = {
   compare: new Compare(page, view, byId("tooltip")),
   whatif: new WhatIf(page, rail, view, announce),
   findings: new Findings(page, rail, view),
+  wall: new WallView(page, view),
   job: new JobView(page, view, () => page.untouched && page.s.view === initial.view && store.set({ view: "job" })),
 };
-const names: Record<View, string> = { job: "Job", timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
+const names: Record<View, string> = { job: "Job", wall: "Overview", timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
 
 /** The views that this session has something for. */
 function tabs(): View[] {
   const files = page.session?.files ?? [];
   const many = files.length > 1;
-  if (files.some((x) => x.state === "judged") && files.every((x) => x.state === "judged" || x.state === "failed")) return page.session?.job ? ["job", "findings"] : ["findings"]; // there is no picture
-  return (Object.keys(names) as View[]).filter((v) => (v !== "compare" || many) && (v !== "job" || page.session?.job));
+  if (files.some((x) => x.state === "judged") && files.every((x) => x.state === "judged" || x.state === "failed")) return [...(page.session?.job ? (["job"] as View[]) : []), ...(many ? (["wall"] as View[]) : []), "findings"]; // there is no picture
+  return (Object.keys(names) as View[]).filter((v) => ((v !== "compare" && v !== "wall") || many) && (v !== "job" || page.session?.job));
 }
 
 const ys = ["reserved", "active", "window"] as const;
@@ -376,10 +378,12 @@ const keyTable = (): Key[] => [
 
 let railOff = false;
 
-/** Compare and Job have rows of their own in place of the rail. */
+const manyFiles = 12; // of more, the page begins with the overview
+const ownRows: View[] = ["compare", "job", "wall"]; // in place of the rail
+
 function showRail(off = railOff): void {
   railOff = off;
-  byId("rail").hidden = off || page.s.view === "compare" || page.s.view === "job";
+  byId("rail").hidden = off || ownRows.includes(page.s.view);
 }
 
 function solo(): void {
@@ -471,6 +475,7 @@ page.on((what) => {
     page.load();
     parts.findings.load();
     parts.job.load();
+    if ((page.session?.files.length ?? 0) > manyFiles && !page.session?.job && page.untouched && store.link === "") store.set({ view: "wall" });
     drawTop();
   }
   if (what === "device" || what === "bands") {

@@ -1,7 +1,7 @@
 // What the reader looks at. All of it is in the fragment of the URL, which
 // no browser sends anywhere.
 
-export type View = "job" | "timeline" | "allocator" | "sites" | "compare" | "whatif" | "findings";
+export type View = "job" | "wall" | "timeline" | "allocator" | "sites" | "compare" | "whatif" | "findings";
 export type YMode = "reserved" | "active" | "window" | number;
 export type Source = "cursor" | "range" | "kept";
 
@@ -38,7 +38,7 @@ export interface State {
   runs: boolean | null; // whether files that are compared are separate runs; null: the page decides
 }
 
-export const views: View[] = ["job", "timeline", "allocator", "sites", "compare", "whatif", "findings"];
+export const views: View[] = ["job", "wall", "timeline", "allocator", "sites", "compare", "whatif", "findings"];
 
 export const initial: State = {
   view: "timeline",

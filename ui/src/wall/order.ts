@@ -1,0 +1,33 @@
+// The order of the rows of the wall, and which of them are shown.
+
+import type { FindingSeverity } from "./wire.ts";
+
+export interface Ranked {
+  severity: FindingSeverity | null; // of its worst finding
+  peak: number;
+  text: string; // that the search looks in
+}
+
+export type Only = "all" | "problem" | "warning" | "info" | "none";
+
+const weight = { problem: 0, warning: 1, info: 2 };
+
+/** The rows that are outliers come first: by their findings, then by how far their peak is from that of the row in the middle. */
+export function outliersFirst<R extends Ranked>(rows: R[]): R[] {
+  const peaks = rows.map((r) => r.peak).sort((a, b) => a - b);
+  const middle = Math.max(1, peaks[peaks.length >> 1] ?? 1);
+  const far = (r: Ranked): number => Math.round(Math.abs(Math.log2(Math.max(1, r.peak) / middle)) * 8); // in steps of 9 %
+  const rank = (r: Ranked): number => (r.severity ? weight[r.severity] : 3);
+  return [...rows].sort((a, b) => rank(a) - rank(b) || far(b) - far(a));
+}
+
+/** The rows of a kind that match a search. One that is no expression leaves all. */
+export function filtered<R extends Ranked>(rows: R[], only: Only, q: string): R[] {
+  let pattern: RegExp | null = null;
+  try {
+    pattern = q ? new RegExp(q, "i") : null;
+  } catch {
+    // the search field says so
+  }
+  return rows.filter((r) => (only === "all" || (r.severity ?? "none") === only) && (!pattern || pattern.test(r.text)));
+}

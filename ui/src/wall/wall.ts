@@ -1,0 +1,133 @@
+// The wall: all files and devices, a row each with its curve and the worst that was found there.
+
+import type { Finding, Wall as Answer, WallRow } from "../base/api.ts";
+import { fresh } from "../base/ask.ts";
+import { cut, fill, h } from "../base/dom.ts";
+import { base, bytes, count, deviceName } from "../base/format.ts";
+import { window } from "../base/rows.ts";
+import { kindName } from "../findings/words.ts";
+import type { Page } from "../session/page.ts";
+import { filtered, outliersFirst, type Only, type Ranked } from "./order.ts";
+
+const rowHeight = 34;
+const [width, high] = [220, 26]; // of a curve
+
+interface Row extends Ranked {
+  of: WallRow;
+  name: string;
+  finding: Finding | null;
+}
+
+export class WallView {
+  private rows: Row[] = [];
+  private shown: Row[] = [];
+  private only: Only = "all";
+  private asked = "";
+  private drawn = "";
+  private made = new Map<number, HTMLElement>(); // rows, by their place
+
+  constructor(
+    private readonly page: Page,
+    private readonly root: HTMLElement,
+  ) {}
+
+  update(): void {
+    const { session, s } = this.page;
+    if (s.view !== "wall" || !session) return;
+    const want = `${session.findings} ${this.page.findings.length} ${session.files.map((f) => f.state)}`;
+    if (want !== this.asked) {
+      this.asked = want;
+      fresh<Answer>("wall").then(
+        (v) => want === this.asked && this.take(v.rows),
+        () => (this.asked = ""),
+      );
+    }
+    this.draw();
+  }
+
+  private take(rows: WallRow[]): void {
+    const { session, findings } = this.page;
+    const files = new Map(session!.files.map((f) => [f.f, f]));
+    const devices = new Set(rows.map((r) => r.d)).size > 1;
+    this.rows = outliersFirst(
+      rows.map((of) => {
+        const file = files.get(of.f);
+        const finding = of.finding === null ? null : (findings[of.finding] ?? null);
+        const name = [file?.process, file?.name ?? String(of.f), devices && of.d !== null ? deviceName(of.d) : null].filter(Boolean).join(" · ");
+        return { of, name, finding, severity: finding?.severity ?? null, peak: of.peak, text: `${name} ${file?.path} ${finding ? `${finding.kind} ${finding.title} ${finding.site?.file}` : ""}` };
+      }),
+    );
+    this.page.figures.wall = this.rows.map((r) => [r.of.f, r.of.d, r.finding?.title ?? null]);
+    this.drawn = "";
+    this.draw();
+  }
+
+  private draw(): void {
+    if (this.page.s.view !== "wall") return;
+    if (!this.rows.length) return fill(this.root, h("p", { class: "note" }, "Reading the files …"));
+    const kind = `${this.rows.length} ${this.only} ${this.page.s.q} ${this.asked}`;
+    if (this.root.querySelector(".wall") && this.drawn.startsWith(`${kind} | `)) return;
+    this.shown = filtered(this.rows, this.only, this.page.s.q);
+    this.made.clear();
+    const top = this.root.querySelector(".wall .scroll")?.scrollTop ?? 0;
+    const scroll = h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Files", onscroll: () => this.window(kind) });
+    const head = ["file", "memory over its events", "most", "at the end", "found"];
+    scroll.append(h("table", { "aria-rowcount": this.shown.length + 1 }, h("caption", { class: "unseen" }, "Files"), h("thead", {}, h("tr", {}, head.map((x) => h("th", { scope: "col" }, x)))), h("tbody", {})));
+    fill(this.root, h("div", { class: "wall" }, this.chips(), scroll));
+    scroll.scrollTop = top;
+    this.drawn = "";
+    this.window(kind);
+  }
+
+  /** Buttons that leave only the rows with findings of a severity. */
+  private chips(): HTMLElement {
+    const of = (only: Only): number => (only === "all" ? this.rows.length : this.rows.filter((r) => (r.severity ?? "none") === only).length);
+    const names: [Only, string][] = [["all", "all"], ["problem", "problems"], ["warning", "warnings"], ["info", "notes"], ["none", "nothing found"]];
+    return h(
+      "div",
+      { class: "acts", role: "group", "aria-label": "Findings" },
+      names.filter(([only]) => only === "all" || only === this.only || of(only) > 0).map(([only, name]) => h("button", { type: "button", class: "chip", "data-key": `only ${only}`, "aria-pressed": String(this.only === only), onclick: () => ((this.only = only), (this.drawn = ""), this.draw()) }, `${name} ${count(of(only))}`)),
+    );
+  }
+
+  private window(kind: string): void {
+    const rows = window(this.root.querySelector<HTMLElement>(".wall .scroll")!, this.shown.length, rowHeight, this.drawn.split(" | ")[1] ?? "", (i) => {
+      const made = this.made.get(i) ?? this.row(this.shown[i]!, i);
+      this.made.set(i, made);
+      return made;
+    });
+    this.drawn = `${kind} | ${rows}`;
+  }
+
+  private row({ of, name, finding }: Row, i: number): HTMLElement {
+    const site = finding?.site?.file ? `${base(finding.site.file)}${finding.site.line ? `:${finding.site.line}` : ""}` : "";
+    return h(
+      "tr",
+      { "aria-rowindex": i + 2 },
+      h("th", { scope: "row" }, h("button", { type: "button", "data-key": `open ${of.f} ${of.d}`, onclick: () => this.open(of) }, cut(name))),
+      h("td", { class: "curve" }, curve(of.course, finding?.severity)),
+      h("td", { "data-bytes": of.peak }, of.d === null ? "" : bytes(of.peak)),
+      h("td", { "data-bytes": of.end }, of.d === null ? "" : bytes(of.end)),
+      h("td", { class: "text" }, finding ? [h("span", { class: `sev ${finding.severity}` }, kindName(finding.kind)), " ", site ? h("span", { class: "mono" }, `${site} `) : null, finding.title] : ""),
+    );
+  }
+
+  /** Opens a row: its picture, or its finding where it has none. */
+  private open(of: WallRow): void {
+    const where = { f: of.f, print: null, win: null, k: null, range: null, alloc: null, solo: [], finding: of.finding };
+    this.page.store.set(of.d === null ? { view: "findings", finding: of.finding } : { ...where, d: of.d, view: "timeline" }, true);
+  }
+}
+
+/** A curve from zero to its peak. */
+function curve(course: number[], severity: string | undefined): Element | null {
+  if (!course.length) return null;
+  const ns = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(ns, "svg");
+  for (const [name, v] of Object.entries({ viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-hidden": "true", class: severity ?? "" })) svg.setAttribute(name, String(v));
+  const path = document.createElementNS(ns, "path");
+  const x = (i: number): string => ((i / Math.max(1, course.length)) * width).toFixed(1);
+  path.setAttribute("d", `M0 ${high}${course.map((v, i) => `V${(high - (v / 1000) * (high - 2)).toFixed(1)}H${x(i + 1)}`).join("")}V${high}Z`);
+  svg.append(path);
+  return svg;
+}

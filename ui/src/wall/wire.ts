@@ -1,0 +1,3 @@
+import type { Finding } from "../base/api.ts";
+
+export type FindingSeverity = Finding["severity"];
