@@ -24,7 +24,7 @@ const module = "strandline"
 // analyses of each wing, judgment, faces. Those of one column do not import each
 // other.
 var columns = [][]string{
-	{"internal/lazyregexp", "internal/safefile", "internal/secret", "internal/shell"},
+	{"internal/lazyregexp", "internal/safefile", "internal/secret", "internal/shell", "internal/sorts"},
 	{"torch", "host", "judge", "face"}, // documentation alone
 	{"docs", "finding", "units", "internal/budget", "internal/packed", "internal/sheet", "internal/sqlite", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
 	{"stack", "run/soak/load"}, // every model interns frames
@@ -103,7 +103,7 @@ var across = map[string][]string{
 }
 
 // everywhere lists what is imported like a package of the standard library.
-var everywhere = []string{"internal/lazyregexp", "internal/safefile", "internal/secret", "internal/shell"}
+var everywhere = []string{"internal/lazyregexp", "internal/safefile", "internal/secret", "internal/shell", "internal/sorts"}
 
 // only lists packages that may import less than what is to their left.
 var only = map[string][]string{

@@ -21,6 +21,7 @@ import (
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/sample"
 	"strandline/host/sampling/sampler"
+	"strandline/internal/sorts"
 	"strandline/judge/pauses"
 	"strandline/pausable"
 	"strandline/pausable/state"
@@ -384,7 +385,7 @@ func segmentsOf(ctx context.Context, p procfs.Process) (segments []cudaalloc.Seg
 		return nil, nil
 	}
 	blocks = append(before.Blocks, after.Blocks...)
-	slices.SortFunc(blocks, func(a, b state.Block) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes)) })
+	sorts.By(blocks, func(a, b state.Block) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes)) })
 	return append([]cudaalloc.Segment{}, segments...), blocks
 }
 
@@ -435,7 +436,7 @@ func holders(out *api.MemDevice, p procfs.Process, seen *sample.Sample) {
 		}
 		return *h.Bytes
 	}
-	slices.SortStableFunc(out.Holders, func(a, b api.MemHolder) int { return cmp.Compare(size(b), size(a)) })
+	sorts.StableBy(out.Holders, func(a, b api.MemHolder) int { return cmp.Compare(size(b), size(a)) })
 }
 
 // memPlan computes what steps would do, and prints that.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 
+	"strandline/internal/sorts"
 	"strandline/logs"
 	"strandline/record"
 	"strandline/torch/compare"
@@ -184,7 +185,7 @@ func (fs *Files) recordedProcesses(snapshots []*digest.File) (out []*compare.Pro
 		p.About.Beside = r.beside(p.Newest(), given)
 		out = append(out, p)
 	}
-	slices.SortStableFunc(out, func(a, b *compare.Process) int { return cmp.Compare(rankOf(a), rankOf(b)) })
+	sorts.StableBy(out, func(a, b *compare.Process) int { return cmp.Compare(rankOf(a), rankOf(b)) })
 	return out, rest
 }
 

@@ -24,6 +24,7 @@ import (
 	"strandline/host/sampling/sample"
 	"strandline/host/store/recording"
 	"strandline/host/store/series"
+	"strandline/internal/sorts"
 	"strandline/logs"
 	"strandline/logs/ranks"
 	"strandline/profiles"
@@ -225,7 +226,7 @@ func (fs *Files) Tables() bool {
 func (fs *Files) Ordered() []*File {
 	out := slices.Clone(fs.List)
 	if fs.Tables() {
-		slices.SortStableFunc(out, func(a, b *File) int { return cmp.Compare(a.turn(), b.turn()) })
+		sorts.StableBy(out, func(a, b *File) int { return cmp.Compare(a.turn(), b.turn()) })
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"strandline/internal/sorts"
 	"strandline/logs/table"
 )
 
@@ -71,7 +72,7 @@ func (p *Process) Tables() (out []Tables) {
 
 // joined sorts parts and merges them, if they can be of one process.
 func joined(parts []Tables) []Tables {
-	slices.SortStableFunc(parts, func(a, b Tables) int { return cmp.Compare(a.gained(), b.gained()) })
+	sorts.StableBy(parts, func(a, b Tables) int { return cmp.Compare(a.gained(), b.gained()) })
 	all := parts[0]
 	for _, t := range parts[1:] {
 		if !all.Last().Before(t.First().Summary) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"strandline/internal/sorts"
 )
 
 // Checked is a planned component and the observed figure.
@@ -81,7 +83,7 @@ func (c *Checked) bytes() float64 {
 
 // Order sorts by the difference in bytes, the largest first.
 func Order(rows []Checked) {
-	slices.SortStableFunc(rows, func(a, b Checked) int {
+	sorts.StableBy(rows, func(a, b Checked) int {
 		if a.Differs() != b.Differs() {
 			if a.Differs() {
 				return -1

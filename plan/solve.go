@@ -2,7 +2,8 @@ package plan
 
 import (
 	"cmp"
-	"slices"
+
+	"strandline/internal/sorts"
 )
 
 // Answer is the best value of what is asked for under one set-up. Value is 0 where
@@ -15,7 +16,7 @@ type Answer struct {
 }
 
 func Rank(list []Answer, least bool) {
-	slices.SortStableFunc(list, func(a, b Answer) int {
+	sorts.StableBy(list, func(a, b Answer) int {
 		if none := cmp.Compare(b2i(a.Value == 0), b2i(b.Value == 0)); none != 0 {
 			return none
 		}

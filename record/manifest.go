@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"strandline/internal/lazyregexp"
 	"strandline/internal/safefile"
 	"strandline/internal/secret"
+	"strandline/internal/sorts"
 	"strandline/units"
 )
 
@@ -329,7 +329,7 @@ func (m *Manifest) gather(dir string) error {
 		}
 	}
 	m.boundNotes()
-	slices.SortFunc(m.Processes, func(a, b Process) int { return a.Since.Compare(b.Since) })
+	sorts.By(m.Processes, func(a, b Process) int { return a.Since.Compare(b.Since) })
 	return nil
 }
 

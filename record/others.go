@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"strandline/internal/sorts"
 )
 
 // A Reading is what the driver reported of the processes on all devices.
@@ -61,7 +63,7 @@ func (m *Manifest) Others(p *Process, o OOM) (out []Holder) {
 			out[k].Bytes = max(out[k].Bytes, u.Bytes)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sorts.StableBy(out, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return out
 }
 
@@ -129,7 +131,7 @@ func (m *Manifest) Beside(p *Process, d *Dump, device int) (out []Holder) {
 			out = append(out, Holder{q.PID, n, q})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sorts.StableBy(out, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return out
 }
 

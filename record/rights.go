@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"strandline/host/proc/procfs"
+	"strandline/internal/sorts"
 )
 
 // rights are what a process may write. A process can give up its rights while it is
@@ -71,7 +72,7 @@ func (o *observer) restricted(m *Manifest) (out []Note) {
 			out = append(out, n)
 		}
 	}
-	slices.SortFunc(out, func(a, b Note) int { return cmp.Compare(a.PID, b.PID) })
+	sorts.By(out, func(a, b Note) int { return cmp.Compare(a.PID, b.PID) })
 	return out
 }
 

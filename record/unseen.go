@@ -12,6 +12,7 @@ import (
 
 	"strandline/host/proc/procfs"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 )
 
 // An observer looks for processes of a command that use PyTorch's device and do not
@@ -140,7 +141,7 @@ func (o *observer) others(m *Manifest) (out []Note) {
 			out = append(out, n)
 		}
 	}
-	slices.SortFunc(out, func(a, b Note) int { return cmp.Compare(a.PID, b.PID) })
+	sorts.By(out, func(a, b Note) int { return cmp.Compare(a.PID, b.PID) })
 	return out
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"strandline/internal/sorts"
 )
 
 // A forecast is what the curves that explain a series predict.
@@ -64,7 +66,7 @@ type weighted struct{ value, weight float64 }
 
 // quantile is the least value that a share of the weight does not exceed.
 func quantile(all []weighted, share float64) float64 {
-	slices.SortFunc(all, func(a, b weighted) int { return cmp.Compare(a.value, b.value) })
+	sorts.By(all, func(a, b weighted) int { return cmp.Compare(a.value, b.value) })
 	var total, sum float64
 	for _, w := range all {
 		total += w.weight
@@ -232,7 +234,7 @@ func (f *forecast) alike() []int {
 		}
 		all = append(all, weighted{float64(k), square})
 	}
-	slices.SortStableFunc(all, func(a, b weighted) int { return cmp.Compare(a.weight, b.weight) })
+	sorts.StableBy(all, func(a, b weighted) int { return cmp.Compare(a.weight, b.weight) })
 	var out []int
 	for _, m := range all[:min(replayed, len(all))] {
 		out = append(out, int(m.value))

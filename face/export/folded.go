@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
@@ -30,7 +31,7 @@ func Folded(w io.Writer, s *snapshot.Snapshot) error {
 			prefix = snapshot.DeviceName(d.Index) + ";"
 		}
 		bytes := activeBytes(s, d)
-		for _, k := range slices.SortedFunc(maps.Keys(bytes), func(a, b heldBy) int {
+		for _, k := range sorts.Collect(maps.Keys(bytes), func(a, b heldBy) int {
 			return cmp.Or(cmp.Compare(a.stack, b.stack), cmp.Compare(a.missing, b.missing))
 		}) {
 			lines.add(bytes[k], func() string {
@@ -75,7 +76,7 @@ func (f *folder) add(bytes int64, text func() string) {
 
 // write writes the lines, the most bytes first.
 func (f *folder) write(w io.Writer) error {
-	slices.SortStableFunc(f.lines, func(a, b foldedLine) int {
+	sorts.StableBy(f.lines, func(a, b foldedLine) int {
 		return cmp.Or(cmp.Compare(b.bytes, a.bytes), strings.Compare(a.begin, b.begin))
 	})
 	out := bufio.NewWriter(w)

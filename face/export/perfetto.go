@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"cmp"
 	"io"
-	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"strandline/internal/sorts"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )
@@ -329,7 +329,7 @@ func scopes(s *snapshot.Snapshot, device int, c *clock) (out []scope) {
 	for i := range out {
 		out[i].end = max(out[i].start, out[i].end)
 	}
-	slices.SortStableFunc(out, func(a, b scope) int {
+	sorts.StableBy(out, func(a, b scope) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
 	})
 	return out

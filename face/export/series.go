@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/profiles/jax"
 	"strandline/stack"
@@ -102,7 +103,7 @@ func (d *drawn) moment(at int64, counts map[piece]int64) error {
 			pieces = append(pieces, p)
 		}
 	}
-	slices.SortFunc(pieces, func(a, b piece) int {
+	sorts.By(pieces, func(a, b piece) int {
 		return cmp.Or(cmp.Compare(a.device, b.device), cmp.Compare(a.stack, b.stack), cmp.Compare(a.size, b.size))
 	})
 	for _, p := range pieces {
@@ -151,7 +152,7 @@ func (d *drawn) end() {
 			})
 		}
 	}
-	slices.SortFunc(d.Segments, func(a, b snapshot.Segment) int {
+	sorts.By(d.Segments, func(a, b snapshot.Segment) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Addr, b.Addr))
 	})
 }

@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
+	"strandline/internal/sorts"
 	"strandline/internal/sqlite"
 	"strandline/stack"
 	"strandline/torch/snapshot"
@@ -189,7 +189,7 @@ func (d *database) segments() {
 func (d *database) events() {
 	s := d.s
 	devices := s.Devices()
-	slices.SortFunc(devices, func(a, b snapshot.Device) int { return cmp.Compare(a.Index, b.Index) }) // as the key demands
+	sorts.By(devices, func(a, b snapshot.Device) int { return cmp.Compare(a.Index, b.Index) }) // as the key demands
 	d.insert("events", func(add func(...any)) {
 		for _, device := range devices {
 			t := device.Trace

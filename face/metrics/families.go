@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -13,6 +12,7 @@ import (
 
 	"strandline/finding"
 	"strandline/host/sampling/sample"
+	"strandline/internal/sorts"
 	"strandline/judge/samples"
 	"strandline/trend"
 )
@@ -52,7 +52,7 @@ func (s *State) sorted() []*family {
 		b.sample(now)
 		b.findings(s.Verdicts, now)
 	}
-	return slices.SortedFunc(maps.Values(b.families), func(x, y *family) int { return cmp.Compare(x.name, y.name) })
+	return sorts.Collect(maps.Values(b.families), func(x, y *family) int { return cmp.Compare(x.name, y.name) })
 }
 
 // A builder collects metrics.
@@ -186,7 +186,7 @@ func largest(all []sample.Process) []*sample.Process {
 		}
 		return n
 	}
-	slices.SortStableFunc(out, func(x, y *sample.Process) int { return cmp.Compare(held(y), held(x)) })
+	sorts.StableBy(out, func(x, y *sample.Process) int { return cmp.Compare(held(y), held(x)) })
 	return out[:maxProcesses]
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/units"
 )
@@ -152,7 +153,7 @@ func weighty(findings []finding.Finding) (list []*finding.Finding) {
 			list = append(list, &findings[i])
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
+	sorts.StableBy(list, func(a, b *finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
 	return list
 }
 
@@ -385,7 +386,7 @@ func sum(a *finding.Account) string {
 		digits = 1
 	}
 	parts := slices.Clone(a.Parts)
-	slices.SortStableFunc(parts, func(x, y finding.Part) int { // all others are one part, the last
+	sorts.StableBy(parts, func(x, y finding.Part) int { // all others are one part, the last
 		return cmp.Compare(btoi(x.Name == "other"), btoi(y.Name == "other"))
 	})
 	if len(parts) > maxParts {
@@ -429,7 +430,7 @@ func apportion(parts []finding.Part, whole int64, steps float64) []int64 {
 		lost[i] = x - float64(out[i])
 		left -= out[i]
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
+	sorts.StableBy(order, func(i, j int) int {
 		switch {
 		case lost[i] > lost[j]:
 			return -1

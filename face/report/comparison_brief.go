@@ -9,6 +9,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/torch/timeline"
 	"strandline/units"
 )
@@ -244,7 +245,7 @@ func (c *Comparison) runsBrief(b *brief) {
 		mixed = mixed || n < 0
 		account.Add(n, p.Words)
 	}
-	slices.SortStableFunc(account.Parts, func(x, y finding.Part) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	sorts.StableBy(account.Parts, func(x, y finding.Part) int { return cmp.Compare(y.Bytes, x.Bytes) })
 	var lines []string
 	for _, x := range r.Sites {
 		was, is := x.EndBefore, x.EndAfter

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"strandline/host/gpu/gpuaccount"
 	"strandline/host/gpu/gpudriver"
 	"strandline/host/store/recording"
+	"strandline/internal/sorts"
 	"strandline/judge/processes"
 	"strandline/units"
 )
@@ -144,7 +144,7 @@ func bursts(w io.Writer, g *recording.GPU) {
 			some = append(some, st)
 		}
 	}
-	slices.SortStableFunc(some, func(a, b *recording.GPUStack) int { return cmp.Compare(b.Peak.Bytes, a.Peak.Bytes) })
+	sorts.StableBy(some, func(a, b *recording.GPUStack) int { return cmp.Compare(b.Peak.Bytes, a.Peak.Bytes) })
 	if len(some) == 0 {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/judge/tables"
 	"strandline/profiles"
 	"strandline/profiles/jax"
@@ -101,7 +102,7 @@ func profilePlaces(uses []profiles.Use) (out []api.ProfilePlace) {
 		out[i].Bytes = units.Sum(out[i].Bytes, u.Size*u.Count)
 		out[i].Count = units.Sum(out[i].Count, u.Count)
 	}
-	slices.SortStableFunc(out, func(a, b api.ProfilePlace) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sorts.StableBy(out, func(a, b api.ProfilePlace) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return out
 }
 

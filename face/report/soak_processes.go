@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"strandline/face/api"
+	"strandline/internal/sorts"
 	"strandline/units"
 )
 
@@ -36,7 +37,8 @@ func (d *Soak) processes(w io.Writer) {
 	}
 	t.row(head...)
 	before := d.warmedUp()
-	all := slices.SortedStableFunc(slices.Values(last.Processes), func(a, b api.SoakProcess) int { return cmp.Compare(b.HostBytes, a.HostBytes) })
+	all := slices.Clone(last.Processes)
+	sorts.StableBy(all, func(a, b api.SoakProcess) int { return cmp.Compare(b.HostBytes, a.HostBytes) })
 	for i := range all[:min(len(all), maxProcesses)] {
 		p := &all[i]
 		var was *api.SoakProcess

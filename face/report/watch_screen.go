@@ -13,6 +13,7 @@ import (
 	"strandline/finding"
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/sample"
+	"strandline/internal/sorts"
 	"strandline/judge/samples"
 	"strandline/units"
 )
@@ -56,7 +57,7 @@ func (d *WatchScreen) Processes() []*sample.Process {
 			out = append(out, p)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *sample.Process) int {
+	sorts.StableBy(out, func(a, b *sample.Process) int {
 		switch d.Order {
 		case "pid":
 			return cmp.Compare(a.PID, b.PID)
@@ -522,7 +523,7 @@ func (d *WatchScreen) mappings(s Style) []string {
 			rows = append(rows, row{u, int64(u.RSS) - residentIn(d.Detail.Before, u)})
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b row) int {
+	sorts.StableBy(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.growth, a.growth), cmp.Compare(b.u.RSS, a.u.RSS))
 	})
 	t := &table{right: map[int]bool{1: true, 2: true, 3: true}}

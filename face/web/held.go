@@ -9,6 +9,7 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/face/web/engine"
+	"strandline/internal/sorts"
 	"strandline/torch/snapshot"
 	"strandline/torch/tile"
 	"strandline/units"
@@ -220,7 +221,7 @@ func (d *savedDevice) keepDetail() error {
 
 // allocations keeps those that tiles and states show, the largest first.
 func (d *savedDevice) allocations() error {
-	ids := slices.SortedFunc(maps.Keys(d.singles), func(a, b int) int {
+	ids := sorts.Collect(maps.Keys(d.singles), func(a, b int) int {
 		return cmp.Or(cmp.Compare(d.view.Size(b), d.view.Size(a)), cmp.Compare(a, b))
 	})
 	ids = ids[:min(len(ids), maxSingles/d.share)]

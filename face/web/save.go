@@ -20,6 +20,7 @@ import (
 	"strandline/face/api/page"
 	"strandline/face/web/engine"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 )
 
 // Save writes the page of an asker as one file that needs no server: with the answers to the
@@ -209,7 +210,7 @@ func drawn(views []engine.View, all []page.Finding) []engine.View {
 			rank[i] = math.MaxInt64
 		}
 	}
-	slices.SortStableFunc(byRank, func(a, b int) int { return cmp.Compare(rank[b], rank[a]) })
+	sorts.StableBy(byRank, func(a, b int) int { return cmp.Compare(rank[b], rank[a]) })
 	kept := byRank[:maxDrawn]
 	slices.Sort(kept)
 	out := make([]engine.View, len(kept))

@@ -16,6 +16,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"strandline/internal/sorts"
 )
 
 // Mask stands in the place of a secret.
@@ -112,7 +114,7 @@ func apply(text string, parts []span) string {
 
 // merge orders parts, and joins those that overlap or touch.
 func merge(parts []span) []span {
-	slices.SortFunc(parts, func(a, b span) int { return cmp.Or(a.from-b.from, a.to-b.to) })
+	sorts.By(parts, func(a, b span) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	out := parts[:0]
 	for _, p := range parts {
 		if n := len(out); n > 0 && p.from <= out[n-1].to {

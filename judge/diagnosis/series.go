@@ -11,6 +11,7 @@ import (
 
 	"strandline/input"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 	"strandline/judge/tables"
 	"strandline/profiles"
 	"strandline/torch/compare"
@@ -143,10 +144,10 @@ func sortByTime(files []*input.Table) (by string) {
 		seen[fmt.Sprint(numbers[f])] = true
 	}
 	if len(seen) == len(files) {
-		slices.SortStableFunc(files, func(a, b *input.Table) int { return slices.Compare(numbers[a], numbers[b]) })
+		sorts.StableBy(files, func(a, b *input.Table) int { return slices.Compare(numbers[a], numbers[b]) })
 		return "the numbers in their names"
 	}
-	slices.SortStableFunc(files, func(a, b *input.Table) int {
+	sorts.StableBy(files, func(a, b *input.Table) int {
 		return cmp.Or(a.Origin().Changed.Compare(b.Origin().Changed), strings.Compare(a.Name, b.Name))
 	})
 	return "their last change"

@@ -10,6 +10,7 @@ import (
 	"strandline/finding"
 	"strandline/host/gpu/gpuaccount"
 	"strandline/host/store/recording"
+	"strandline/internal/sorts"
 	"strandline/judge/processes"
 	"strandline/judge/snapshots"
 	"strandline/torch/compare"
@@ -26,7 +27,7 @@ func (s *Session) judgeTrace() *Answer {
 		s.account(byProcess)
 	}
 	doc.Findings = append(doc.Findings, beside...)
-	slices.SortStableFunc(doc.Findings, bySeverity)
+	sorts.StableBy(doc.Findings, bySeverity)
 	partial := s.partial() || run.Partial != nil || len(run.Samples) == 0 && !run.Judged
 	return &Answer{Verdict: processes.Recorded(run), Findings: doc.Findings, Trace: run, Untraced: s.untraced, Partial: partial}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/units"
 )
 
@@ -30,7 +31,7 @@ func (c *Check) judge(times map[string][]span) {
 		c.reportKept(b.Least.Pools, "is in pools of CUDA graphs or of the program, in no region, and is not released",
 			finding.CodeChange("capture graphs within `torch_memory_saver.cuda_graph(…, tag=…)`, with the library preloaded; SGLang: `SGLANG_MEMORY_SAVER_CUDA_GRAPH=true`"))
 	}
-	slices.SortStableFunc(c.Findings, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
+	sorts.StableBy(c.Findings, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
 }
 
 // reportKept is memory that stays on the device and could leave it.
@@ -157,7 +158,7 @@ func ownersOf(first, last *Split) (out []owner) {
 	default:
 		add("others': libraries, contexts, other processes", last.Rest-first.Rest)
 	}
-	slices.SortStableFunc(out, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
+	sorts.StableBy(out, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
 	const maxOwners = 3
 	return out[:min(maxOwners, len(out))]
 }

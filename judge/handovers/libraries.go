@@ -10,6 +10,7 @@ import (
 	"strandline/host/calls/event"
 	"strandline/host/gpu/gpudriver"
 	"strandline/host/store/recording"
+	"strandline/internal/sorts"
 	"strandline/pausable"
 	"strandline/pausable/history"
 )
@@ -104,7 +105,7 @@ func (l *libraries) note(trace *recording.Run) {
 			all = append(all, look{after(trace, h.Ended), slices.Clone(h.After)})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b look) int { return a.at.Compare(b.at) })
+	sorts.StableBy(all, func(a, b look) int { return a.at.Compare(b.at) })
 	l.times, l.held = nil, nil
 	for _, one := range all {
 		l.times, l.held = append(l.times, one.at), append(l.held, one.held)
@@ -134,7 +135,7 @@ func (l *libraries) at(t time.Time, torchKnown bool) []Library {
 		}
 		out = append(out, Library{o.Owner, o.LiveBytes})
 	}
-	slices.SortFunc(out, func(a, b Library) int {
+	sorts.By(out, func(a, b Library) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Name, b.Name))
 	})
 	return out

@@ -14,6 +14,7 @@ import (
 
 	"strandline/host/calls/event"
 	"strandline/host/store/recording"
+	"strandline/internal/sorts"
 	"strandline/pausable/history"
 	"strandline/pausable/state"
 	"strandline/plan"
@@ -108,7 +109,7 @@ func groupsOf(done []recording.HandOver) map[recording.Block]string {
 	for b, w := range when {
 		bytes[w] += b.Bytes
 	}
-	order := slices.SortedFunc(maps.Keys(bytes), func(a, b uint64) int {
+	order := sorts.Collect(maps.Keys(bytes), func(a, b uint64) int {
 		return cmp.Or(cmp.Compare(bytes[b], bytes[a]), cmp.Compare(a, b))
 	})
 	out := map[recording.Block]string{}
@@ -252,7 +253,7 @@ func (t *tracing) named(p *rl.Phases, given map[string]string) map[string]string
 			}
 		}
 	}
-	slices.SortFunc(pairs, func(a, b pair) int {
+	sorts.By(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(a.apart, b.apart), strings.Compare(a.group, b.group), strings.Compare(a.component, b.component))
 	})
 	taken := slices.Collect(maps.Values(out))

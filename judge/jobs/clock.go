@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/logs/ranks"
 )
 
@@ -141,7 +142,7 @@ func (j *job) apply() {
 			r.events[i].at = shift(r.events[i].At, r.node)
 		}
 		r.events = slices.DeleteFunc(r.events, func(e event) bool { return early(e.at) })
-		slices.SortStableFunc(r.events, func(a, b event) int {
+		sorts.StableBy(r.events, func(a, b event) int {
 			if a.text == b.text {
 				return cmp.Compare(a.Line, b.Line)
 			}
@@ -161,7 +162,7 @@ func (j *job) apply() {
 	j.loose = slices.DeleteFunc(j.loose, func(e loose) bool { return early(e.at) })
 	j.kills = slices.DeleteFunc(j.kills, func(k kill) bool { return early(k.at) })
 	j.exits = slices.DeleteFunc(j.exits, func(e exit) bool { return early(e.at) })
-	slices.SortFunc(j.steps, func(a, b ranks.StepAt) int {
+	sorts.By(j.steps, func(a, b ranks.StepAt) int {
 		if c := cmp.Compare(a.At, b.At); c != 0 {
 			return c
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/logs/ranks"
 )
 
@@ -73,7 +74,7 @@ func (j *job) attachLoose() {
 		e.event.rank = n
 		r.events = append(r.events, e.event)
 	}
-	slices.SortFunc(j.order, func(a, b *rank) int { return cmp.Compare(a.n, b.n) })
+	sorts.By(j.order, func(a, b *rank) int { return cmp.Compare(a.n, b.n) })
 }
 
 // process is the rank of a process that a driver names, or nil.
@@ -228,7 +229,7 @@ func (j *job) own() (out []*rank) {
 			out = append(out, r)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *rank) int {
+	sorts.StableBy(out, func(a, b *rank) int {
 		x, y := a.fall.at, b.fall.at
 		switch {
 		case math.IsNaN(x) || math.IsNaN(y):

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/torch/flight"
 )
 
@@ -71,7 +72,7 @@ func (j *job) dumps() (out []*flight.Dump) {
 			out = append(out, d)
 		}
 	}
-	slices.SortFunc(out, func(a, b *flight.Dump) int { return cmp.Compare(a.Rank, b.Rank) })
+	sorts.By(out, func(a, b *flight.Dump) int { return cmp.Compare(a.Rank, b.Rank) })
 	return out
 }
 

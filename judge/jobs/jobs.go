@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"strandline/internal/secret"
+	"strandline/internal/sorts"
 	"strandline/logs/ranks"
 	"strandline/torch/flight"
 )
@@ -90,7 +91,7 @@ type Evidence struct {
 // job of several ranks.
 func Judge(texts []*ranks.Text, more Evidence) *Job {
 	texts = slices.Clone(texts)
-	slices.SortFunc(texts, byContent)
+	sorts.By(texts, byContent)
 	j := &job{texts: texts, more: more, ranks: map[int]*rank{}, hosts: map[string]*node{}, unnamed: map[*ranks.Text]*node{}}
 	j.identify()
 	dumps := j.dumps()

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"strandline/internal/secret"
+	"strandline/internal/sorts"
 	"strandline/logs/ranks"
 )
 
@@ -65,7 +65,7 @@ func (j *job) rows(v *Job) []Row {
 	for i := range out {
 		out[i].Seconds -= began
 	}
-	slices.SortStableFunc(out, func(a, b Row) int {
+	sorts.StableBy(out, func(a, b Row) int {
 		if c := cmp.Compare(b2i(a.Role != FellFirst), b2i(b.Role != FellFirst)); c != 0 {
 			return c
 		}

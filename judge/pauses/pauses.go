@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/pausable/state"
 	"strandline/units"
 )
@@ -49,7 +50,7 @@ func Judge(p *Process) []finding.Finding {
 	if f, ok := p.expandable(); ok {
 		out = append(out, f)
 	}
-	slices.SortStableFunc(out, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
+	sorts.StableBy(out, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 	"strandline/host/code/symbolize"
 	"strandline/host/proc/footprint"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 )
 
 // graphShare is the least share of a heap's growth that nodes of autograd's graph must
@@ -49,7 +50,7 @@ func (g *hostGrowth) graph(looks *footprint.Growth) (more int64) {
 		return 0
 	}
 	g.kind = finding.AutogradGraph
-	slices.SortStableFunc(g.uses, func(a, b *ledger.Use) int { return outsideBackward(b) - outsideBackward(a) })
+	sorts.StableBy(g.uses, func(a, b *ledger.Use) int { return outsideBackward(b) - outsideBackward(a) })
 	return more
 }
 

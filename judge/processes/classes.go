@@ -13,6 +13,7 @@ import (
 	"strandline/host/code/symbolize"
 	"strandline/host/proc/footprint"
 	"strandline/host/proc/procfs"
+	"strandline/internal/sorts"
 	"strandline/trend"
 	"strandline/units"
 )
@@ -354,7 +355,7 @@ func (h host) requests(class finding.Kind) (uses []*ledger.Use) {
 			uses = append(uses, u)
 		}
 	}
-	slices.SortStableFunc(uses, func(a, b *ledger.Use) int { return cmp.Compare(residentOf(b), residentOf(a)) })
+	sorts.StableBy(uses, func(a, b *ledger.Use) int { return cmp.Compare(residentOf(b), residentOf(a)) })
 	return uses
 }
 
@@ -437,7 +438,7 @@ func (h host) makers(f *finding.Finding) {
 			places[key].count++
 		}
 	}
-	made := slices.SortedFunc(maps.Values(places), func(a, b *place) int { return cmp.Compare(b.bytes, a.bytes) })
+	made := sorts.Collect(maps.Values(places), func(a, b *place) int { return cmp.Compare(b.bytes, a.bytes) })
 	if len(made) == 0 {
 		return
 	}

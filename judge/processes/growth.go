@@ -12,6 +12,7 @@ import (
 	"strandline/host/calls/ledger"
 	"strandline/host/code/symbolize"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 	"strandline/trend"
 	"strandline/units"
 )
@@ -169,7 +170,7 @@ func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 		g.until = time.Duration(s.Checkpoints[end])
 		g.rest = g.all.Bytes[len(g.all.Bytes)-1] - g.all.Bytes[end]
 	case g.from > 0:
-		slices.SortStableFunc(g.uses, func(a, b *ledger.Use) int { return cmp.Compare(g.liveCounted(b), g.liveCounted(a)) })
+		sorts.StableBy(g.uses, func(a, b *ledger.Use) int { return cmp.Compare(g.liveCounted(b), g.liveCounted(a)) })
 		g.of, g.until = s.Growth-s.Grown[g.from], time.Duration(s.Checkpoints[g.from])
 	}
 	for _, u := range uses {

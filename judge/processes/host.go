@@ -16,6 +16,7 @@ import (
 	"strandline/host/proc/hooks"
 	"strandline/host/store/recording"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 	"strandline/units"
 )
 
@@ -65,7 +66,7 @@ func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []find
 			out = append(out, f)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b finding.Finding) int {
+	sorts.StableBy(out, func(a, b finding.Finding) int {
 		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(*b.Bytes, *a.Bytes))
 	})
 	unmade, rest := h.unattributed(out)

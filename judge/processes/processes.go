@@ -3,10 +3,10 @@ package processes
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"strandline/host/calls/ledger"
 	"strandline/host/proc/footprint"
+	"strandline/internal/sorts"
 	"strandline/units"
 )
 
@@ -33,7 +33,7 @@ func processOf(processes []ledger.Process, shares []ledger.Share) string {
 	if len(pids) == 0 {
 		return fmt.Sprintf("%d processes", len(of))
 	}
-	slices.SortFunc(pids, func(a, b uint32) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
+	sorts.By(pids, func(a, b uint32) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
 	name := processName(processes, pids[0])
 	if n := int64(len(pids) - 1); n > 0 {
 		name += " and " + units.Plural(n, "other")

@@ -17,6 +17,7 @@ import (
 
 	"strandline/finding"
 	"strandline/host/sampling/sample"
+	"strandline/internal/sorts"
 	"strandline/trend"
 )
 
@@ -253,7 +254,7 @@ func (w *Watch) Found() []Found {
 	growing := slices.ContainsFunc(out, func(f Found) bool { return f.Severity != finding.Info })
 	out = append(out, w.judgeGroups(growing)...)
 	out = append(out, w.judgeDevices(growing)...)
-	slices.SortStableFunc(out, func(a, b Found) int {
+	sorts.StableBy(out, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(rate(&b.Finding), rate(&a.Finding)))
 	})
 	return out

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/torch/compare"
 	"strandline/units"
@@ -77,7 +78,7 @@ func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
 			out = append(out, beyondPython(h, share))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b finding.HeldBy) int { return cmp.Compare(b.Share, a.Share) })
+	sorts.StableBy(out, func(a, b finding.HeldBy) int { return cmp.Compare(b.Share, a.Share) })
 	return out
 }
 

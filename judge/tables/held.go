@@ -8,6 +8,7 @@ import (
 
 	"strandline/finding"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/units"
 )
@@ -57,7 +58,7 @@ func heldNow(columns []profiles.Column) (out []finding.Finding) {
 
 // holders is the finding on one kind of size.
 func holders(name string, all []*holder) finding.Finding {
-	slices.SortStableFunc(all, func(a, b *holder) int { return cmp.Compare(b.bytes, a.bytes) })
+	sorts.StableBy(all, func(a, b *holder) int { return cmp.Compare(b.bytes, a.bytes) })
 	first := all[0]
 	var sum, count int64
 	for _, h := range all {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/trend"
 	"strandline/units"
@@ -190,7 +191,7 @@ func judgeGrowth(files []*profiles.File, hosts []*profiles.Host) (out []finding.
 			out = append(out, f)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b finding.Finding) int { return cmp.Compare(*b.Bytes, *a.Bytes) })
+	sorts.StableBy(out, func(a, b finding.Finding) int { return cmp.Compare(*b.Bytes, *a.Bytes) })
 	return out
 }
 

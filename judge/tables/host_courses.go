@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/trend"
 	"strandline/units"
@@ -103,7 +104,7 @@ func hostCourses(files []*profiles.File, hosts []*profiles.Host, times []float64
 	if known && (len(out) == 0 || whole.Leaks() && !explained) {
 		out = append(out, whole.finding(limit, &whole))
 	}
-	slices.SortStableFunc(out, func(a, b finding.Finding) int { return cmp.Compare(orNone(b.Bytes), orNone(a.Bytes)) })
+	sorts.StableBy(out, func(a, b finding.Finding) int { return cmp.Compare(orNone(b.Bytes), orNone(a.Bytes)) })
 	return out
 }
 

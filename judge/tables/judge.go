@@ -8,11 +8,11 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/trend"
 	"strandline/units"
@@ -56,7 +56,7 @@ func Judge(all []Series) Answer {
 		}
 		a.Findings = append(a.Findings, found...)
 	}
-	slices.SortStableFunc(a.Findings, func(x, y finding.Finding) int {
+	sorts.StableBy(a.Findings, func(x, y finding.Finding) int {
 		return cmp.Or(cmp.Compare(y.Severity.Rank(), x.Severity.Rank()), cmp.Compare(grown(&y), grown(&x)))
 	})
 	if len(a.Findings) > 0 {

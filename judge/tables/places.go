@@ -3,10 +3,10 @@ package tables
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/profiles/jax"
 	"strandline/stack"
@@ -45,7 +45,7 @@ func places(s Series) (out []finding.Finding) {
 	for _, list := range byLine {
 		out = append(out, leak(list, s))
 	}
-	slices.SortFunc(out, func(a, b finding.Finding) int {
+	sorts.By(out, func(a, b finding.Finding) int {
 		return cmp.Or(cmp.Compare(*b.Bytes, *a.Bytes), stack.Frame(*a.Site).Compare(stack.Frame(*b.Site)))
 	})
 	if f, ok := recompiled(s); ok {
@@ -124,7 +124,7 @@ func add(p *trend.Population, counts []int64, size int64) {
 
 // leak is the finding of one line, on the devices where it leaks.
 func leak(list []*place, s Series) finding.Finding {
-	slices.SortFunc(list, func(a, b *place) int { return strings.Compare(a.device, b.device) })
+	sorts.By(list, func(a, b *place) int { return strings.Compare(a.device, b.device) })
 	pop := trend.NewPopulation(len(s.Files))
 	var devices []string
 	best := list[0]

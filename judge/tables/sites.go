@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/profiles/sites"
 	"strandline/units"
@@ -30,7 +31,7 @@ func byLine(f *profiles.File) (out finding.Finding, ok bool) {
 		return out, false
 	}
 	uses := slices.Clone(f.Uses)
-	slices.SortStableFunc(uses, func(a, b profiles.Use) int { return cmp.Compare(b.Size*b.Count, a.Size*a.Count) })
+	sorts.StableBy(uses, func(a, b profiles.Use) int { return cmp.Compare(b.Size*b.Count, a.Size*a.Count) })
 	first := uses[0]
 	bytes := first.Size * first.Count
 	verb, place := words.verb, at(finding.Site(first.Stack[0]))

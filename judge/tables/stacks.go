@@ -9,6 +9,7 @@ import (
 
 	"strandline/finding"
 	"strandline/host/proc/hooks"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/profiles/sites"
 	"strandline/stack"
@@ -36,7 +37,7 @@ func mappers(f *profiles.File) finding.Finding {
 		m.bytes, m.count = m.bytes+u.Size*u.Count, m.count+u.Count
 		calls += u.Count
 	}
-	slices.SortStableFunc(list, func(a, b *mapper) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(b.count, a.count)) })
+	sorts.StableBy(list, func(a, b *mapper) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(b.count, a.count)) })
 	first := list[0]
 	caller, whole := sites.Caller(first.stack)
 	out := finding.Finding{Kind: finding.Usage, Severity: finding.Info, Confidence: 1, Count: &first.count, Basis: "the stacks in the text"}

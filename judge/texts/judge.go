@@ -8,10 +8,10 @@ package texts
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/judge/shortage"
 	"strandline/logs"
 	"strandline/logs/failure"
@@ -121,7 +121,7 @@ func (t *Statement) candidates(message *failure.OOM) (out []candidate) {
 		}
 		out = append(out, c)
 	}
-	slices.SortStableFunc(out, func(a, b candidate) int { return int(a.line - b.line) })
+	sorts.StableBy(out, func(a, b candidate) int { return int(a.line - b.line) })
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"strandline/internal/lazyregexp"
 	"strandline/internal/secret"
+	"strandline/internal/sorts"
 	"strandline/logs/text"
 )
 
@@ -361,7 +362,7 @@ func (s *Finder) Failures() (out []Failure) {
 			out = append(out, *f)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Failure) int { return int(a.Line - b.Line) })
+	sorts.StableBy(out, func(a, b Failure) int { return int(a.Line - b.Line) })
 	return out
 }
 

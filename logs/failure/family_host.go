@@ -3,11 +3,11 @@ package failure
 import (
 	"bytes"
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 	"strandline/logs/text"
 )
 
@@ -154,7 +154,7 @@ func tasks(raw []byte) string {
 	for _, h := range sums {
 		list = append(list, h)
 	}
-	slices.SortFunc(list, func(a, b *held) int { return cmp.Or(cmp.Compare(b.pages, a.pages), strings.Compare(a.name, b.name)) })
+	sorts.By(list, func(a, b *held) int { return cmp.Or(cmp.Compare(b.pages, a.pages), strings.Compare(a.name, b.name)) })
 	var out []string
 	for _, h := range list[:min(len(list), 4)] {
 		out = append(out, h.name+" "+strconv.Itoa(h.count)+" "+strconv.FormatInt(h.pages*4, 10))

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/logs/text"
 )
 
@@ -536,7 +537,7 @@ func (o *OOM) goesOn(before *OOM) bool {
 // closeAll ends all messages, in the order in which they began.
 func (s *OOMReader) closeAll() {
 	open := slices.Collect(maps.Keys(s.open))
-	slices.SortFunc(open, func(a, b string) int {
+	sorts.By(open, func(a, b string) int {
 		return cmp.Compare(s.open[a].begins[0].number, s.open[b].begins[0].number)
 	})
 	for _, from := range open {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/logs/text"
 	"strandline/times"
 )
@@ -282,7 +283,7 @@ func (t *Reader) close(from string) {
 
 func (t *Reader) closeAll() {
 	open := slices.Collect(maps.Keys(t.open))
-	slices.SortFunc(open, func(a, b string) int { return cmp.Compare(t.open[a].Line, t.open[b].Line) })
+	sorts.By(open, func(a, b string) int { return cmp.Compare(t.open[a].Line, t.open[b].Line) })
 	for _, from := range open {
 		t.close(from)
 	}

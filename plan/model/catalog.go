@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 )
 
 // catalog.json holds, by the name of a published model, the fields of its
@@ -32,7 +32,7 @@ func Catalog() []string {
 	for name := range catalog() {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	sorts.By(names, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
 	return names
 }
 

@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"strandline/internal/budget"
+	"strandline/internal/sorts"
 )
 
 // maxHeader is the longest header of a safetensors file, as the format's own
@@ -72,7 +72,7 @@ func safetensorsHeader(data []byte) ([]Stored, error) {
 		}
 		list = append(list, placed{Stored{name, e.Type, e.Shape, size}, e.Offsets[0]})
 	}
-	slices.SortFunc(list, func(a, b placed) int {
+	sorts.By(list, func(a, b placed) int {
 		if a.at != b.at {
 			return int(min(max(a.at-b.at, -1), 1))
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 )
 
 // Stored is a tensor as a file's header names it.
@@ -92,7 +93,7 @@ func (m *Model) Hold(list []Stored) error {
 		return err
 	}
 	for i := range own {
-		slices.SortStableFunc(own[i], func(a, b Tensor) int { return cmp.Compare(creationOrder(&a), creationOrder(&b)) })
+		sorts.StableBy(own[i], func(a, b Tensor) int { return cmp.Compare(creationOrder(&a), creationOrder(&b)) })
 		m.Layers[i].Tensors = own[i]
 	}
 	if beyond >= 0 && m.PredictorLayers == 0 {

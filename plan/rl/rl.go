@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/plan"
 	"strandline/plan/engine"
 	"strandline/plan/serving"
@@ -171,7 +172,7 @@ func (p *Phases) peak(ph stepPhase) Peak {
 			peak.Parts = append(peak.Parts, c)
 		}
 	}
-	slices.SortStableFunc(peak.Parts, func(a, b plan.Component) int { return cmp.Compare(b.Size.Middle(), a.Size.Middle()) })
+	sorts.StableBy(peak.Parts, func(a, b plan.Component) int { return cmp.Compare(b.Size.Middle(), a.Size.Middle()) })
 	peak.Over = peak.Size.High - p.Total
 	return peak
 }

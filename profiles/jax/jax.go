@@ -14,6 +14,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"strandline/internal/budget"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/stack"
 	"strandline/units"
@@ -217,7 +218,7 @@ func levels(uses []profiles.Use) (out []profiles.Level) {
 			*l.Live = units.Sum(*l.Live, u.Size*u.Count)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b profiles.Level) int {
+	sorts.StableBy(out, func(a, b profiles.Level) int {
 		if a.Kind != b.Kind {
 			return strings.Compare(a.Kind, b.Kind)
 		}

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"strandline/internal/budget"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/stack"
 	"strandline/units"
@@ -216,7 +217,7 @@ type tally struct {
 
 // fill adds up what was read, in the order of time.
 func (t *trace) fill(f *profiles.File) {
-	slices.SortStableFunc(t.changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	sorts.StableBy(t.changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	t.stacks()
 	checkpoints := t.checkpoints()
 	for _, m := range checkpoints {
@@ -240,7 +241,7 @@ func (t *trace) fill(f *profiles.File) {
 			f.Spans = append(f.Spans, s)
 		}
 	}
-	slices.SortFunc(order, func(a, b device) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) })
+	sorts.By(order, func(a, b device) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) })
 	for _, dev := range order {
 		d := tallies[dev]
 		for _, b := range d.live {
@@ -305,7 +306,7 @@ func (t *trace) checkpoints() (out []step) {
 	for name, at := range first {
 		out = append(out, step{at, name})
 	}
-	slices.SortFunc(out, func(a, b step) int { return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.name, b.name)) })
+	sorts.By(out, func(a, b step) int { return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.name, b.name)) })
 	return out
 }
 

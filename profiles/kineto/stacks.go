@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/stack"
 	"strandline/units"
@@ -84,7 +85,7 @@ func (t *trace) stacks() {
 	}
 	threads := map[string]*walk{}
 	for thread, calls := range byThread {
-		slices.SortStableFunc(calls, func(a, b call) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end)) })
+		sorts.StableBy(calls, func(a, b call) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end)) })
 		threads[thread] = &walk{calls: calls}
 	}
 	known := map[string][]stack.Frame{}
@@ -170,7 +171,7 @@ func uses(tallies map[device]*tally, order []device) (out []profiles.Use) {
 		for _, b := range tallies[dev].live {
 			live = append(live, b)
 		}
-		slices.SortFunc(live, func(a, b block) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.bytes, b.bytes)) })
+		sorts.By(live, func(a, b block) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.bytes, b.bytes)) })
 		for _, b := range live {
 			k := key{device: dev.String(), size: b.bytes}
 			if len(b.stack) > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"strandline/internal/budget"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 	"strandline/internal/sqlite"
 	"strandline/profiles"
 	"strandline/units"
@@ -155,7 +156,7 @@ func (e *export) levels() error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.start, b.start) })
+	sorts.StableBy(all, func(a, b event) int { return cmp.Compare(a.start, b.start) })
 	for i := range all {
 		t.add(&all[i])
 	}
@@ -222,7 +223,7 @@ func levelsOf(sums map[pool]*sum) (out []profiles.Level) {
 		pools = append(pools, p)
 		processes[p.process] = true
 	}
-	slices.SortFunc(pools, func(a, b pool) int {
+	sorts.By(pools, func(a, b pool) int {
 		return slices.Compare([]int64{a.process, a.device, a.kind}, []int64{b.process, b.device, b.kind})
 	})
 	for _, p := range pools {
@@ -290,7 +291,7 @@ func (e *export) failed() error {
 		}
 		return 1
 	}
-	slices.SortFunc(e.file.Failed, func(a, b profiles.Call) int {
+	sorts.By(e.file.Failed, func(a, b profiles.Call) int {
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(b.Count, a.Count), strings.Compare(a.Name, b.Name), cmp.Compare(a.Status, b.Status))
 	})
 	const some = 100

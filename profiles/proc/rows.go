@@ -2,10 +2,10 @@ package proc
 
 import (
 	"cmp"
-	"slices"
 
 	"strandline/host/proc/procfs"
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 )
 
@@ -87,7 +87,7 @@ func mappingsOf(form string, lines []string) (out []profiles.Mapping) {
 			list = append(list, u)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b procfs.Usage) int { return cmp.Compare(b.RSS, a.RSS) })
+	sorts.StableBy(list, func(a, b procfs.Usage) int { return cmp.Compare(b.RSS, a.RSS) })
 	for _, u := range list[:min(len(list), maxKept)] {
 		out = append(out, profiles.Mapping{Start: u.Start, End: u.End, RSS: *bytes(u.RSS), Path: u.Path})
 	}

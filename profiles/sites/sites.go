@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 	"strandline/profiles"
 	"strandline/stack"
 )
@@ -188,7 +189,7 @@ func (r *reader) header(cells []string) {
 		}
 		return rank
 	}
-	slices.SortStableFunc(r.sizes, func(a, b int) int { return rank(a) - rank(b) })
+	sorts.StableBy(r.sizes, func(a, b int) int { return rank(a) - rank(b) })
 }
 
 // objects takes a statistic of tracemalloc: growth, if it compares two snapshots.

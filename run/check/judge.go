@@ -8,6 +8,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/judge/gate"
 	"strandline/judge/processes"
 	"strandline/judge/snapshots"
@@ -53,7 +54,7 @@ func Judge(r *Run, limits Limits, snapshots *snapshots.Answer) *api.CheckRun {
 	out.Findings = oneCause(out.Findings)
 	j.peaks(out)
 	out.Growth = j.growth()
-	slices.SortStableFunc(out.Findings, func(a, b finding.Finding) int { return cmp.Compare(b.Severity.Rank(), a.Severity.Rank()) })
+	sorts.StableBy(out.Findings, func(a, b finding.Finding) int { return cmp.Compare(b.Severity.Rank(), a.Severity.Rank()) })
 	return out
 }
 

@@ -15,6 +15,7 @@ import (
 	"strandline/host/store/recording"
 	"strandline/internal/secret"
 	"strandline/internal/shell"
+	"strandline/internal/sorts"
 	"strandline/judge/gate"
 	"strandline/judge/processes"
 	"strandline/record"
@@ -276,7 +277,7 @@ func merged(all []finding.Place) (out []finding.Place) {
 			out = append(out, p)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b finding.Place) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sorts.StableBy(out, func(a, b finding.Place) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"strandline/host/calls/event"
 	"strandline/host/gpu/cudaalloc"
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 )
@@ -139,6 +140,6 @@ func without(spans, others []span) (out []span) {
 		}
 		out = left
 	}
-	slices.SortFunc(out, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	sorts.By(out, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"strandline/host/gpu/cudaalloc"
+	"strandline/internal/sorts"
 )
 
 // What the allocator does to sizes: blocks are whole units, the small pool has
@@ -51,7 +52,7 @@ func (h *history) infer() []cudaalloc.Segment {
 }
 
 func sortSegments(list []cudaalloc.Segment) {
-	slices.SortFunc(list, func(x, y cudaalloc.Segment) int {
+	sorts.By(list, func(x, y cudaalloc.Segment) int {
 		return cmp.Or(cmp.Compare(x.Device, y.Device), cmp.Compare(x.Addr, y.Addr))
 	})
 }
@@ -67,7 +68,7 @@ func holding(list []cudaalloc.Segment, addr uint64) *cudaalloc.Segment {
 
 // around returns segments around blocks whose segment is not known: whole pages.
 func around(blocks []cudaalloc.Block) (out []cudaalloc.Segment) {
-	slices.SortFunc(blocks, func(x, y cudaalloc.Block) int {
+	sorts.By(blocks, func(x, y cudaalloc.Block) int {
 		return cmp.Or(cmp.Compare(x.Device, y.Device), cmp.Compare(x.Addr, y.Addr))
 	})
 	for _, b := range blocks {
@@ -85,7 +86,7 @@ func around(blocks []cudaalloc.Block) (out []cudaalloc.Segment) {
 
 // fill puts free blocks between those of a segment, and leaves out what overlaps.
 func fill(s *cudaalloc.Segment) {
-	slices.SortFunc(s.Blocks, func(x, y cudaalloc.Block) int { return cmp.Compare(x.Addr, y.Addr) })
+	sorts.By(s.Blocks, func(x, y cudaalloc.Block) int { return cmp.Compare(x.Addr, y.Addr) })
 	var out []cudaalloc.Block
 	at, end := s.Addr, s.Addr+s.Size
 	free := func(to uint64) {

@@ -13,6 +13,7 @@ import (
 	"strandline/face/api"
 	"strandline/finding"
 	"strandline/internal/secret"
+	"strandline/internal/sorts"
 	"strandline/judge/gate"
 	"strandline/judge/processes"
 	"strandline/run/soak/load"
@@ -324,7 +325,7 @@ func (e *experiment) conclude(ctx context.Context) {
 	d.Verdict = gate.Verdict(plain)
 	e.peaks()
 	d.Growth = growth(all)
-	slices.SortStableFunc(d.Findings, func(a, b finding.Finding) int { return cmp.Compare(b.Severity.Rank(), a.Severity.Rank()) })
+	sorts.StableBy(d.Findings, func(a, b finding.Finding) int { return cmp.Compare(b.Severity.Rank(), a.Severity.Rank()) })
 	if rate, sent := e.repeated((*api.SoakWave).Host); sent {
 		d.Repeated = &api.SoakRepeated{BytesPerRequest: int64(math.Round(rate)), Grows: d.Verdict == finding.Leaking}
 	}

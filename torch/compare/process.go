@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sort"
 
+	"strandline/internal/sorts"
 	"strandline/torch/digest"
 )
 
@@ -125,6 +126,6 @@ func (p *Process) DeviceIndices() (out []int) {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b int) int { return cmp.Compare(uint(a), uint(b)) })
+	sorts.By(out, func(a, b int) int { return cmp.Compare(uint(a), uint(b)) })
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/torch/purpose"
 	"strandline/torch/replay"
@@ -188,7 +189,7 @@ func (d *Device) addOlder(t *timeline.Timeline) {
 		}
 		d.Older = append(d.Older, Live{Addr: t.Addr(i), Bytes: t.Size(i), Born: -1})
 	}
-	slices.SortFunc(d.Older, func(a, b Live) int { return cmp.Compare(a.Addr, b.Addr) })
+	sorts.By(d.Older, func(a, b Live) int { return cmp.Compare(a.Addr, b.Addr) })
 }
 
 // addInGraphs sums up what is alive in the pools of CUDA graphs.

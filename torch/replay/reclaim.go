@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"strandline/internal/sorts"
 	"strandline/torch/allocator"
 	"strandline/units"
 )
@@ -76,7 +77,7 @@ func KeepUnder(ctx context.Context, on []*Result, line int64, begin func(n int),
 		return nil, err
 	}
 	s.Tried = slices.DeleteFunc(tried, func(r Reclaimed) bool { return r.Calls == 0 })
-	slices.SortStableFunc(s.Tried, func(a, b Reclaimed) int {
+	sorts.StableBy(s.Tried, func(a, b Reclaimed) int {
 		if a.Peak <= line && b.Peak <= line {
 			return cmp.Or(cmp.Compare(a.Calls, b.Calls), cmp.Compare(a.Peak, b.Peak))
 		}

@@ -5,10 +5,10 @@ import (
 	"context"
 	"math"
 	"runtime"
-	"slices"
 	"sort"
 	"sync"
 
+	"strandline/internal/sorts"
 	"strandline/torch/allocator"
 )
 
@@ -132,7 +132,7 @@ func ByNeed(order []int, need func(run int) int64, outcomes [][]Outcome) {
 		return ms
 	}
 	near := func(j int) bool { return need(j)-least <= least/50 }
-	slices.SortStableFunc(order, func(a, b int) int {
+	sorts.StableBy(order, func(a, b int) int {
 		switch {
 		case near(a) && near(b):
 			return cmp.Compare(cost(a), cost(b))

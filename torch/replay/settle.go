@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/torch/allocator"
 	"strandline/torch/snapshot"
 )
@@ -246,7 +247,7 @@ func (x *Result) candidates() []allocator.PoolID {
 		gone = min(gone, p.User)
 	}
 	seen[allocator.PoolID{User: gone - 1}] = true // no pool has such a number
-	return slices.SortedFunc(maps.Keys(seen), func(a, b allocator.PoolID) int {
+	return sorts.Collect(maps.Keys(seen), func(a, b allocator.PoolID) int {
 		return int(a.Graph-b.Graph)*1e6 + int(b.User-a.User)
 	})
 }

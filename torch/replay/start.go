@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/sorts"
 	"strandline/torch/allocator"
 	"strandline/torch/snapshot"
 )
@@ -67,7 +68,7 @@ func (r *Recording) begin() {
 		}
 		r.start = append(r.start, out)
 	}
-	slices.SortFunc(r.start, func(a, b allocator.Segment) int { return cmp.Compare(a.Addr, b.Addr) })
+	sorts.By(r.start, func(a, b allocator.Segment) int { return cmp.Compare(a.Addr, b.Addr) })
 	for i := range r.start {
 		r.size(i, certain)
 	}

@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/torch/allocator"
 	"strandline/torch/snapshot"
@@ -338,7 +338,7 @@ func (s *simulation) completeDue() {
 	if s.due == 0 {
 		return
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(s.tickets), func(i, j int32) int { return cmp.Compare(s.tickets[i], s.tickets[j]) }) {
+	for _, at := range sorts.Collect(maps.Keys(s.tickets), func(i, j int32) int { return cmp.Compare(s.tickets[i], s.tickets[j]) }) {
 		if s.tickets[at] <= s.due {
 			s.a.Complete(s.tickets[at])
 			delete(s.tickets, at)

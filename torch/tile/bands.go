@@ -2,9 +2,9 @@ package tile
 
 import (
 	"cmp"
-	"slices"
 	"sort"
 
+	"strandline/internal/sorts"
 	"strandline/torch/timeline"
 )
 
@@ -116,7 +116,7 @@ func (b *Bands) sort(x *grouper) {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortFunc(order, func(i, j int32) int { return found[i].compare(&found[j]) })
+	sorts.By(order, func(i, j int32) int { return found[i].compare(&found[j]) })
 	place := make([]int32, len(found))
 	for to, from := range order {
 		place[from] = int32(to)
@@ -202,7 +202,7 @@ func (b *Bands) sortGroups() {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int {
+	sorts.By(order, func(i, j int) int {
 		x, y := &b.Groups[i], &b.Groups[j]
 		return cmp.Or(cmp.Compare(y.Peak, x.Peak), cmp.Compare(x.Key, y.Key))
 	})

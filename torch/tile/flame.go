@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/torch/timeline"
 )
@@ -99,7 +100,7 @@ func (f *Flame) add(b *branch, parent int, least int64) {
 		}
 		below = append(below, x)
 	}
-	slices.SortFunc(below, func(x, y *branch) int { return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Frame, y.Frame)) })
+	sorts.By(below, func(x, y *branch) int { return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Frame, y.Frame)) })
 	for _, x := range below {
 		f.add(x, at, least)
 	}

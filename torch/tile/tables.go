@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/torch/timeline"
 )
@@ -55,7 +56,7 @@ func ranked(sums []Sum) []Sum {
 		sums[i].Group = i
 	}
 	sums = slices.DeleteFunc(sums, func(s Sum) bool { return s.Count == 0 })
-	slices.SortStableFunc(sums, func(a, b Sum) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sorts.StableBy(sums, func(a, b Sum) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return sums
 }
 
@@ -86,7 +87,7 @@ func (b *Bands) Changes(from, to int) (out []Change) {
 		}
 	}
 	size := func(c *Change) int64 { return max(c.Bytes(), -c.Bytes()) }
-	slices.SortStableFunc(out, func(a, b Change) int { return cmp.Compare(size(&b), size(&a)) })
+	sorts.StableBy(out, func(a, b Change) int { return cmp.Compare(size(&b), size(&a)) })
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"strandline/face/api/page"
+	"strandline/internal/sorts"
 )
 
 const (
@@ -170,7 +171,7 @@ func (c *course) shown(list []stretch) []int {
 	for p := range most {
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b int) int { return cmp.Or(cmp.Compare(most[b], most[a]), cmp.Compare(a, b)) })
+	sorts.By(all, func(a, b int) int { return cmp.Or(cmp.Compare(most[b], most[a]), cmp.Compare(a, b)) })
 	all = all[:min(len(all), maxDrawn)]
 	slices.Sort(all)
 	return all

@@ -8,6 +8,7 @@ import (
 	"strandline/face/api"
 	"strandline/face/api/page"
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
@@ -15,7 +16,7 @@ import (
 )
 
 func sortBy[T any, N cmp.Ordered](list []T, by func(*T) N) {
-	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(by(&a), by(&b)) })
+	sorts.StableBy(list, func(a, b T) int { return cmp.Compare(by(&a), by(&b)) })
 }
 
 // judged is the judgment, once there is one.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"strandline/face/api/page"
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/torch/compare"
 	"strandline/torch/ranges"
@@ -207,7 +208,7 @@ func (q *question) next() (any, error) {
 }
 
 // sorts are the events that next goes to, by name, beside peaks.
-var sorts = map[string]func(a snapshot.Action) bool{
+var destinations = map[string]func(a snapshot.Action) bool{
 	"oom":  func(a snapshot.Action) bool { return a == snapshot.OOM },
 	"mark": func(a snapshot.Action) bool { return a == snapshot.OOM || a == snapshot.SnapshotTaken },
 	"segment": func(a snapshot.Action) bool {
@@ -221,7 +222,7 @@ func (d *measured) next(k int, to string, back bool) (*int, error) {
 	if to == "peak" {
 		return orNull(d.h.NextPeak(k, back)), nil
 	}
-	match, ok := sorts[to]
+	match, ok := destinations[to]
 	if !ok {
 		return nil, wrong("to is peak, oom, mark or segment, not %q", to)
 	}
@@ -287,7 +288,7 @@ func (d *measured) state(b *tile.Bands, k int) *page.State {
 	for _, x := range w.takers {
 		w.doc.Takers = append(w.doc.Takers, *x)
 	}
-	slices.SortFunc(w.doc.Takers, func(a, b page.Taker) int {
+	sorts.By(w.doc.Takers, func(a, b page.Taker) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(nameOf(a.Site), nameOf(b.Site)), cmp.Compare(a.Missing, b.Missing))
 	})
 	if e := &h.Trace.Events; k >= 0 && e.Action[k] < snapshot.OOM {

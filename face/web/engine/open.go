@@ -11,6 +11,7 @@ import (
 	"strandline/face/export"
 	"strandline/host/store/series"
 	"strandline/input"
+	"strandline/internal/sorts"
 	"strandline/judge/diagnosis"
 	"strandline/judge/tables"
 	"strandline/torch/snapshot"
@@ -141,7 +142,7 @@ func (o *Options) sources(ctx context.Context, files *input.Files) (out []Source
 		return o.tables(ctx, files)
 	}
 	list := files.Ordered()
-	slices.SortStableFunc(list, func(a, b *input.File) int { return cmp.Compare(turn(a), turn(b)) })
+	sorts.StableBy(list, func(a, b *input.File) int { return cmp.Compare(turn(a), turn(b)) })
 	for _, f := range list {
 		out = append(out, o.source(f))
 	}
@@ -244,7 +245,7 @@ func (o *Options) tables(ctx context.Context, files *input.Files) (out []Source,
 			return nil, []input.Input{in}, nil
 		}})
 	}
-	slices.SortFunc(out, func(a, b Source) int { return cmp.Compare(a.Path, b.Path) })
+	sorts.By(out, func(a, b Source) int { return cmp.Compare(a.Path, b.Path) })
 	return out, nil
 }
 

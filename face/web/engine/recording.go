@@ -14,6 +14,7 @@ import (
 	"strandline/finding"
 	"strandline/host/store/recording"
 	"strandline/input"
+	"strandline/internal/sorts"
 	"strandline/judge/diagnosis"
 	"strandline/judge/processes"
 	"strandline/stack"
@@ -91,13 +92,13 @@ func newRecording(path string, run *recording.Run, verdict finding.Verdict) *Rec
 	r := &Recording{path: path, run: run, verdict: verdict}
 	stacks := r.follow()
 	r.judge(stacks)
-	slices.SortFunc(stacks, func(a, b *traced) int {
+	sorts.By(stacks, func(a, b *traced) int {
 		return cmp.Or(cmp.Compare(b.peak, a.peak), cmp.Compare(a.ID, b.ID))
 	})
-	slices.SortStableFunc(stacks, func(a, b *traced) int { return cmp.Compare(r.weight(b), r.weight(a)) })
+	sorts.StableBy(stacks, func(a, b *traced) int { return cmp.Compare(r.weight(b), r.weight(a)) })
 	r.stacks = stacks[:min(maxStacks, len(stacks))]
 	r.mergeSmall(stacks[len(r.stacks):])
-	slices.SortStableFunc(r.stacks, func(a, b *traced) int { return cmp.Compare(b.peak, a.peak) })
+	sorts.StableBy(r.stacks, func(a, b *traced) int { return cmp.Compare(b.peak, a.peak) })
 	run.Samples = nil
 	return r
 }

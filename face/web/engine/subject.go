@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strings"
 
 	"strandline/host/sampling/sample"
+	"strandline/internal/sorts"
 	"strandline/units"
 )
 
@@ -78,10 +78,10 @@ func (m *moment) known(name string, bytes *int64) {
 // is left out is in the total alone.
 func (m *moment) largest() {
 	if len(m.state) > maxShares {
-		slices.SortFunc(m.state, func(a, b share) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.part, b.part)) })
+		sorts.By(m.state, func(a, b share) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.part, b.part)) })
 		m.state = m.state[:maxShares]
 	}
-	slices.SortFunc(m.state, func(a, b share) int { return cmp.Compare(a.part, b.part) })
+	sorts.By(m.state, func(a, b share) int { return cmp.Compare(a.part, b.part) })
 }
 
 // take adds what is known of a subject.

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
 	"strandline/face/api/page"
 	"strandline/finding"
 	"strandline/host/sampling/sample"
+	"strandline/internal/sorts"
 	"strandline/judge/samples"
 )
 
@@ -147,7 +147,7 @@ func (w *Watch) forget() {
 			ended = append(ended, s)
 		}
 	}
-	slices.SortFunc(ended, func(a, b *subject) int { return cmp.Compare(b.peak, a.peak) })
+	sorts.By(ended, func(a, b *subject) int { return cmp.Compare(b.peak, a.peak) })
 	for _, s := range ended[min(len(ended), maxKept):] {
 		delete(w.subjects, s.id)
 		delete(w.mapped, s.id.process)
@@ -310,7 +310,7 @@ func (w *Watch) describe(doc *page.Watch) {
 		}
 		return s.Severity.Rank()
 	}
-	slices.SortFunc(doc.Subjects, func(a, b page.Subject) int {
+	sorts.By(doc.Subjects, func(a, b page.Subject) int {
 		return cmp.Or(cmp.Compare(rank(&b), rank(&a)), cmp.Compare(b.Now, a.Now), cmp.Compare(b.Peak, a.Peak), cmp.Compare(a.Key, b.Key))
 	})
 	doc.Others = max(len(doc.Subjects)-maxSubjects, 0)

@@ -15,10 +15,11 @@ if [ "${1:-}" = --check ]; then
 	grep -qxF "$compiler" ../object/mappings.txt || { echo "this is $compiler; the object was built with $(sed -n 2p ../object/mappings.txt)"; exit 77; }
 	made=$(mktemp)
 	trap 'rm -f "$made"' EXIT
-	build "$made" x86 && cmp "$made" ../object/mappings.o
-	build "$made" arm64 && cmp "$made" ../object/mappings_arm64.o
+	build "$made" x86 && gzip -dc ../object/mappings.o.gz | cmp "$made"
+	build "$made" arm64 && gzip -dc ../object/mappings_arm64.o.gz | cmp "$made"
 	exit
 fi
 build ../object/mappings.o x86
 build ../object/mappings_arm64.o arm64
+gzip -n9f ../object/*.o
 { sources; echo "$compiler"; } >../object/mappings.txt

@@ -2,5 +2,5 @@ package bpf
 
 import _ "embed"
 
-//go:embed object/mappings.o
+//go:embed object/mappings.o.gz
 var object []byte

@@ -2,5 +2,5 @@ package bpf
 
 import _ "embed"
 
-//go:embed object/mappings_arm64.o
+//go:embed object/mappings_arm64.o.gz
 var object []byte

@@ -3,7 +3,6 @@
 package bpf
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
@@ -33,7 +32,7 @@ type Requests struct {
 // it.
 func StartRequests() (*Requests, error) {
 	allowLocked()
-	all, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	all, err := load(object)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@
 package bpf
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -70,7 +69,7 @@ type Tracer struct {
 // it.
 func Start() (*Tracer, error) {
 	allowLocked()
-	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	spec, err := load(object)
 	if err != nil {
 		return nil, err
 	}

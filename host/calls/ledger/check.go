@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"strandline/host/proc/procfs"
+	"strandline/internal/sorts"
 )
 
 // check compares a space with the kernel's list of mappings, which was read after all
@@ -19,7 +20,7 @@ func (l *Ledger) check(s *Space, maps []procfs.Mapping, at uint64) {
 	missing, extra := s.compare(maps)
 	if s.checked == 1 {
 		// The list may be older than an event that was entered.
-		slices.SortFunc(s.gone, func(a, b addresses) int { return cmp.Compare(a.start, b.start) })
+		sorts.By(s.gone, func(a, b addresses) int { return cmp.Compare(a.start, b.start) })
 		missing, s.gone = subtract(missing, s.gone), nil
 		for _, m := range maps {
 			l.adopt(s, m, Before, 0, missing)

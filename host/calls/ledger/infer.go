@@ -3,6 +3,8 @@ package ledger
 import (
 	"cmp"
 	"slices"
+
+	"strandline/internal/sorts"
 )
 
 // A copied is a call whose stack is known.
@@ -41,7 +43,7 @@ func (l *Ledger) each(f func(iv *Interval)) {
 // byTime sorts the calls from each place.
 func byTime[P comparable](known map[P][]copied) {
 	for _, calls := range known {
-		slices.SortFunc(calls, func(a, b copied) int { return cmp.Compare(a.at, b.at) })
+		sorts.By(calls, func(a, b copied) int { return cmp.Compare(a.at, b.at) })
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strandline/host/calls/event"
 	"strandline/host/code/symbolize"
 	"strandline/host/proc/procfs"
+	"strandline/internal/sorts"
 	"strandline/trend"
 	"time"
 )
@@ -149,7 +150,7 @@ const maxCommands = 64
 // reads the commands of these.
 func (t *Trace) sortProcesses(some []Process) {
 	root := uint32(t.Root)
-	slices.SortFunc(some, func(a, b Process) int {
+	sorts.By(some, func(a, b Process) int {
 		switch {
 		case a.PID == root || b.PID == root:
 			return cmp.Compare(min(1, a.PID^root), min(1, b.PID^root))
@@ -352,10 +353,10 @@ func (l *Ledger) uses(all *Stacks, found *survey) []Use {
 	}
 	out := make([]Use, 0, len(rows))
 	for _, u := range rows {
-		slices.SortFunc(u.Shares, func(a, b Share) int { return cmp.Or(cmp.Compare(b.Live, a.Live), cmp.Compare(a.PID, b.PID)) })
+		sorts.By(u.Shares, func(a, b Share) int { return cmp.Or(cmp.Compare(b.Live, a.Live), cmp.Compare(a.PID, b.PID)) })
 		out = append(out, *u)
 	}
-	slices.SortFunc(out, func(a, b Use) int {
+	sorts.By(out, func(a, b Use) int {
 		return cmp.Or(cmp.Compare(b.Resident, a.Resident), cmp.Compare(b.Live, a.Live), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Op, b.Op))
 	})
 	return out

@@ -10,6 +10,8 @@ import (
 	"io"
 	"slices"
 	"sort"
+
+	"strandline/internal/sorts"
 )
 
 // A Rule states where a caller's register is.
@@ -198,7 +200,7 @@ func (f *File) indexFrames() (*frameTable, error) {
 		}
 		at += 4 + size
 	}
-	slices.SortFunc(found, func(a, b [2]int32) int { return cmp.Compare(a[0], b[0]) })
+	sorts.By(found, func(a, b [2]int32) int { return cmp.Compare(a[0], b[0]) })
 	for _, e := range found {
 		t.entries = binary.LittleEndian.AppendUint32(t.entries, uint32(e[0]))
 		t.entries = binary.LittleEndian.AppendUint32(t.entries, uint32(e[1]))

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/ulikunitz/xz"
+
+	"strandline/internal/sorts"
 )
 
 // A Symbol is a name and the addresses that it stands for.
@@ -141,7 +143,7 @@ func (f *File) readSymbols() *symbolTable {
 	if f.debug != nil {
 		t.add(f.debug, ".symtab")
 	}
-	slices.SortStableFunc(t.entries, func(a, b symbolEntry) int {
+	sorts.StableBy(t.entries, func(a, b symbolEntry) int {
 		switch {
 		case a.addr < b.addr:
 			return -1

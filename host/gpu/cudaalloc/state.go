@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
+
+	"strandline/internal/sorts"
 )
 
 // A Block is a piece of a segment.
@@ -379,7 +380,7 @@ func (r *stateReader) segments() (out []Segment, err error) {
 			s.Blocks = append(s.Blocks, *at)
 		}
 	}
-	slices.SortFunc(out, func(x, y Segment) int { return cmp.Or(cmp.Compare(x.Device, y.Device), cmp.Compare(x.Addr, y.Addr)) })
+	sorts.By(out, func(x, y Segment) int { return cmp.Or(cmp.Compare(x.Device, y.Device), cmp.Compare(x.Addr, y.Addr)) })
 	for i := range out[:max(len(out)-1, 0)] {
 		if out[i].Device == out[i+1].Device && out[i].Addr+out[i].Size > out[i+1].Addr {
 			return nil, errState

@@ -14,6 +14,7 @@ import (
 	"strandline/host/gpu/gpudriver"
 	"strandline/host/gpu/nvsmi"
 	"strandline/host/store/recording"
+	"strandline/internal/sorts"
 )
 
 // Account accounts for the devices that the processes use, with a snapshot for each process
@@ -105,7 +106,7 @@ func reservedBy(s *Reserved) *reserved {
 		r.segments = append(r.segments, span{g.Addr, end})
 		r.bytes += g.Bytes
 	}
-	slices.SortFunc(r.segments, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	sorts.By(r.segments, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	return r
 }
 
@@ -193,7 +194,7 @@ func place(snapshots []Reserved, all map[int]*holding) (unplaced []string) {
 			}
 		}
 	}
-	slices.SortFunc(pairs, func(a, b pair) int {
+	sorts.By(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(b.overlap, a.overlap), a.of-b.of, a.to.pid-b.to.pid)
 	})
 	for _, p := range pairs {
@@ -236,7 +237,7 @@ func groups(s *recording.GPUState, all map[int]*holding) (out []group) {
 	for _, h := range all {
 		members = append(members, h)
 	}
-	slices.SortFunc(members, func(a, b *holding) int { return a.pid - b.pid })
+	sorts.By(members, func(a, b *holding) int { return a.pid - b.pid })
 	if len(members) == 0 {
 		return nil
 	}
@@ -427,7 +428,7 @@ func (g *group) recordKnown(d *recording.GPUDevice) (held, hadPyTorch int64) {
 			held += n
 		}
 	}
-	slices.SortFunc(traced, func(a, b recording.GPUPart) int {
+	sorts.By(traced, func(a, b recording.GPUPart) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Owner, b.Owner))
 	})
 	d.Parts = append(d.Parts, traced...)

@@ -8,6 +8,7 @@ import (
 	"strandline/host/calls/event"
 	"strandline/host/calls/ledger"
 	"strandline/host/store/recording"
+	"strandline/internal/sorts"
 )
 
 // State returns what processes hold of devices' memory according to the calls that were
@@ -67,7 +68,7 @@ func (d *Driver) ownersOf(l *ledger.Ledger) []string {
 // joined merges the pieces of a process and owner that are adjacent, and those without
 // an address.
 func joined(pieces []recording.GPUPiece) (out []recording.GPUPiece) {
-	slices.SortFunc(pieces, func(a, b recording.GPUPiece) int {
+	sorts.By(pieces, func(a, b recording.GPUPiece) int {
 		return cmp.Or(a.PID-b.PID, cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Owner, b.Owner))
 	})
 	for _, p := range pieces {

@@ -2,9 +2,9 @@ package gpudriver
 
 import (
 	"cmp"
-	"slices"
 	"strandline/host/calls/event"
 	"strandline/host/calls/ledger"
+	"strandline/internal/sorts"
 )
 
 // A Use is what the calls of a driver function with one stack hold.
@@ -92,17 +92,17 @@ func (d *Driver) Sums() *Sums {
 			}
 		}
 	}
-	slices.SortStableFunc(s.Uses, func(a, b Use) int { return cmp.Compare(b.Live, a.Live) })
+	sorts.StableBy(s.Uses, func(a, b Use) int { return cmp.Compare(b.Live, a.Live) })
 	for _, o := range owners {
 		s.Owners = append(s.Owners, *o)
 	}
 	for _, h := range holders {
 		s.Holders = append(s.Holders, *h)
 	}
-	slices.SortFunc(s.Holders, func(a, b Holder) int {
+	sorts.By(s.Holders, func(a, b Holder) int {
 		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Memory, b.Memory))
 	})
-	slices.SortFunc(s.Owners, func(a, b Owner) int {
+	sorts.By(s.Owners, func(a, b Owner) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Memory, b.Memory))
 	})
 	return s

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"strandline/host/sampling/sample"
+	"strandline/internal/sorts"
 )
 
 // ErrNoLibrary states that NVML cannot be used on this machine: the library is not there,
@@ -161,7 +162,7 @@ func (s *Source) all(out map[int]sample.Device) []sample.Device {
 			Note: fmt.Sprintf("for this device, %s; it is asked again after %s", silence.why, s.o.Again),
 		})
 	}
-	slices.SortFunc(devices, func(a, b sample.Device) int { return cmp.Compare(order(&a), order(&b)) })
+	sorts.By(devices, func(a, b sample.Device) int { return cmp.Compare(order(&a), order(&b)) })
 	return devices
 }
 

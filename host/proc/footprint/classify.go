@@ -3,12 +3,12 @@ package footprint
 import (
 	"cmp"
 	"io"
-	"slices"
 	"time"
 
 	"strandline/finding"
 	"strandline/host/proc/procfs"
 	"strandline/host/proc/vmmap"
+	"strandline/internal/sorts"
 )
 
 // A Part is the growth of one class.
@@ -81,7 +81,7 @@ func classifyGrowth(before, after *Observation, memory io.ReaderAt, least int64)
 	}
 	g.addOutsideRSS()
 	g.children()
-	slices.SortStableFunc(g.Parts, func(a, b Part) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sorts.StableBy(g.Parts, func(a, b Part) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return g
 }
 

@@ -7,6 +7,7 @@ import (
 	"strandline/finding"
 	"strandline/host/proc/procfs"
 	"strandline/host/proc/vmmap"
+	"strandline/internal/sorts"
 )
 
 const (
@@ -31,7 +32,7 @@ func (o *Observation) copies() map[procfs.Process]uint64 {
 			most = append(most, child{p, u.PrivateDirty})
 		}
 	}
-	slices.SortFunc(most, func(a, b child) int {
+	sorts.By(most, func(a, b child) int {
 		return cmp.Or(cmp.Compare(b.own, a.own), cmp.Compare(a.Process, b.Process))
 	})
 	out := map[procfs.Process]uint64{}

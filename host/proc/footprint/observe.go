@@ -20,6 +20,7 @@ import (
 	"strandline/host/proc/glibcheap"
 	"strandline/host/proc/procfs"
 	"strandline/host/proc/vmmap"
+	"strandline/internal/sorts"
 )
 
 // An Observation is the memory of a process at one moment.
@@ -214,7 +215,7 @@ type Mapping struct {
 // Mappings returns the mappings that grew, those that grew most first, and at most some.
 func (g *Growth) Mappings(most int) []Mapping {
 	sorted := slices.Clone(g.grown)
-	slices.SortStableFunc(sorted, func(a, b region) int { return cmp.Compare(b.grown, a.grown) })
+	sorts.StableBy(sorted, func(a, b region) int { return cmp.Compare(b.grown, a.grown) })
 	var out []Mapping
 	for _, r := range sorted[:min(most, len(sorted))] {
 		out = append(out, Mapping{r.Usage, r.kind, r.grown})

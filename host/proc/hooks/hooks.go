@@ -17,6 +17,7 @@ import (
 	"strandline/host/code/elffile"
 	"strandline/host/code/image"
 	"strandline/host/proc/procfs"
+	"strandline/internal/sorts"
 )
 
 // A Mechanism is how a call is redirected.
@@ -93,7 +94,7 @@ func Find(im *image.Image, pages *procfs.Pages) (*Scan, error) {
 	}
 	h.interposed(instances, exports)
 	h.Libraries = librariesAmong(im, instances)
-	slices.SortFunc(h.Hooks, func(a, b Hook) int {
+	sorts.By(h.Hooks, func(a, b Hook) int {
 		return cmp.Or(cmp.Compare(a.Symbol, b.Symbol), cmp.Compare(a.Mechanism, b.Mechanism), cmp.Compare(a.Object, b.Object))
 	})
 	h.Hooks = slices.CompactFunc(h.Hooks, func(a, b Hook) bool {

@@ -3,10 +3,11 @@ package procfs
 import (
 	"cmp"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"strandline/internal/sorts"
 )
 
 // maxDescriptors bounds how many descriptors are examined.
@@ -40,7 +41,7 @@ func (p Process) Descriptors() (*Descriptors, error) {
 			}
 		}
 	}
-	slices.SortFunc(out.Memory, func(a, b MemoryFile) int {
+	sorts.By(out.Memory, func(a, b MemoryFile) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
 	})
 	return out, nil

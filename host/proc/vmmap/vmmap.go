@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"strandline/host/proc/procfs"
+	"strandline/internal/sorts"
 )
 
 // A Kind states what a mapping is for.
@@ -78,7 +79,7 @@ type Map struct {
 // one, as can happen in a list that changed while it was read, are left out.
 func New(mappings []procfs.Mapping) *Map {
 	sorted := slices.Clone(mappings)
-	slices.SortStableFunc(sorted, func(a, b procfs.Mapping) int {
+	sorts.StableBy(sorted, func(a, b procfs.Mapping) int {
 		switch {
 		case a.Start < b.Start:
 			return -1

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/sample"
 	"strandline/internal/secret"
+	"strandline/internal/sorts"
 )
 
 // process is one that is watched.
@@ -356,7 +356,7 @@ func (s *Sampler) limits(out *sample.Sample) {
 		}
 		out.Groups = append(out.Groups, g.now)
 	}
-	slices.SortFunc(out.Groups, func(a, b sample.Group) int { return strings.Compare(a.Name, b.Name) })
+	sorts.By(out.Groups, func(a, b sample.Group) int { return strings.Compare(a.Name, b.Name) })
 	if room, err := procfs.RoomIn(nil); err == nil {
 		out.Machine = &sample.Machine{Total: int64(room.Limit), Available: int64(room.Left)}
 	}

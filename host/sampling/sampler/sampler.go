@@ -13,6 +13,7 @@ import (
 
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/sample"
+	"strandline/internal/sorts"
 	"strandline/record"
 )
 
@@ -341,7 +342,7 @@ func (s *Sampler) findLargest() (out []int) {
 			out = append(out, pid)
 		}
 	}
-	slices.SortFunc(out, func(a, b int) int { return cmp.Or(cmp.Compare(resident[b], resident[a]), cmp.Compare(a, b)) })
+	sorts.By(out, func(a, b int) int { return cmp.Or(cmp.Compare(resident[b], resident[a]), cmp.Compare(a, b)) })
 	return out[:min(len(out), maxLargest)]
 }
 

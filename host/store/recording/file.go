@@ -17,6 +17,7 @@ import (
 	"strandline/internal/packed"
 	"strandline/internal/safefile"
 	"strandline/internal/secret"
+	"strandline/internal/sorts"
 )
 
 // line is what a line of the file can hold.
@@ -137,7 +138,7 @@ func (w *Writer) changed(owners []GPUOwner) (out []GPUOwner) {
 			out = append(out, o)
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(gone), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+	for _, key := range sorts.Collect(maps.Keys(gone), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		delete(w.owners, key)
 		out = append(out, GPUOwner{Owner: key[0], Memory: key[1]})
 	}
@@ -349,6 +350,6 @@ func (run *Run) documentFromSamples() *Document {
 		s.LiveBytes, s.LiveCount = held[id].Bytes, held[id].Count
 		d.Stacks = append(d.Stacks, s)
 	}
-	slices.SortFunc(d.Stacks, func(a, b Stack) int { return cmp.Compare(b.LiveBytes, a.LiveBytes) })
+	sorts.By(d.Stacks, func(a, b Stack) int { return cmp.Compare(b.LiveBytes, a.LiveBytes) })
 	return d
 }

@@ -11,12 +11,12 @@ import (
 	"errors"
 	"io"
 	"reflect"
-	"slices"
 	"time"
 
 	"strandline/host/sampling/sample"
 	"strandline/host/store/journal"
 	"strandline/internal/secret"
+	"strandline/internal/sorts"
 )
 
 // formerSchema is that of the files of earlier versions, in which Of is missing.
@@ -85,7 +85,7 @@ func (st *state) changes(s *sample.Sample) line {
 			delete(st.processes, id)
 		}
 	}
-	slices.SortFunc(l.Ended, compare)
+	sorts.By(l.Ended, compare)
 	if now := (rest{s.Devices, s.DevicesNote, s.Groups, s.Machine}); st.rest == nil || !reflect.DeepEqual(*st.rest, now) {
 		st.rest = &now
 		l.Rest = &now
@@ -153,7 +153,7 @@ func (st *state) fill(s *sample.Sample) {
 	for _, p := range st.processes {
 		s.Processes = append(s.Processes, p)
 	}
-	slices.SortFunc(s.Processes, func(a, b sample.Process) int { return compare(a.ID(), b.ID()) })
+	sorts.By(s.Processes, func(a, b sample.Process) int { return compare(a.ID(), b.ID()) })
 	if r := st.rest; r != nil {
 		s.Devices, s.DevicesNote, s.Groups, s.Machine = r.Devices, r.Note, r.Groups, r.Machine
 	}

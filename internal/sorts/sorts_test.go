@@ -1,0 +1,31 @@
+package sorts
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestEqual checks that the order is that of the package slices, also of equal elements.
+func TestEqual(t *testing.T) {
+	type pair struct{ key, id int }
+	compare := func(a, b pair) int { return cmp.Compare(a.key, b.key) }
+	r := rand.New(rand.NewPCG(1, 2))
+	for size := range 300 {
+		list := make([]pair, size)
+		for i := range list {
+			list[i] = pair{r.IntN(1 + size/3), i}
+		}
+		for name, sort := range map[string][2]func([]pair, func(a, b pair) int){
+			"By": {By[[]pair], slices.SortFunc[[]pair]}, "StableBy": {StableBy[[]pair], slices.SortStableFunc[[]pair]},
+		} {
+			got, want := slices.Clone(list), slices.Clone(list)
+			sort[0](got, compare)
+			sort[1](want, compare)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s of %d differs", name, size)
+			}
+		}
+	}
+}
