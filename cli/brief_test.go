@@ -15,13 +15,13 @@ func TestBrief(t *testing.T) {
 		facts []string
 	}{
 		{"image-leak", 100, []string{"LEAK  2 lines", "w02_image_leak.py:39 normalise", "205 MiB", "w02_image_leak.py:44 patches", "via :47", "via :51", "91%", "FIX   drop what keeps", "WHY   grew in 2 of 2", "NEXT  strandline record -- python w02_image_leak.py"}},
-		{"autograd-graph", 85, []string{"LEAK  4 lines", "autograd graph", "w04_graph_leak.py:30 forward", "1.54 MiB", "FIX   call .detach()", "WHY   grew"}},
+		{"autograd-graph", 85, []string{"LEAK  the autograd graph", "300 tensors of 4 lines", "w04_graph_leak.py:30 forward", "1.54 MiB", "FIX   call .detach()", "WHY   grew"}},
 		{"ranks", 110, []string{"LEAK  1 line", "rank2: w16_ranks.py:39 log", "FIX   drop what keeps"}},
-		{"cache", 31, []string{"OK    no leak in 6 files", "peak 83.4 MiB", "NEXT  strandline inspect"}},
-		{"logits", 90, []string{"OK    no leak", "logits.py:44 loss_of", "1002 MiB", "6.68 GiB", "2 copies", "FIX   make the copy once", "WHY   7.66 GiB peak = "}},
+		{"cache", 31, []string{"OK    no leak in 6 files", "PEAK  83.4 MiB = ", "NEXT  strandline inspect"}},
+		{"logits", 90, []string{"OK    no leak", "logits.py:44 loss_of", "1002 MiB", "6.68 GiB", "2 copies", "FIX   make the copy once", "PEAK  7.66 GiB = "}},
 		{"graphs", 75, []string{"private pools", "3.52 GiB", "FIX   pool = torch.cuda.graph_pool_handle()", "WHY   4.56 GiB reserved = "}},
-		{"out-of-memory", 120, []string{"OOM   fragmentation: 1.5 GiB requested at w06b_oom_fragmented.py:35", "2.73 GiB was free, largest piece 150 MiB", "FIX   export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "replayed: succeeds, 1.05 GiB to spare", "WHY   4 GiB = 0.88 used + 2.64 stranded + 0.09 free + 0.39 outside PyTorch", "--at 144"}},
-		{"out-of-memory/job.log", 60, []string{"OOM   fragmentation: 1.5 GiB requested", "2.73 GiB was free, in pieces", "FIX   export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "WHY   4 GiB = 0.88 used + 2.64 stranded"}},
+		{"out-of-memory", 120, []string{"OOM   fragmentation: 1.5 GiB requested at w06b_oom_fragmented.py:35", "2.73 GiB was free, largest piece 150 MiB", "FIX   export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "replayed: succeeds, 1.05 GiB to spare", "WHY   4 GiB = 0.88 in use + 2.64 free in PyTorch's cache, in pieces + 0.09 free on the device + 0.39", "--at 144"}},
+		{"out-of-memory/job.log", 60, []string{"OOM   fragmentation: 1.5 GiB requested", "2.73 GiB was free, in pieces", "FIX   export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "WHY   4 GiB = 0.88 in use + 2.64 free in PyTorch's cache, in pieces"}},
 		{"plan/server.log", 48, []string{"OOM   vLLM does not start", "7.83 GiB short", "8.29 GiB is held outside PyTorch", "FIX   nvidia-smi", "WHY   19.8 GiB needed = 6.6 weights + 8.3 outside PyTorch + 4.9 activations"}},
 		{"peak", 55, []string{"UNKNOWN", "3 files or 3 steps", "192 MiB", "NEXT  strandline record -- python w18_train.py"}},
 		{"varied-lengths", 90, []string{"FRAGMENTATION", "3 GiB of the 4.75 GiB", "FIX   export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "2.29 GiB instead of 4.75 GiB", "WHY   4.75 GiB peak = 1.75 needed by active memory + 3.00 in free pieces"}},

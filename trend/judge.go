@@ -3,6 +3,8 @@ package trend
 import (
 	"fmt"
 	"math"
+
+	"strandline/units"
 )
 
 // A Class is a shape of memory over time.
@@ -33,7 +35,11 @@ type Verdict struct {
 
 // Basis states in words what the confidence is computed from.
 func (v Verdict) Basis() string {
-	return fmt.Sprintf("grew in %d of %d intervals; %d of %d chances to free something were taken", v.Rounds, v.Intervals, v.Lost, v.Outlived+v.Lost)
+	freed := "nothing older was freed"
+	if older := v.Outlived + v.Lost; older > 0 && v.Lost > 0 {
+		freed = fmt.Sprintf("%s of the older pieces were freed", units.Percent(float64(v.Lost)/float64(older)))
+	}
+	return fmt.Sprintf("grew in %d of %d intervals; %s", v.Rounds, v.Intervals, freed)
 }
 
 // The assumptions. In a bounded working set (a cache, a buffer, requests in progress),

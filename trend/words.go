@@ -47,6 +47,17 @@ func (c *Course) Words() string {
 	return "too few samples to judge: " + units.Count(int64(c.Samples))
 }
 
+// Doubt is why a level is not judged.
+func (c *Course) Doubt() string {
+	switch {
+	case c.Samples == 0:
+		return "no figure is known"
+	case c.Samples >= minSamples:
+		return "it rose and fell; more figures are needed"
+	}
+	return fmt.Sprintf("%s; %d are needed", units.Plural(int64(c.Samples), "figure"), minSamples)
+}
+
 // Short is what a level that grows does, in a few words: "+2 MiB a minute, now 3 GiB"; ""
 // for one that does not.
 func (c *Course) Short() string {

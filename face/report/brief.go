@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -65,12 +66,6 @@ func verdictInk(s Style, word string) string {
 		return s.yellow(word)
 	}
 	return s.red(word)
-}
-
-// leaks reports whether a finding is about a place that keeps what it allocates, which
-// its course tells better than words.
-func leaks(f *finding.Finding) bool {
-	return (f.Kind == finding.Leak || f.Kind == finding.AutogradGraph) && f.Site != nil && len(f.Trend) > 1 && f.Brief.Title == ""
 }
 
 // findings prints findings, the weightiest first, under a verdict in a word. The first
@@ -187,9 +182,17 @@ func (b *brief) title(f *finding.Finding, at bool) string {
 		text = s + ": " + text
 	}
 	if e, ok := f.Evidence.(*finding.OOMEvidence); ok && e.Line > 0 && f.Site == nil { // of a text
-		text += fmt.Sprintf(", line %s", units.Count(int64(e.Line)))
+		text += ", " + lineOf(e)
 	}
 	return text + confidence(f)
+}
+
+// lineOf is the line of a text that shows a failure.
+func lineOf(e *finding.OOMEvidence) string {
+	if e.File == "" || e.File == "-" {
+		return fmt.Sprintf("line %d of the input", e.Line)
+	}
+	return fmt.Sprintf("%s:%d", filepath.Base(e.File), e.Line)
 }
 
 // recordedTitle is a short title of a finding that was recorded without one, from its kind
@@ -232,7 +235,12 @@ func (b *brief) row(mark string, f *fold) {
 	if leaks(f.Finding) {
 		text = b.place(f.Site) + "  " + amounts(f.Trend) + " " + smallCurve(f.Trend)
 		if f.Count != nil {
-			text += fmt.Sprintf("  %s kept", units.Count(*f.Count))
+			text += "  " + units.Plural(*f.Count, pieceOf(f.Finding))
+			if n := len(f.Sites); n > 1 {
+				text += fmt.Sprintf(" of %d lines", n)
+			} else {
+				text += " kept"
+			}
 		}
 		switch s := b.subject(f.Finding); {
 		case len(f.labels) > 0:
@@ -444,57 +452,6 @@ func apportion(parts []finding.Part, whole int64, steps float64) []int64 {
 		left--
 	}
 	return out
-}
-
-// leakTitle sums up the lines that leak.
-func leakTitle(list []*finding.Finding) string {
-	var bytes, rate, lines int64
-	seen := map[finding.Site]bool{} // of several devices or ranks
-	per, maybe := "a file", ""
-	for _, f := range list {
-		if !leaks(f) || f.Severity != list[0].Severity {
-			continue
-		}
-		if !seen[*f.Site] {
-			lines += int64(max(1, len(f.Sites)))
-			seen[*f.Site] = true
-		}
-		if f.Bytes != nil {
-			bytes += *f.Bytes
-		}
-		if f.BytesPerStep != nil {
-			rate += *f.BytesPerStep
-		}
-		switch e := f.Evidence.(type) {
-		case *finding.LeakEvidence:
-			if e.Steps > 0 {
-				per = "a step"
-			}
-		case *finding.StepGrowthEvidence:
-			per = "a step"
-		}
-	}
-	if list[0].Severity == finding.Warning {
-		maybe = "maybe a leak: "
-	}
-	verb := "keep"
-	if lines == 1 {
-		verb = "keeps"
-	}
-	what := "memory"
-	if e, ok := list[0].Evidence.(*finding.LeakEvidence); ok && e.Devices != nil {
-		what = "arrays" // of JAX
-	} else if ok {
-		what = "tensors"
-	}
-	if list[0].Kind == finding.AutogradGraph {
-		what = "the autograd graph of past steps"
-	}
-	growth := ""
-	if rate != 0 {
-		growth = units.SignedBytes(rate) + " " + per + ", "
-	}
-	return fmt.Sprintf("%s%s %s %s: %snow %s", maybe, units.Plural(lines, "line"), verb, what, growth, units.Bytes(bytes))
 }
 
 // via is how the program came to a place: the callers in its own code, nearest first.

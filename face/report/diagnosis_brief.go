@@ -103,7 +103,13 @@ func (d *Diagnosis) calmTitle() string {
 		return h.Brief.Title
 	}
 	if d.Verdict == finding.Unknown {
-		return "too little recorded to judge growth: " + over
+		switch p := d.peak(); {
+		case p != nil && p.Brief.Fact != "":
+			return "growth not judged: " + cmp.Or(p.Brief.Why, "too little is recorded")
+		case p != nil && p.Brief.Title != "":
+			return "growth not judged"
+		}
+		return "growth not judged: nothing is recorded in " + over
 	}
 	return "no leak in " + over
 }
@@ -111,10 +117,19 @@ func (d *Diagnosis) calmTitle() string {
 // noProblem prints a verdict without a finding that asks for something: what the memory is for,
 // and what could be saved.
 func (b *brief) noProblem(word, title string, peak *finding.Finding, list []*finding.Finding) {
-	if peak != nil && peak.Brief.Title != "" {
-		title += "; " + peak.Brief.Title
+	read := ""
+	if peak != nil {
+		if word == "UNKNOWN" {
+			read = peak.Brief.Fact
+		}
+		if text := peak.Brief.Title; text != "" && read == "" && peak.Brief.Account == nil {
+			title += "; " + text
+		}
 	}
 	b.verdict(word, title)
+	if read != "" {
+		b.line("READ", read)
+	}
 	rows := b.folds(list)
 	for i, f := range rows {
 		mark := fmt.Sprintf("%2d ", i+1)
@@ -124,10 +139,15 @@ func (b *brief) noProblem(word, title string, peak *finding.Finding, list []*fin
 		b.row(mark, f)
 	}
 	b.fixes(list[:min(1, len(list))])
-	if peak != nil {
-		if why := whyOf(peak); why != "" {
-			b.line("WHY", why)
-		}
+	switch {
+	case peak == nil || read != "":
+	case peak.Brief.Account != nil:
+		uses := *peak.Brief.Account
+		label := strings.ToUpper(uses.Name)
+		uses.Name = ""
+		b.line(label, sum(&uses))
+	case peak.Brief.Why != "":
+		b.line("WHY", peak.Brief.Why)
 	}
 }
 

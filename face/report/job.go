@@ -43,7 +43,7 @@ func (d *Diagnosis) job(w io.Writer, s Style) {
 		b.line("FIX", j.Fix)
 	}
 	if j.Again != "" {
-		b.line("AGAIN", j.Again)
+		b.line("RERUN", j.Again)
 	}
 }
 

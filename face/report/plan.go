@@ -334,6 +334,6 @@ func (p Plan) load() string {
 // images states what the images of a request take.
 func (p Plan) images() string {
 	i := p.Images
-	return fmt.Sprintf("%s of %s × %s: %s tokens each (%s), %s in all, %s of KV cache; the encoder takes %s for %s at once", units.Plural(i.Count, "image"), units.Count(i.Width), units.Count(i.Height),
+	return fmt.Sprintf("%s of %s × %s: %s tokens each (%s), %s in all, %s of KV cache. The encoder takes %s for %s at once", units.Plural(i.Count, "image"), units.Count(i.Width), units.Count(i.Height),
 		units.Count(i.Tokens), i.Source, units.Count(i.All), units.Bytes(i.KV), sizeRange(i.Low, i.High), units.Count(i.AtOnce))
 }

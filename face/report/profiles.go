@@ -13,6 +13,7 @@ import (
 	"strandline/judge/tables"
 	"strandline/profiles"
 	"strandline/profiles/jax"
+	"strandline/profiles/sites"
 	"strandline/stack"
 	"strandline/units"
 )
@@ -266,7 +267,11 @@ func NewProfiles(a tables.Answer, all []tables.Series) *Diagnosis {
 
 // toRecord is how to make what can be judged, where a file is not enough.
 func toRecord(f *profiles.File) string {
-	if f.Format != profiles.Levels {
+	watch := "strandline watch --pid " + tables.ProcessOf(f) + " --out run.strandline --duration 10m   # of the running process"
+	switch {
+	case f.Host != nil:
+		return watch
+	case f.Format != profiles.Levels:
 		return record[f.Format]
 	}
 	device, missing := true, true
@@ -277,7 +282,7 @@ func toRecord(f *profiles.File) string {
 	}
 	switch {
 	case !device:
-		return "strandline watch --pid PID --out run.strandline --duration 10m   # of the running process"
+		return watch
 	case missing:
 		return "strandline watch --out run.strandline --duration 10m   # asks the processes where the driver does not answer"
 	}
@@ -289,6 +294,10 @@ var record = map[string]string{
 	"jax": `for step in range(4):
     ...                                                          # your step
     jax.profiler.save_device_memory_profile(f"step-{step}.prof")`,
+	sites.Operators: "strandline record -- python TRAIN.py",
+	sites.Lines:     "strandline trace -- python PROGRAM.py",
+	sites.Objects:   "strandline trace -- python PROGRAM.py",
+	sites.Totals:    "memray flamegraph --leaks FILE.bin",
 	"prometheus":    "strandline diagnose --prometheus URL --query PROMQL --since 1d   # more of the past",
 	profiles.Levels: "nvidia-smi --query-gpu=timestamp,index,memory.used,memory.total --format=csv -l 5 > memory.csv   # some minutes of it",
 }

@@ -16,13 +16,14 @@ var fixes = map[Cause]string{
 	Fragmentation: "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
 	OtherProcess:  "end the other process on that GPU, or exclude the GPU",
 	Limit:         "raise the limit: the memory fraction, or a whole GPU in place of a slice",
+	NotMemory:     "mend the failure that is quoted: memory did not run out",
 	HostMemory:    "give the node more memory: fewer data workers, smaller prefetch, sharded checkpoints",
 }
 
 // fix is what to do about a cause; empty where the texts do not tell.
 func (v *Job) fix() string {
-	if v.Confidence < 0.5 {
-		return ""
+	if v.Confidence < 0.5 || v.Fix != "" {
+		return v.Fix
 	}
 	return fixes[v.Cause]
 }
@@ -41,5 +42,5 @@ func (v *Job) Again() string {
 	case r == Repeats:
 		return "a restart repeats it"
 	}
-	return "unknown: the texts do not tell whether a restart helps"
+	return "unknown whether a restart helps"
 }

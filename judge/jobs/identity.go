@@ -336,6 +336,7 @@ func (j *job) sizeWorld() {
 		j.planned = max(j.planned, t.Planned)
 	}
 	j.world, _ = most(stated)
+	j.stated = j.world
 }
 
 // statedHosts takes from launchers which ranks are on which host.

@@ -104,6 +104,9 @@ func Judge(texts []*ranks.Text, more Evidence) *Job {
 	j.setClocks()
 	j.fall()
 	v := j.verdict()
+	if v.Cause == Unknown && len(texts) == 1 && len(dumps) == 0 && j.stated < 2 {
+		return nil // its numbers need not be ranks
+	}
 	v.Fix = v.fix()
 	v.Failed = v.Cause != None && (v.Cause != Unknown || j.fell())
 	v.Rows = j.rows(v)
@@ -134,6 +137,7 @@ type job struct {
 	unnamed map[*ranks.Text]*node
 	nodes   []*node
 	world   int
+	stated  int // the world that texts state, 0 if none does
 	layout  ranks.Layout
 	// attempts is how often the job was started; the last one counts.
 	attempts int

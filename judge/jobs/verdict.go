@@ -244,8 +244,11 @@ func (j *job) failed(v *Job) bool {
 	default:
 		v.Cause, v.Confidence, v.Restart = NotMemory, 0.9, NotKnown
 		v.Why = "it failed for another reason than memory"
-		if first.fall.Kind == ranks.Disk {
-			v.Restart, v.Why = Repeats, "no space was left on the disk"
+		switch first.fall.Kind {
+		case ranks.Disk:
+			v.Restart, v.Why, v.Fix = Repeats, "no space was left on the disk", "free space where it writes: df -h"
+		case ranks.Device:
+			v.Why, v.Fix = "its GPU failed", "take the GPU out of service: nvidia-smi -q -d ECC,ROW_REMAPPER shows its errors, dmesg its Xid"
 		}
 	}
 	return true
@@ -317,7 +320,7 @@ func (j *job) endedByScheduler(v *Job) bool {
 	}
 	v.Cause, v.Confidence, v.Restart = NotMemory, 0.9, Helps
 	v.First.Confidence = 0.8
-	v.Why = "a scheduler ended the job"
+	v.Why, v.Fix = "a scheduler ended the job", "resume from the last checkpoint; ask for more time where a time limit ended it"
 	v.Followers = j.followers(nil)
 	return true
 }
@@ -387,7 +390,7 @@ func (j *job) hung(v *Job) bool {
 	}
 	v.First.Rank, v.First.Confidence = stuck, sure
 	v.Cause, v.Confidence, v.Restart = NotMemory, sure, NotKnown
-	v.Why = "all others waited for it in a collective that it never began"
+	v.Why, v.Fix = "all others waited for it in a collective that it never began", "look where it hangs: py-spy dump --pid PID on its node"
 	if j.recorded.seq >= 0 {
 		v.Why = fmt.Sprintf("the others waited for it in collective %d, which it never enqueued, by the flight recorder", j.recorded.seq)
 	}

@@ -276,7 +276,7 @@ func (h host) weigh(f *finding.Finding, p footprint.Part, loading string) {
 	case p.Class == finding.PageCache || p.Class == finding.FileMapping:
 		f.Severity = finding.Info
 	case p.Class == finding.ArenaRetention && 2*h.looks.After.Free() < h.looks.After.System():
-		f.Detail = append(f.Detail, "most of the arenas is in use; some free memory in between is usual where blocks of many sizes come and go")
+		f.Detail = append(f.Detail, "most of the arenas is in use. Some free memory in between is usual where blocks of many sizes come and go")
 	case p.Class == finding.MmapLeak && h.filled(), h.touched(p): // a leak would show calls
 	case !p.Outside && p.Confidence < problemDespiteRelease && h.fell(p.Bytes):
 		f.Confidence /= 2

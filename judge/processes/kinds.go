@@ -124,7 +124,7 @@ var kinds = []kind{
 				return nil
 			}
 			if enlarges(u) {
-				return []string{"the place is where there was no room left in the heap; what others allocate fills it too, and how much each holds is not seen"}
+				return []string{"the place is where there was no room left in the heap. What others allocate fills it too, and how much each holds is not seen"}
 			}
 			return []string{"these are the calls that grew the heap; what else is held in it is not seen"}
 		},

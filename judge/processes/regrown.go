@@ -84,7 +84,7 @@ func regrownDetail(u *ledger.Use) (out []string) {
 	for _, n := range u.Population.Bytes {
 		most = max(most, n)
 	}
-	out = append(out, fmt.Sprintf("it was allocated %s times, %s in all; while it is copied, both the old and the new are held (up to %s)", units.Count(u.Calls), units.Bytes(u.Total), units.Bytes(most)))
+	out = append(out, fmt.Sprintf("it was allocated %s times, %s in all. While it is copied, both the old and the new are held (up to %s)", units.Count(u.Calls), units.Bytes(u.Total), units.Bytes(most)))
 	if u.Count == 1 && u.Live-residentOf(u) >= minHostBytes {
 		out = append(out, fmt.Sprintf("%s of it is reserved and not used", units.Bytes(u.Live-residentOf(u))))
 	}

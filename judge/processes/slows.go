@@ -39,7 +39,7 @@ func (g *hostGrowth) slows(checkpoints []uint64) string {
 			if late > 0 {
 				rate = units.Rate(late)
 			}
-			return fmt.Sprintf("it has slowed down: %s in the last %s, %s before, as a bounded cache that is nearly full; trace for %s or longer",
+			return fmt.Sprintf("it has slowed down: %s in the last %s, %s before, as a bounded cache that is nearly full. Trace for %s or longer",
 				rate, units.Duration(time.Duration(checkpoints[last]-checkpoints[at])), units.Rate(early), units.Duration(time.Duration(2*checkpoints[last])))
 		}
 	}

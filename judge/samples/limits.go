@@ -137,7 +137,7 @@ func unowned(d *sample.Device) finding.Finding {
 	f := finding.Finding{
 		Kind: finding.Usage, Severity: finding.Warning, Confidence: 1, Device: &d.Index, Bytes: d.Unowned,
 		Title:    fmt.Sprintf("%s of %s is not held by any live process", units.Bytes(*d.Unowned), d.Label()),
-		Remedies: []finding.Remedy{finding.CodeChange("look for processes that still have the device open: `fuser -v /dev/nvidia*`; end them, or reset the device (`nvidia-smi --gpu-reset`) when nothing else uses it")},
+		Remedies: []finding.Remedy{finding.CodeChange("look for processes that still have the device open: `fuser -v /dev/nvidia*`. End them, or reset the device (`nvidia-smi --gpu-reset`) when nothing else uses it")},
 	}
 	for _, h := range d.Processes {
 		if h.Owner == sample.Gone && h.Used != nil {

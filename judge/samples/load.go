@@ -161,5 +161,5 @@ func (l *load) rose(s *series) string {
 	if after-before < minSamples || after < factor*before {
 		return ""
 	}
-	return fmt.Sprintf("the engine's requests in progress rose from %.0f to %.0f meanwhile, and each holds memory until it ends; to know, watch it under steady load", before, after)
+	return fmt.Sprintf("the engine's requests in progress rose from %.0f to %.0f meanwhile, and each holds memory until it ends. To know, watch it under steady load", before, after)
 }

@@ -21,7 +21,7 @@ func autocast(s *subject) []finding.Finding {
 		Bytes: finding.Int(c.Bytes), Count: finding.Int(int64(c.Count)),
 		Title: fmt.Sprintf("%s of the peak of %s is autocast's cache: weights in a lower precision, which stay until the autocast block ends, in %s",
 			units.Bytes(c.Bytes), units.Bytes(peak.Bytes), units.Plural(int64(c.Count), "allocation")),
-		Basis: "leaving the autocast block frees them, or C++ frames show a cast from a tensor twice as large, as a parameter is; the share of the peak whose purpose is known",
+		Basis: "leaving the autocast block frees them, or C++ frames show a cast from a tensor twice as large, as a parameter is. The share of the peak whose purpose is known",
 		Brief: finding.Brief{Title: fmt.Sprintf("%s of the peak is autocast's cache of weights: without it %s", units.Bytes(c.Bytes), units.Bytes(c.Without))},
 		Evidence: &finding.AutocastEvidence{
 			Event: peak.Event, PeakBytes: peak.Bytes, CacheBytes: c.Bytes, KeptForBackwardBytes: c.Kept, PeakWithoutBytes: c.Without,

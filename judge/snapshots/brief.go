@@ -29,7 +29,7 @@ func inspecting(file string, event, device int) string {
 	if event == timeline.Never || file == "-" {
 		return ""
 	}
-	return fmt.Sprintf("strandline inspect %s --at %d", shell.File(file), event) + onDevice(device)
+	return fmt.Sprintf("strandline inspect %s --at %d%s   # event %d", shell.File(file), event, onDevice(device), event)
 }
 
 // onDevice is the flag that chooses a device, where it is not the first.
@@ -59,7 +59,11 @@ func (s *failedRequest) briefly(f *finding.Finding, o *digest.OOM, file string) 
 	b.Title = shortage.Amount(s.request) + " requested"
 	switch s.cause() {
 	case shortage.Limit:
-		b.Title, b.Fact = "a limit: "+b.Title, "the driver had "+shortage.Amount(s.free)+" free"
+		limit := "a limit of PyTorch's share"
+		if s.reserved != nil { // it would have been exceeded
+			limit = "a limit below " + units.Bytes(*s.reserved+*s.driver)
+		}
+		b.Title, b.Fact = limit+": "+b.Title, shortage.Amount(s.free)+" was free on the device"
 	case shortage.Fragmented:
 		b.Title, b.Fact = "fragmentation: "+b.Title, units.Bytes(*s.room())+" was free"
 		if hole := o.Hole(); hole > 0 {
@@ -85,17 +89,17 @@ func (s *failedRequest) account() *finding.Account {
 	if s.free == nil || s.reserved == nil || s.active == nil {
 		return nil
 	}
-	unused := "unused"
+	unused := "free in PyTorch's cache"
 	if s.cause() == shortage.Fragmented {
-		unused = "stranded"
+		unused += ", in pieces"
 	}
 	a := &finding.Account{Bytes: *s.reserved + *s.free}
 	if s.capacity != nil {
 		a.Bytes = *s.capacity
 	}
-	a.Add(*s.active, "used")
+	a.Add(*s.active, "in use")
 	a.Add(*s.reserved-*s.active, unused)
-	a.Add(*s.free, "free")
+	a.Add(*s.free, "free on the device")
 	if !a.Rest("outside PyTorch") {
 		return nil
 	}

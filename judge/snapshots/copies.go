@@ -24,7 +24,7 @@ func copies(s *subject) (out []finding.Finding) {
 			Kind: finding.Copies, Severity: finding.Info, Confidence: copiesConfidence(x), Device: &device, Process: p.Name,
 			Title: copiesTitle(x, peak.Bytes), Site: siteOf(first.Site), Stack: framesOf(b.Stacks.Short(first.Stack)),
 			Bytes: finding.Int(x.CopyBytes()), Count: finding.Int(int64(len(x.Copies))),
-			Basis: "C++ frames show operations that copy, and only one tensor had the right size to be their source; each repetition in the history adds to the confidence",
+			Basis: "C++ frames show operations that copy, and only one tensor had the right size to be their source. Each repetition in the history adds to the confidence",
 			Evidence: &finding.CopiesEvidence{
 				Event: peak.Event, PeakBytes: peak.Bytes, Source: siteOf(x.Site), SourceBytes: x.Bytes,
 				CopiesBytes: x.CopyBytes(), Copies: copiesOf(x),
@@ -57,7 +57,7 @@ func copiesTitle(x *purpose.Family, peak int64) string {
 		return fmt.Sprintf("%s of the peak of %s, allocated at %s, seems to be a copy of %s, which is kept alongside it",
 			units.Bytes(x.CopyBytes()), units.Bytes(peak), short(x.Copies[0].Site), source)
 	}
-	return fmt.Sprintf("%s of the peak of %s seems to be %d copies of one tensor, of %s; they are allocated at %s",
+	return fmt.Sprintf("%s of the peak of %s seems to be %d copies of one tensor, of %s. They are allocated at %s",
 		units.Bytes(x.CopyBytes()), units.Bytes(peak), len(x.Copies), source, places(x.Copies))
 }
 

@@ -145,7 +145,7 @@ func addState(f *finding.Finding, e *finding.OOMEvidence, s *failedRequest, o *d
 		say("%s of the device's %s was held outside PyTorch's allocator: %s", units.Bytes(*n), units.Bytes(*s.capacity), s.holders())
 	}
 	if s.capacity == nil && s.cause() == shortage.TooBig {
-		say("a snapshot does not record the size of the device; with --capacity 80GiB, strandline also checks whether others held too much of it")
+		say("a snapshot does not record the size of the device. With --capacity 80GiB, strandline also checks whether others held too much of it")
 	}
 	if times > 1 {
 		say("it is the last of %s in this history", units.Plural(int64(times), "failure"))
@@ -154,7 +154,7 @@ func addState(f *finding.Finding, e *finding.OOMEvidence, s *failedRequest, o *d
 		say("the program caught the error and went on: allocations after it: %s", units.Count(int64(o.After)))
 	}
 	if !o.Exact {
-		say("the file was dumped later, so block sizes at the failure are only bounds; a dump at the failure itself is exact")
+		say("the file was dumped later, so block sizes at the failure are only bounds. A dump at the failure itself is exact")
 	}
 }
 

@@ -85,7 +85,7 @@ func addUnused(f *finding.Finding, d *digest.Device) *finding.UnusedGraphs {
 	}
 	what := "run the forward pass under torch.no_grad() or torch.inference_mode() if no backward pass follows: nothing is then kept for it"
 	if u.Graphs > 1 && severityOf(peak-u.Without, peak) != "" {
-		what += fmt.Sprintf("; where gradients are needed, del the output before the next forward pass: replayed on this history, the peak would be %s instead of %s",
+		what += fmt.Sprintf(". Where gradients are needed, del the output before the next forward pass: replayed on this history, the peak would be %s instead of %s",
 			units.Bytes(u.Without), units.Bytes(peak))
 	}
 	f.Remedies = append(f.Remedies, finding.CodeChange(what))

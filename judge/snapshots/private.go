@@ -76,7 +76,7 @@ func privateRemedies(d *digest.Device) (out []finding.Remedy) {
 	}
 	if severityOf(ofPools, d.Reserved) != "" {
 		out = append(out, finding.CodeChange("allocate under torch.cuda.use_mem_pool only what needs it, and nothing short-lived").
-			Because("the free memory of a MemPool serves only allocations there, and is returned once the pool and all tensors in it are deleted; the same holds for graphs that share a graph_pool_handle()"))
+			Because("the free memory of a MemPool serves only allocations there, and is returned once the pool and all tensors in it are deleted. The same holds for graphs that share a graph_pool_handle()"))
 	}
 	return out
 }

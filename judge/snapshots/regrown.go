@@ -298,6 +298,6 @@ func (p *regrownAt) remedies(s *subject, f *finding.Finding) {
 func joinOnce(site stack.Site) []finding.Remedy {
 	return []finding.Remedy{
 		finding.CodeChange(fmt.Sprintf("allocate the final size once before the loop and write into slices of it, in place of what %s:%d concatenates", plain(site.File), site.Line)),
-		finding.CodeChange("collect the parts in a list, on the host if they are only needed later (x.cpu()), and call torch.cat once at the end; limit what is kept if nothing ends it"),
+		finding.CodeChange("collect the parts in a list, on the host if they are only needed later (x.cpu()), and call torch.cat once at the end. Limit what is kept if nothing ends it"),
 	}
 }

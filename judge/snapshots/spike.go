@@ -107,7 +107,7 @@ func spikeRemedies(frames []stack.Frame, r *purpose.Relief) []finding.Remedy {
 			Because("logits and their copies are then never held whole; torch.nn.functional.linear_cross_entropy does so since PyTorch 2.13")}
 	case 2*r.Kept > r.Bytes && r.Count >= layers:
 		return []finding.Remedy{finding.CodeChange("put torch.utils.checkpoint around the layers").
-			Because("these are kept for the backward pass, and are then recomputed instead; a smaller micro-batch with gradient accumulation needs proportionally less")}
+			Because("these are kept for the backward pass, and are then recomputed instead. A smaller micro-batch with gradient accumulation needs proportionally less")}
 	case 2*r.Kept > r.Bytes:
 		return []finding.Remedy{finding.CodeChange("compute it in chunks, each inside torch.utils.checkpoint; if these are logits, the loss with them").
 			Because("it is kept for the backward pass")}

@@ -75,13 +75,14 @@ func holders(name string, all []*holder) finding.Finding {
 		}
 	}
 	if len(all) > 1 {
-		title += fmt.Sprintf(", of %s in %s", units.Bytes(sum), units.Count(count))
+		title += fmt.Sprintf("; %s in all %s", units.Bytes(sum), units.Count(count))
 	}
 	f := finding.Finding{
 		Kind: finding.Usage, Severity: finding.Info, Bytes: &first.bytes, Title: title,
 		Evidence: &finding.LevelsEvidence{Column: name, Verdict: "unknown", Samples: 1, LevelBytes: &first.bytes, LimitBytes: first.limit},
 	}
-	f.Brief.Title = title
+	const reading = "1 reading shows the holder, not growth"
+	f.Brief = finding.Brief{Fact: fmt.Sprintf("%s (%s), 1 reading: %s", name, kindOf(&profiles.Column{Name: name}), strings.TrimPrefix(title, name+": ")), Why: reading}
 	const maxListed = 4
 	for _, h := range all[1:min(len(all), maxListed)] {
 		f.Detail = append(f.Detail, fmt.Sprintf("%s: %s", cmp.Or(h.command, name), units.Bytes(h.bytes)))

@@ -20,7 +20,7 @@ func TestHeld(t *testing.T) {
 	}}}}})
 	want := []string{
 		"now.txt: 1 GiB anonymous, 3 GiB page cache, 75% is page cache, which the kernel takes back when memory is short: not a leak",
-		"worker holds the most: 2 GiB in 2 processes, of 3.5 GiB in 3",
+		"worker holds the most: 2 GiB in 2 processes; 3.5 GiB in all 3",
 		"app holds the most: 4 GiB of 8 GiB",
 	}
 	if a.Verdict != finding.Unknown || len(a.Findings) != len(want) {

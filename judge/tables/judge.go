@@ -91,6 +91,7 @@ func judge(s Series) (out []finding.Finding, judged bool) {
 		out, judged = courses(newest, s.Limit)
 		if f, ok := usage(newest); ok && newest.Host != nil {
 			f.Brief.Title = shares(newest.Host)
+			readings(&f, s)
 			out = append([]finding.Finding{f}, out...)
 		}
 		return out, judged
@@ -110,6 +111,7 @@ func judge(s Series) (out []finding.Finding, judged bool) {
 		out = append(out, f)
 	}
 	if f, ok := usage(newest); ok {
+		readings(&f, s)
 		out = append(out, f)
 	}
 	return out, len(s.Files) >= minMoments && len(newest.Uses) > 0 || len(newest.Checkpoints) > minMoments && len(newest.Spans) > 0 || len(hosts) >= minMoments

@@ -68,8 +68,8 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 		f.Severity, f.Confidence, e.Phase, e.Keeper = finding.Warning, 0.7, c.Kept, c.Name
 		f.Title = fmt.Sprintf("%s: %s it is no lower than before: next to nothing was given back", c.Name, c.Kept)
 		f.Remedies = []finding.Remedy{finding.CodeChange("find who still holds it " + c.Kept + ": references, or a pool that this call does not free (weights, KV cache, PyTorch's cache)")}
-	case v.Shape == trend.Unknown && ends != "":
-		f.Brief.Title = c.Name + ": " + ends
+	case v.Shape == trend.Unknown && !c.Evicts:
+		unjudged(&f, c, v)
 	}
 	for i, at := range []string{"first", "last"} {
 		if c.Lines[i] != "" {
@@ -196,7 +196,7 @@ func fills(f *finding.Finding, c *profiles.Column) {
 		}
 	}
 	f.Severity = finding.Warning
-	f.Remedies = []finding.Remedy{finding.CodeChange("hold it against the engine's requests: `strandline watch --pid PID --metrics HOST:PORT` states the growth per request; longer and longer contexts, and requests that are never ended, fill it")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("hold it against the engine's requests: `strandline watch --pid PID --metrics HOST:PORT` states the growth per request. Longer and longer contexts, and requests that are never ended, fill it")}
 }
 
 func mean(x []float64) float64 {

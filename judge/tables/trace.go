@@ -104,11 +104,11 @@ func failed(f *profiles.File) (out finding.Finding, ok bool) {
 		Title:    fmt.Sprintf("memory of the device ran out: %s returned %d (out of memory)%s", c.Name, c.Status, repeated(c.Count)),
 		Detail:   []string{"the size requested is not in the file: a failed call is not a memory event"},
 		Evidence: &finding.OOMEvidence{Of: of, Source: "cuda-driver", FailedCalls: len(f.Failed)},
-		Remedies: []finding.Remedy{finding.CodeChange("allocate less at once, or free what is no longer used before this call; the levels in this file show what was live")},
+		Remedies: []finding.Remedy{finding.CodeChange("allocate less at once, or free what is no longer used before this call. The levels in this file show what was live")},
 	}
 	if of == "host" {
 		out.Title = fmt.Sprintf("pinned memory of the host ran out: %s returned %d (out of memory)%s", c.Name, c.Status, repeated(c.Count))
-		out.Remedies = []finding.Remedy{finding.CodeChange("pin less of the host's memory at once (smaller, reused staging buffers); it is limited by `ulimit -l` and the container, not by the GPU")}
+		out.Remedies = []finding.Remedy{finding.CodeChange("pin less of the host's memory at once (smaller, reused staging buffers). It is limited by `ulimit -l` and the container, not by the GPU")}
 	}
 	for _, other := range f.Failed[1:] {
 		out.Detail = append(out.Detail, fmt.Sprintf("%s also returned %d%s", other.Name, other.Status, repeated(other.Count)))

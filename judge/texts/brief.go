@@ -54,7 +54,7 @@ func (a *account) briefly() (b finding.Brief) {
 	case cause == causeOutside && !a.elsewhere():
 		b.Title, b.Fact = "not PyTorch: "+b.Title, shortage.Amount(a.outside())+" is held outside PyTorch"
 	case cause == causeRefused:
-		b.Title, b.Fact = "refused: "+b.Title, shortage.Amount(a.free)+" was free"
+		b.Title, b.Fact = "refused: "+b.Title, shortage.Amount(a.free)+" was free on the device"
 	case cause == causeTooBig && a.room() != nil && *a.room() < *a.request && !a.lent():
 		b.Title, b.Fact = "too large: "+b.Title, units.Bytes(*a.room())+" was free"
 	case cause == "":
@@ -70,14 +70,14 @@ func (a *account) sum() *finding.Account {
 	if a.capacity == nil || a.free == nil || a.reserved == nil || a.active == nil || a.lent() {
 		return nil
 	}
-	unused := "unused"
+	unused := "free in PyTorch's cache"
 	if a.cause() == causeFragmented {
-		unused = "stranded"
+		unused += ", in pieces"
 	}
 	s := &finding.Account{Bytes: *a.capacity}
-	s.Add(*a.active, "used")
+	s.Add(*a.active, "in use")
 	s.Add(*a.reserved-*a.active, unused)
-	s.Add(*a.free, "free")
+	s.Add(*a.free, "free on the device")
 	if !s.Rest("outside PyTorch") {
 		return nil
 	}

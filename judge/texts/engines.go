@@ -67,14 +67,14 @@ func (v *view) vllmFree() {
 	v.title("vLLM does not start: %s of the device's %s is free, and it is set to take %s", v.size(failure.Free), v.size(failure.Capacity), v.size(failure.Needed))
 	const little = 0.1 // of the device
 	if held < little*capacity {
-		v.say("%s is in use outside the engine: a desktop, the driver, another process; on unified memory (GB10, Jetson) also the host's own programs", sizeOf(held))
+		v.say("%s is in use outside the engine: a desktop, the driver, another process. On unified memory (GB10, Jetson) also the host's own programs", sizeOf(held))
 	} else {
 		v.say("%s is held by other processes, or by an earlier run that is still alive", sizeOf(held))
 	}
 	fits := math.Floor(free/capacity*100) / 100
 	const useful = 0.3
 	fit := func() {
-		v.set(vllm.Set(fmt.Sprintf("%.2f", fits)), "take no more than what is free now: gpu_memory_utilization of at most %.2f; weights and KV cache have to fit into it", fits)
+		v.set(vllm.Set(fmt.Sprintf("%.2f", fits)), "take no more than what is free now: gpu_memory_utilization of at most %.2f. Weights and KV cache have to fit into it", fits)
 	}
 	if fits >= useful {
 		fit()
@@ -250,7 +250,7 @@ func (v *view) sglangPool() {
 func (v *view) sglangSlots() {
 	v.title("SGLang has no slot for another request: a table of the engine is full, not the device")
 	v.say("the table has a slot for each of --max-running-requests; requests that are retracted or speculated can need more than one")
-	v.set("--max-running-requests 64", "a number of requests at which the engine starts and all of them have slots; without the option SGLang derives it from the memory of the device")
+	v.set("--max-running-requests 64", "a number of requests at which the engine starts and all of them have slots. Without the option SGLang derives it from the memory of the device")
 	v.do("a newer release of SGLang, or without speculative decoding and overlapped scheduling (--disable-overlap-schedule), if it fails with few requests too")
 }
 

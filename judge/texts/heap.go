@@ -25,7 +25,7 @@ func (v *view) worker() {
 		v.title("a worker exceeded its limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
 	}
 	v.say("the cluster's manager ends a worker that comes near its limit, and starts it again")
-	v.do("more memory for each worker, or fewer of them on a machine: --memory-limit and --nworkers for Dask, spark.executor.memory and memoryOverhead for Spark; smaller partitions")
+	v.do("more memory for each worker, or fewer of them on a machine: --memory-limit and --nworkers for Dask, spark.executor.memory and memoryOverhead for Spark. Smaller partitions")
 	v.traceHost()
 }
 
@@ -54,7 +54,7 @@ func (v *view) platform() {
 // fork is a process that could not be started.
 func (v *view) fork() {
 	v.title("a process could not be started: the host's memory, or its commit limit, is reached")
-	v.say("the shell could not make a copy of itself; with vm.overcommit_memory=2, or a limit of the container or of ulimit -v, free RAM does not help")
+	v.say("the shell could not make a copy of itself. With vm.overcommit_memory=2, or a limit of the container or of ulimit -v, free RAM does not help")
 	v.lessHost()
 	v.traceHost()
 }

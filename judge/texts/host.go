@@ -99,9 +99,9 @@ func (v *view) kernel() {
 		v.do("look at %s first: it holds %s, and the kernel chose a process with a higher score", largest, units.Bytes(most))
 	}
 	if v.smallVictim() {
-		v.say("%s is a small part of a full machine: other processes hold the memory; see the kernel's table of tasks above the kill (dmesg)", v.size(failure.RSS))
+		v.say("%s is a small part of a full machine: other processes hold the memory. See the kernel's table of tasks above the kill (dmesg)", v.size(failure.RSS))
 		v.say("on unified memory (GB10, Jetson, an APU) the GPU's share is in no process's resident size: weights and KV cache fill the same memory")
-		v.do("find the owner of the rest: the largest row of the table of tasks; on unified memory give an engine a smaller share (gpu_memory_utilization)")
+		v.do("find the owner of the rest: the largest row of the table of tasks. On unified memory give an engine a smaller share (gpu_memory_utilization)")
 	} else {
 		v.say("the kernel kills the process with the highest score, mostly the largest; another one may have grown")
 	}
@@ -193,7 +193,7 @@ func (v *view) pod() {
 		v.title("a container was killed at its limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
 	}
 	v.say("page cache that cannot be reclaimed and /dev/shm (an emptyDir of medium Memory) count against the limit")
-	v.do("raise resources.limits.memory of the container; a job that ends within seconds needs more to load its model, one that ends after hours grows")
+	v.do("raise resources.limits.memory of the container. A job that ends within seconds needs more to load its model, one that ends after hours grows")
 	v.lessHost()
 	v.traceHost()
 }
@@ -208,8 +208,8 @@ func (v *view) evicted() {
 	if v.states(failure.RSS) {
 		v.say("its container %s was using %s", v.f.Words["victim"], v.size(failure.RSS))
 	}
-	v.say("the kubelet evicts pods when what is available on the node falls below its threshold; all pods of the node count, those that use more than they requested first")
-	v.do("set resources.requests.memory to what the pod needs, so that it is scheduled where that much is free; pods above their requests are evicted first")
+	v.say("the kubelet evicts pods when what is available on the node falls below its threshold. All pods of the node count, those that use more than they requested first")
+	v.do("set resources.requests.memory to what the pod needs, so that it is scheduled where that much is free. Pods above their requests are evicted first")
 	v.traceHost()
 }
 
@@ -309,7 +309,7 @@ func (v *view) hostRequest() {
 		windows()
 		v.lessHost()
 	}
-	v.do("make the one allocation smaller: a shorter input, a smaller batch or chunks, a smaller dtype; a size that cannot be intended, such as a whole dataset or n × n, is a mistake in shapes")
+	v.do("make the one allocation smaller: a shorter input, a smaller batch or chunks, a smaller dtype. A size that cannot be intended, such as a whole dataset or n × n, is a mistake in shapes")
 	if !stated || n >= little {
 		v.lessHost()
 		windows()

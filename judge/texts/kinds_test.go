@@ -97,7 +97,7 @@ func TestFirstRemedy(t *testing.T) {
 		{"SGLang's least fraction", "Load weight end. avail mem=10.00 GB, mem usage=60.00 GB.\nValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=0.7. Rai",
 			"device", "sglang", causeStartup, `--mem-fraction-static 0\.87`, ""},
 		{"refused", native + "86.00 MiB. GPU 0 has a total capacity of 8.00 GiB of which 264.00 MiB is free. Of the allocated memory 7.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.",
-			"device", "pytorch", causeRefused, `what else can refuse`, `fraction|expandable`},
+			"device", "pytorch", causeRefused, `look at the other limits`, `fraction|expandable`},
 		{"full, with rounding left over", native + "20.00 MiB. GPU 0 has a total capacity of 16.00 GiB of which 8.00 MiB is free. Of the allocated memory 15.20 GiB is allocated by PyTorch, and 160.00 MiB is reserved by PyTorch but unallocated.",
 			"device", "pytorch", causeTooBig, `allocate less`, `expandable|fraction`},
 		{"in pieces", native + "1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 8.00 MiB is free. Process 9 has 15.99 GiB memory in use. Of the allocated memory 12.00 GiB is allocated by PyTorch, and 3.50 GiB is reserved by PyTorch but unallocated.",

@@ -81,7 +81,7 @@ func (v *view) llamaHost() {
 		v.cause(causeTooBig)
 		v.title("the host's memory ran out for llama.cpp: it could not provide %s", v.size(failure.Request))
 	}
-	v.do("a shorter context (-c), a smaller quantization, or more layers on the GPU (-ngl); leave mmap on, so that weights stay in the page cache and need no extra RAM")
+	v.do("a shorter context (-c), a smaller quantization, or more layers on the GPU (-ngl). Leave mmap on, so that weights stay in the page cache and need no extra RAM")
 	v.traceHost()
 }
 
@@ -92,8 +92,8 @@ func (v *view) ollamaHost() {
 	if v.states(failure.Needed, failure.Available) {
 		v.title("the model needs %s of the host's memory, and %s is available", v.size(failure.Needed), v.size(failure.Available))
 	}
-	v.do("a smaller model or quantization, or a shorter context (/set parameter num_ctx 4096); end other programs that hold RAM, or add swap")
-	v.say("Ollama keeps what does not fit on the GPU in host memory (RAM); in a container or WSL that is the memory given to it")
+	v.do("a smaller model or quantization, or a shorter context (/set parameter num_ctx 4096). End other programs that hold RAM, or add swap")
+	v.say("Ollama keeps what does not fit on the GPU in host memory (RAM). In a container or WSL that is the memory given to it")
 }
 
 // ollamaKilled is a runner that was killed.
@@ -118,7 +118,7 @@ func (v *view) mlx() {
 	case failure.MLXBuffer:
 		v.cause(causeLimit)
 		v.title("memory ran out for MLX: one buffer of %s, and Metal gives at most %s at once", v.size(failure.Request), v.size(failure.Limit))
-		v.do("make that one array smaller: a smaller batch, a shorter prompt or prefill in steps, attention in chunks; all memory may be free, the limit is for one buffer")
+		v.do("make that one array smaller: a smaller batch, a shorter prompt or prefill in steps, attention in chunks. All memory may be free, the limit is for one buffer")
 		return
 	case failure.MLXCount:
 		v.cause(causeLimit)
@@ -144,7 +144,7 @@ var arrayKinds = map[failure.Kind]func(*view){
 
 // smallerProgram adds what makes an XLA program smaller.
 func (v *view) smallerProgram() {
-	v.do("make the program smaller: a smaller batch, jax.checkpoint (remat), fewer bits, attention in blocks; or shard it over more devices, and donate inputs that are not needed again (donate_argnums)")
+	v.do("make the program smaller: a smaller batch, jax.checkpoint (remat), fewer bits, attention in blocks. Or shard it over more devices, and donate inputs that are not needed again (donate_argnums)")
 }
 
 // xlaRequest is a buffer of a program that could not be allocated.
@@ -223,7 +223,7 @@ func (v *view) xlaBuffer() {
 		v.title("memory ran out on the device: one array of %s is more than its %s", v.size(failure.Request), v.size(failure.Capacity))
 		v.smallerProgram()
 	}
-	v.do("delete arrays that are not needed (x.delete(), donate_argnums), keep fewer programs loaded (jax.clear_caches()), or use smaller arrays and more sharding; a second process on the same chips takes their memory too")
+	v.do("delete arrays that are not needed (x.delete(), donate_argnums), keep fewer programs loaded (jax.clear_caches()), or use smaller arrays and more sharding. A second process on the same chips takes their memory too")
 }
 
 // tensorFlow is TensorFlow's allocator.
@@ -295,7 +295,7 @@ func (v *view) driver() {
 	} else if v.states(failure.Request) {
 		v.title("memory ran out on the device: %s was requested", v.size(failure.Request))
 	} else {
-		v.say("the text states neither how much was requested nor what holds the device; for pinned memory, it can be the host's")
+		v.say("the text states neither how much was requested nor what holds the device. For pinned memory, it can be the host's")
 	}
 	if v.hint(failure.HintJulia) {
 		v.set("GC.gc(true); CUDA.reclaim()", "have Julia return to the driver what its collector has not freed yet; CUDA.unsafe_free! frees an array at once")
@@ -325,7 +325,7 @@ func (v *view) resident() {
 // saver is torch_memory_saver, which takes memory when an engine starts and again when it resumes.
 func (v *view) saver() {
 	v.title("memory ran out when torch_memory_saver took memory for an engine")
-	v.say("the driver's error 2 means out of memory; the text states neither how much was requested nor what holds the device")
+	v.say("the driver's error 2 means out of memory. The text states neither how much was requested nor what holds the device")
 	v.do("where a trainer shares the device, let it release its memory before the engine resumes: offload parameters and optimizer state, then torch.cuda.empty_cache()")
 	v.set(sglang.Set("0.6"), "a smaller share for the engine, or more GPUs for it (--tp-size)")
 	v.addOtherHolders("look for other processes on the device")
@@ -347,7 +347,7 @@ func (v *view) vulkan() {
 		v.title("the host's memory ran out, in a call to Vulkan")
 	}
 	v.say("the text states no figure; a single allocation can also exceed what the driver allows at once (maxMemoryAllocationSize in vulkaninfo)")
-	v.do("a smaller model, fewer layers on the GPU, fewer bits, or a shorter context; close other programs that use the GPU; an integrated GPU takes the host's memory, of which the firmware reserves a part")
+	v.do("a smaller model, fewer layers on the GPU, fewer bits, or a shorter context. Close other programs that use the GPU. An integrated GPU takes the host's memory, of which the firmware reserves a part")
 }
 
 // engineOptions adds the options of the engine that the text comes from.
@@ -373,8 +373,8 @@ func (v *view) nvml() {
 	v.Confidence = 0.6
 	v.Basis = "the assertion is reached when an allocation has failed"
 	v.title("memory ran out, and PyTorch failed to say so: it asks NVML how much is free once an allocation has failed, and NVML did not answer")
-	v.say("NVML is missing or broken here, as on a Jetson, in some containers and after a driver update; the underlying failure is an allocation's")
-	v.do("allocate less at once: a smaller batch, smaller tensors or fewer bits; on a Jetson the memory is the host's too, so end other programs (tegrastats shows it)")
+	v.say("NVML is missing or broken here, as on a Jetson, in some containers and after a driver update. The underlying failure is an allocation's")
+	v.do("allocate less at once: a smaller batch, smaller tensors or fewer bits. On a Jetson the memory is the host's too, so end other programs (tegrastats shows it)")
 	v.do("repair NVML to see the real message: the same version of driver and library, a release of PyTorch for this platform")
 }
 

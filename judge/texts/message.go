@@ -104,9 +104,9 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 		e.Contradictory = true
 		if a.shared() {
 			say("the driver states %s free on a device of %s: a GPU that is part of the processor has what the firmware reserves for it (VRAM), and what the kernel allows it of the host's memory (GTT)", units.Bytes(*o.Free), units.Bytes(*o.Total))
-			say("which of the two refused is not in the text; one allocation may also be larger than either grants at once")
+			say("which of the two refused is not in the text. One allocation may also be larger than either grants at once")
 		} else {
-			say("that is impossible: %s. Lines of several messages are mixed, or the driver lends host memory, as it does on Windows; nothing is concluded from these figures", strings.Join(wrong, "; "))
+			say("that is impossible: %s. Lines of several messages are mixed, or the driver lends host memory, as it does on Windows. Nothing is concluded from these figures", strings.Join(wrong, "; "))
 		}
 	}
 	if n := a.outside(); n != nil && *n > 0 {
@@ -118,9 +118,9 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	cause := a.cause()
 	switch {
 	case a.lent() && t.pausedPool(a):
-		say("more is counted than the device has: a pool that an engine paused (sleep mode) is unmapped, but PyTorch still counts it; the process holds %s of the device", units.Bytes(*a.InUse))
+		say("more is counted than the device has: a pool that an engine paused (sleep mode) is unmapped, but PyTorch still counts it. The process holds %s of the device", units.Bytes(*a.InUse))
 	case a.lent():
-		say("more is allocated than the device has: the driver on Windows (and in WSL) lends host memory (shared GPU memory) until the system's commit limit is reached; the program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
+		say("more is allocated than the device has: the driver on Windows (and in WSL) lends host memory (shared GPU memory) until the system's commit limit is reached. The program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
 	case cause == causeFragmented:
 		if a.Wording == failure.Native && t.onWindows(a) {
 			where := "on Windows"
@@ -129,11 +129,11 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 			}
 			say("expandable_segments, the setting against it, is not available %s", where)
 		}
-		say("this is fragmentation; freed memory that waits for another stream, or serves only a private pool, counts as free here; a snapshot of that moment separates these")
+		say("this is fragmentation. Freed memory that waits for another stream, or serves only a private pool, counts as free here. A snapshot of that moment separates these")
 	case cause == causeRefused:
 		t.explainRefusal(say, a)
 	case o.Wording == failure.Runtime || o.Wording == failure.Driver:
-		say("such an error comes from allocations outside PyTorch's cache: creating the context, loading kernels, handles and workspaces of libraries, CUDA graphs, pinned host memory; with expandable segments also from mapping a page")
+		say("such an error comes from allocations outside PyTorch's cache: creating the context, loading kernels, handles and workspaces of libraries, CUDA graphs, pinned host memory. With expandable segments also from mapping a page")
 	case o.Wording == failure.Async && a.complete():
 		say("the backend cudaMallocAsync does not report what its pool keeps: %s of the device is neither allocated by PyTorch nor free, so it is cached in that pool or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
 	case cause == causeTooBig && o.Backend == "HIP" && t.Hints[failure.HintIntegrated] > 0:
@@ -141,7 +141,7 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	case a.refusedWhole():
 		say("the message does not state what was free: another process can hold the rest of the device, but PyTorch itself leaves room")
 	case cause == "" && withoutFree(o):
-		say("the message does not state what was free, as early messages of XPU devices did not; the cause cannot be determined without it")
+		say("the message does not state what was free, as early messages of XPU devices did not. The cause cannot be determined without it")
 	case cause == "" && o.Missing() > 0 && !Contradictory(o):
 		say("%s", missingOf(o))
 	case cause == causeTooBig && a.unused() > 0 && a.room() != nil && *a.room() >= *a.request:
@@ -162,7 +162,7 @@ func (t *Statement) explainRefusal(say func(string, ...any), a *account) {
 	case a.oneTooLarge():
 		say("a single allocation of 4 GiB or more was requested, which Intel's drivers refuse by default")
 	case a.Backend == "HIP":
-		say("on an APU the limit is the kernel's limit of GTT pages (ttm.pages_limit), on Windows the commit limit of the system; the free memory stated can be of another kind, or was freed right after the failure")
+		say("on an APU the limit is the kernel's limit of GTT pages (ttm.pages_limit), on Windows the commit limit of the system. The free memory stated can be of another kind, or was freed right after the failure")
 	case t.Hints[failure.HintWindows] > 0 || t.Hints[failure.HintWSL] > 0:
 		say("on Windows, each device allocation also counts against the commit limit of the system: a page file that is too small makes the driver refuse")
 	default:

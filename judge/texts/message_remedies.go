@@ -97,7 +97,7 @@ func (t *Statement) against(a *account) []finding.Remedy {
 func metal(a *account) []finding.Remedy {
 	raise := finding.SettingChange("PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", "lift the limit; the system then swaps, and may stop responding")
 	if a.Others != nil && a.Reserved != nil && *a.Others > *a.Reserved {
-		return append([]finding.Remedy{finding.CodeChange(fmt.Sprintf("look for what the process holds outside PyTorch's cache, %s in total: buffers of other libraries (MLX, Core ML, an old torchaudio), or a release of PyTorch that keeps them; close other programs that use the GPU", units.Bytes(*a.Others)))}, append(shortage.NeedLess(), raise)...)
+		return append([]finding.Remedy{finding.CodeChange(fmt.Sprintf("look for what the process holds outside PyTorch's cache, %s in total: buffers of other libraries (MLX, Core ML, an old torchaudio), or a release of PyTorch that keeps them. Close other programs that use the GPU", units.Bytes(*a.Others)))}, append(shortage.NeedLess(), raise)...)
 	}
 	return append(shortage.NeedLess(), raise)
 }
@@ -105,7 +105,7 @@ func metal(a *account) []finding.Remedy {
 // oneBlock are the remedies if one block is larger than the platform grants.
 func oneBlock(a *account) []finding.Remedy {
 	return []finding.Remedy{
-		finding.CodeChange(fmt.Sprintf("make the tensor in pieces below %s: a tiled VAE, attention in chunks, a smaller batch or image; the device itself need not be full", units.Bytes(*a.Block))),
+		finding.CodeChange(fmt.Sprintf("make the tensor in pieces below %s: a tiled VAE, attention in chunks, a smaller batch or image. The device itself need not be full", units.Bytes(*a.Block))),
 		finding.SettingChange("UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1", "allow single allocations above 4 GiB, where the releases of the driver and of PyTorch support it"),
 	}
 }
@@ -119,7 +119,7 @@ func (t *Statement) fragmentationRemedies(a *account) []finding.Remedy {
 	switch {
 	case a.Private != nil && *a.room()-*a.Private < *a.request:
 		return append([]finding.Remedy{finding.CodeChange("capture fewer or smaller CUDA graphs, or let them share a pool: torch.cuda.graph_pool_handle()").
-			Because("free memory in private pools serves only allocations in the same pool; graphs can share one that never run at the same time; allocate less under torch.cuda.use_mem_pool, too")}, less...)
+			Because("free memory in private pools serves only allocations in the same pool. Graphs can share one that never run at the same time. Allocate less under torch.cuda.use_mem_pool, too")}, less...)
 	case a.Backend == "XPU":
 		return []finding.Remedy{finding.CodeChange("use few sizes: pad batches to a few lengths, or run the longest first; torch.xpu.empty_cache() between phases returns segments that are wholly free")}
 	case a.Backend == "HIP":
@@ -154,11 +154,11 @@ func (t *Statement) onWindows(a *account) bool {
 func (t *Statement) refusalRemedies(a *account) []finding.Remedy {
 	if a.oneTooLarge() {
 		return append([]finding.Remedy{finding.SettingChange("UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1",
-			"allow one allocation of 4 GiB or more, which Intel's drivers refuse by default; or make the tensor in pieces below 4 GiB")}, shortage.NeedLess()...)
+			"allow one allocation of 4 GiB or more, which Intel's drivers refuse by default. Or make the tensor in pieces below 4 GiB")}, shortage.NeedLess()...)
 	}
-	look := "check what else can refuse: the host's memory and its commit limit (the page file on Windows, .wslconfig in WSL, ulimit -v and vm.overcommit_memory on Linux), a quota of the driver (MIG, vGPU)"
+	look := "look at the other limits: the host's memory and its commit limit (the page file on Windows, .wslconfig in WSL, ulimit -v and vm.overcommit_memory on Linux), a quota of the driver (MIG, vGPU)"
 	if a.Backend == "HIP" {
-		look = "check what else can refuse: on an APU the kernel's limit of GTT pages (ttm.pages_limit, amdgpu.gttsize), on Windows the commit limit (a larger page file)"
+		look = "look at the other limits: on an APU the kernel's limit of GTT pages (ttm.pages_limit, amdgpu.gttsize), on Windows the commit limit (a larger page file)"
 	}
 	out := []finding.Remedy{finding.CodeChange(look)}
 	out = append(out, forBackend(a.Backend, []finding.Remedy{finding.SettingChange(shortage.ListProcesses, "look for other processes on the device, which may have freed memory right after the failure")})...)
@@ -177,7 +177,7 @@ func (t *Statement) ofEngine(a *account) []finding.Remedy {
 	}
 	switch {
 	case t.Hints[failure.HintComfyUI] > 0:
-		return []finding.Remedy{finding.SettingChange("--lowvram", "let ComfyUI keep less on the device (--novram keeps least); a smaller resolution or fewer frames, a tiled VAE, or a model in fp8 or GGUF")}
+		return []finding.Remedy{finding.SettingChange("--lowvram", "let ComfyUI keep less on the device (--novram keeps least). A smaller resolution or fewer frames, a tiled VAE, or a model in fp8 or GGUF")}
 	case t.Hints[failure.HintDeepSpeed] > 0:
 		return []finding.Remedy{finding.SettingChange(`"train_micro_batch_size_per_gpu": 1`, "a smaller micro batch, with gradient_accumulation_steps for the same total; ZeRO stage 3 and offload_optimizer keep less on the device")}
 	case t.Hints[failure.HintTrainer] > 0:
@@ -207,7 +207,7 @@ func leaveRoom() []finding.Remedy {
 		finding.SettingChange(shortage.ListProcesses, "look for other processes on the device").Because("if there are none, this program leaves no room outside PyTorch's cache"),
 		finding.CodeChange("leave memory for allocations outside PyTorch's cache: a smaller batch").
 			Because("an inference engine has a setting for its share (gpu_memory_utilization, mem_fraction_static), a program without one torch.cuda.set_per_process_memory_fraction(0.9)"),
-		finding.CodeChange("call torch.cuda.empty_cache() before the library starts, and let it start early: NCCL's buffers are allocated at the first collective; fewer channels (NCCL_MAX_NCHANNELS) or smaller buffers (NCCL_BUFFSIZE) make them smaller"),
+		finding.CodeChange("call torch.cuda.empty_cache() before the library starts, and let it start early: NCCL's buffers are allocated at the first collective. Fewer channels (NCCL_MAX_NCHANNELS) or smaller buffers (NCCL_BUFFSIZE) make them smaller"),
 	}
 }
 

@@ -198,6 +198,10 @@ func (s *tableSeries) usage() finding.Finding {
 	e.TotalAllocatedBytes, e.TotalFreedBytes = m.Allocated.Gained, m.Allocated.Freed
 	e.Allocations, e.Retries, e.OOMs = m.Allocations.Current, m.Retries, m.OOMs
 	s.addUsage(&f, m)
+	f.Brief = finding.Brief{
+		Fact: fmt.Sprintf("%s of memory_summary() (GPU memory): %s", units.Plural(int64(len(s.Kept)), "table"), f.Title),
+		Why:  fmt.Sprintf("%s; 3 are needed", units.Plural(int64(len(s.Kept)), "table")),
+	}
 	return f
 }
 
@@ -232,7 +236,7 @@ func (s *tableSeries) addUsage(f *finding.Finding, m *table.Summary) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	switch out := releasable(m); {
 	case expandableOnly(m) && m.Active.Current != nil:
-		say("%s of the reserved memory is not active; the table does not show how much of its expandable segments empty_cache() would return",
+		say("%s of the reserved memory is not active. The table does not show how much of its expandable segments empty_cache() would return",
 			units.Bytes(*subtract(m.Reserved.Current, m.Active.Current)))
 	case out != nil && float64(*out+*m.NonReleasable.Current) > notable*float64(*m.Reserved.Current):
 		say("of the memory reserved but not active, empty_cache() would return %s; %s lies in pieces next to active blocks", units.Bytes(*out), units.Bytes(*m.NonReleasable.Current))

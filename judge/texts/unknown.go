@@ -22,7 +22,7 @@ func (v *view) unknown() {
 	case v.f.Source == failure.SourceProcess && len(v.f.Figures) == 0:
 		v.title("memory ran out, according to an error in unknown wording")
 		v.say("the text does not say, in a form that is understood, which memory it was and how much was requested")
-		v.do("include the lines around it, and those with figures; for a program that still runs, `strandline trace --pid PID` watches its host memory and `strandline trace --gpu --pid PID` its GPU memory")
+		v.do("include the lines around it, and those with figures. For a program that still runs, `strandline trace --pid PID` watches its host memory and `strandline trace --gpu --pid PID` its GPU memory")
 	default:
 		v.unknownDevice()
 	}

@@ -19,10 +19,10 @@ func (s Setup) notes() (out []string) {
 		out = append(out, text)
 	}
 	if stated := s.Model.KVFormat; stated != "" && s.KV.name == "auto" {
-		out = append(out, fmt.Sprintf("the checkpoint states %s for keys and values, which releases of engines since the end of 2025 use without being told; they are planned in 16 bits here: give --kv-dtype %s to plan with it", stated, stated))
+		out = append(out, fmt.Sprintf("the checkpoint states %s for keys and values, which releases of engines since the end of 2025 use without being told. They are planned in 16 bits here: give --kv-dtype %s to plan with it", stated, stated))
 	}
 	if n := s.Model.Host; n > 0 {
-		out = append(out, fmt.Sprintf("the experts that are left out here take %s of the host's memory; every token waits for those it goes through", units.Bytes(n)))
+		out = append(out, fmt.Sprintf("the experts that are left out here take %s of the host's memory. Every token waits for those it goes through", units.Bytes(n)))
 	}
 	if windows := s.windows(); windows && !s.keepsWindows() {
 		out = append(out, "this engine keeps every token in layers with a window, too")

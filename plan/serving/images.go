@@ -98,9 +98,9 @@ func (s Setup) imageNotes(i *ImageLoad) (out []string) {
 	}
 	switch s.Engine.Name {
 	case engine.SGLang:
-		out = append(out, "SGLang encodes all images of a request at once, in memory outside its fraction; newer releases take SGLANG_VLM_MAX_IMAGES_PER_VIT and SGLANG_VLM_MAX_PATCHES_PER_VIT to do fewer at a time")
+		out = append(out, "SGLang encodes all images of a request at once, in memory outside its fraction. Newer releases take SGLANG_VLM_MAX_IMAGES_PER_VIT and SGLANG_VLM_MAX_PATCHES_PER_VIT to do fewer at a time")
 	case engine.VLLM:
-		out = append(out, "the width and height in --limit-mm-per-prompt bound what vLLM profiles; without them, and before 0.11, it profiles the largest image that the processor allows (max_pixels in --mm-processor-kwargs)")
+		out = append(out, "the width and height in --limit-mm-per-prompt bound what vLLM profiles. Without them, and before 0.11, it profiles the largest image that the processor allows (max_pixels in --mm-processor-kwargs)")
 	}
 	return out
 }

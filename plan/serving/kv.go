@@ -153,7 +153,7 @@ func (s Setup) KVDoubt() string {
 	k := s.widest()
 	switch {
 	case s.Engine.V0 && s.Parallel.TP*s.Parallel.PP > 1:
-		return "this engine logs the KV size of each worker and takes the tokens of the smallest; the size may be another worker's"
+		return "this engine logs the KV size of each worker and takes the tokens of the smallest. The size may be another worker's"
 	case k.state > 0 || k.window > 0:
 		return "layers differ in what they keep of a token: the number that engines print is not a capacity"
 	}

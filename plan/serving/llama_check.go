@@ -98,9 +98,9 @@ func (s Setup) causeLlama(c *plan.Checked) string {
 	switch c.Component {
 	case plan.Weights:
 		if more {
-			return "the file is less quantized than planned, or an image encoder or a draft model is loaded beside it; give the file itself as --model for a closer plan"
+			return "the file is less quantized than planned, or an image encoder or a draft model is loaded beside it. Give the file itself as --model for a closer plan"
 		}
-		return "the file is quantized further than planned, or a part of the log is missing; give the file itself as --model for a closer plan"
+		return "the file is quantized further than planned, or a part of the log is missing. Give the file itself as --model for a closer plan"
 	case plan.KVCache:
 		if more {
 			return "a longer context, more requests or another type than planned, or a build that keeps the values of MLA, too: give --max-model-len, --max-num-seqs, --kv-dtype"

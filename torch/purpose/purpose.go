@@ -54,7 +54,7 @@ func (p Purpose) String() string { return names[p] }
 
 // words are the printed names of purposes, where those differ.
 var words = map[Purpose]string{
-	Optimizer: "optimizer state", KVCache: "KV cache", Communication: "communication buffers", Unknown: "of unknown purpose",
+	Optimizer: "optimizer state", KVCache: "KV cache", Communication: "communication buffers", Workspaces: "library workspaces", Unknown: "of unknown purpose",
 }
 
 // NotFreed names memory of unknown purpose that may go when its step ends, or may stay.
