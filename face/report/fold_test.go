@@ -39,7 +39,7 @@ func TestFolds(t *testing.T) {
 		{"kinds", []finding.Finding{alone, level("gpu 0 used", 10, 20)},
 			"LEAK  gpu 0 used: +10 MiB a minute, now 20 MiB\n      10 → 20 MiB ▁█\n   gpu 0 used: +10 MiB a minute, now 20 MiB\n      10 → 20 MiB ▁█\n"},
 		{"lines", []finding.Finding{line(0), line(1)},
-			"LEAK  1 line keeps memory: now 0 B\n   device 0, 1, in step: a.py:3 f  10 → 20 MiB ▁█  4 kept  100% sure\n      device 0  10 → 20 MiB ▁█\n      device 1  10 → 20 MiB ▁█\n"},
+			"LEAK  1 line keeps memory: now 0 B\n   device 0, 1, in step: a.py:3 f  10 → 20 MiB ▁█  4 pieces kept  100% sure\n      device 0  10 → 20 MiB ▁█\n      device 1  10 → 20 MiB ▁█\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out strings.Builder

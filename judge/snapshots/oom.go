@@ -119,7 +119,7 @@ func (s *failedRequest) takeSize(f *finding.Finding, e *finding.OOMEvidence, o *
 		switch {
 		case m.Total == nil:
 		case s.capacity != nil && !roughlyEqual(*s.capacity, *m.Total):
-			f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s given with --capacity are not used", units.Bytes(*m.Total), units.Bytes(*s.capacity)))
+			f.Detail = append(f.Detail, fmt.Sprintf("the message names a device of %s: the %s given with --capacity are not used", units.Bytes(*m.Total), units.Bytes(*s.capacity)))
 			fallthrough
 		case s.capacity == nil:
 			s.capacity = m.Total
@@ -316,7 +316,7 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 func (s *failedRequest) findOthers() []finding.Remedy {
 	leave := "leave room for the others: end stale processes, use a separate device, or make the library's workspace smaller"
 	if s.mostlyOwn() {
-		leave = "leave room for the library: make its workspace smaller, such as NCCL's buffers by fewer channels (NCCL_MAX_NCHANNELS) or a smaller NCCL_BUFFSIZE"
+		leave = "leave room for the library, or shrink its workspace: NCCL by fewer channels (NCCL_MAX_NCHANNELS) or NCCL_BUFFSIZE"
 	}
 	return append([]finding.Remedy{s.lookForOthers(), finding.CodeChange(leave)}, shortage.NeedLess()...)
 }

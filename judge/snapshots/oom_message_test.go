@@ -33,7 +33,7 @@ func TestSizeThatWasGiven(t *testing.T) {
 	}{
 		{messageOfW20, 2 << 30, size(1258291200), ""},
 		{messageOfW20, 2<<30 + 1<<20, size(1258291200), ""},
-		{messageOfW20, 80 << 30, size(1258291200), "the message states a device of 2 GiB: the 80 GiB " + unused},
+		{messageOfW20, 80 << 30, size(1258291200), "the message names a device of 2 GiB: the 80 GiB " + unused},
 		{strings.Replace(messageOfW20, "a total capacity of 2.00 GiB of which", "of which", 1), 3 << 30, size(1258291200 + 1<<30), ""},
 		{strings.Replace(messageOfW20, "a total capacity of 2.00 GiB of which", "of which", 1), 512 << 20, nil, "the device cannot have 512 MiB"},
 	} {
@@ -45,7 +45,7 @@ func TestSizeThatWasGiven(t *testing.T) {
 		}
 	}
 	_, f := answer(t, "w20_driver_growth.full.oom.pickle", Options{Capacity: size(80 << 30)}, textFile(t, "job.log", messageOfW20))
-	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the message states a device of 2 GiB: the 80 GiB "+unused) || !is(f.Evidence.(*finding.OOMEvidence).CapacityBytes, 2<<30) {
+	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the message names a device of 2 GiB: the 80 GiB "+unused) || !is(f.Evidence.(*finding.OOMEvidence).CapacityBytes, 2<<30) {
 		t.Errorf("%+v\n%s", f.Evidence, text)
 	}
 }

@@ -66,14 +66,14 @@ func classesOf(files []*profiles.File, hosts []*profiles.Host) []class {
 	}
 	return []class{
 		{finding.HeapLeak, "the heap of malloc", func(h *profiles.Host) *int64 { return h.Heap }, finding.Problem,
-			"`strandline trace --pid PID` of the running process names the calls that grow the heap, with their Python lines, and shows how much of it is free"},
+			"`strandline trace --pid PID` of the running process names the calls that grow the heap, by Python line, and its free part"},
 		anonymous,
 		{finding.MemoryFiles, "files in memory (memfd)", func(h *profiles.Host) *int64 { return h.Memfd }, finding.Problem,
 			"close the descriptors and mappings of memfd_create that are no longer used; `strandline trace --pid PID` names the call that makes them"},
 		{finding.SharedMemory, "shared memory (tmpfs, /dev/shm)", otherShared, finding.Problem,
 			"look for files in /dev/shm that are never removed: DataLoader workers and Ray's object store put theirs there"},
 		{finding.KernelMemory, "memory that the kernel holds", func(h *profiles.Host) *int64 { return h.Kernel }, finding.Warning,
-			"slabtop and the process's descriptors, sockets and mappings show what it is for"},
+			"look at slabtop, and at the process's descriptors, sockets and mappings"},
 		stacks(hosts[0], hosts[len(hosts)-1]),
 		{finding.PageCache, "the page cache", func(h *profiles.Host) *int64 { return h.Cache }, finding.Info, ""},
 		{finding.FileMapping, "pages of files", mappedFiles, finding.Info, ""},
@@ -199,11 +199,11 @@ func judgeGrowth(files []*profiles.File, hosts []*profiles.Host) (out []finding.
 func unsaid(kind finding.Kind, first, last *profiles.Host, bytes int64) (out []string) {
 	switch kind {
 	case finding.HeapLeak:
-		out = append(out, "memory that the program freed and malloc keeps is part of it: these texts do not show how much that is")
+		out = append(out, "malloc's free memory is part of it: these texts do not show how much")
 	case finding.MmapLeak:
 		out = append(out, "it may be Python's objects, large blocks of malloc or mappings of a library: these texts do not show which")
 	case finding.AllocatorRetention:
-		out = append(out, "what is in use and what the allocator keeps for later look alike in these texts")
+		out = append(out, "these texts do not tell memory in use from the allocator's cache")
 	default:
 		return nil
 	}
@@ -216,7 +216,7 @@ func unsaid(kind finding.Kind, first, last *profiles.Host, bytes int64) (out []s
 // copyOnWrite is the class of pages that were shared with another process.
 func copyOnWrite(of func(*profiles.Host) *int64) class {
 	return class{finding.CopyOnWrite, "memory that was shared with another process and is written to", of, finding.Warning,
-		"a process copies the pages of its parent that it writes to, as counts of references do: allocate what is shared outside Python's objects, or before gc.freeze() and fork"}
+		"a fork copies each page that it writes to, and reference counts write. Share memory outside Python's objects, or call gc.freeze() before the fork"}
 }
 
 // parted are the pages that only this process has, if the pages that it shares with

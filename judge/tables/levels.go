@@ -81,7 +81,7 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 		evicts(&f, c)
 		return f
 	case v.Leaks() && c.Peak:
-		f.Detail = append(f.Detail, "this is a high-water mark, which never falls: it grows with the largest input so far, and shows no leak by itself")
+		f.Detail = append(f.Detail, "this is a high-water mark, which never falls: growth of it alone is no leak")
 		e.Verdict = string(trend.Step)
 		f.Title = c.Name + ": a high-water mark, now " + units.Bytes(int64(c.Bytes[len(c.Bytes)-1]))
 	case v.Leaks() && c.Cache:
@@ -196,7 +196,7 @@ func fills(f *finding.Finding, c *profiles.Column) {
 		}
 	}
 	f.Severity = finding.Warning
-	f.Remedies = []finding.Remedy{finding.CodeChange("hold it against the engine's requests: `strandline watch --pid PID --metrics HOST:PORT` states the growth per request. Longer and longer contexts, and requests that are never ended, fill it")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("compare it with the engine's requests: `strandline watch --pid PID --metrics HOST:PORT` prints the growth per request. Longer contexts and requests without an end fill it")}
 }
 
 func mean(x []float64) float64 {

@@ -159,7 +159,7 @@ func leak(list []*place, s Series) finding.Finding {
 	if size := bytes / max(count, 1); size < 256 {
 		f.Detail = append(f.Detail, "they are scalars: few bytes, but each takes 256 bytes of a GPU and holds a Python object")
 	}
-	f.Remedies = []finding.Remedy{finding.CodeChange("store numbers instead of arrays (float(x), x.item(), jax.device_get(x)), or drop what is no longer used")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("store numbers instead of arrays (float(x), x.item(), jax.device_get(x)), or drop them after use")}
 	f.Brief.Why = f.Basis
 	return f
 }
@@ -194,7 +194,7 @@ func recompiled(s Series) (f finding.Finding, ok bool) {
 		Title:    fmt.Sprintf("programs are recompiled repeatedly: %s, up from %s", units.Plural(counts[n], "executable"), units.Count(counts[0])),
 		Count:    &counts[n],
 		Evidence: &finding.CompilationsEvidence{CountAtCheckpoints: counts},
-		Remedies: []finding.Remedy{finding.CodeChange("find what changes between calls of jitted functions (shapes, static arguments, new lambdas): JAX_LOG_COMPILES=1 names each compilation")},
+		Remedies: []finding.Remedy{finding.CodeChange("find the change between calls of jitted functions (shapes, static arguments, new lambdas): JAX_LOG_COMPILES=1 names each compilation")},
 	}
 	if site, more := recompiling(s); more > 0 {
 		f.Site = &site

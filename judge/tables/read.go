@@ -118,6 +118,6 @@ func readings(f *finding.Finding, s Series) {
 		f.Brief.Fact = strings.TrimPrefix(f.Title, filepath.Base(s.Files[len(s.Files)-1].Name)+": ")
 	}
 	if f.Brief.Why = fmt.Sprintf("%s; %d are needed", units.Plural(n, "reading"), minMoments); n >= minMoments {
-		f.Brief.Why = "these files hold totals, which do not show what stays"
+		f.Brief.Why = "these files hold totals, not single allocations"
 	}
 }

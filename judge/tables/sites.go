@@ -50,7 +50,7 @@ func byLine(f *profiles.File) (out finding.Finding, ok bool) {
 	if site.File != "" {
 		out.Site = &site
 	}
-	out.Brief = finding.Brief{Title: out.Title, Fact: f.Format + ": " + out.Title, Why: "this profile shows who allocates, not what stays"}
+	out.Brief = finding.Brief{Title: out.Title, Fact: f.Format + ": " + out.Title, Why: "this profile shows allocations, not whether they stay"}
 	const maxListed = 5
 	for _, u := range uses[1:min(len(uses), maxListed)] {
 		out.Detail = append(out.Detail, fmt.Sprintf("%s: %s", at(finding.Site(u.Stack[0])), units.Bytes(u.Size*u.Count)))

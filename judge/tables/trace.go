@@ -75,7 +75,7 @@ func keptFinding(device string, pop *trend.Population, v trend.Verdict) finding.
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: v.Confidence, Basis: v.Basis(), Device: index(device),
 		Title: fmt.Sprintf("memory of %s is kept from step to step: %s in %s, %s more each step", device, units.Bytes(bytes), units.Plural(count, "allocation"), units.Bytes(rate)),
 		Bytes: &bytes, Count: &count, BytesPerStep: &rate, Trend: pop.Final, Evidence: evidence(pop, v),
-		Remedies: []finding.Remedy{finding.CodeChange("record a snapshot of PyTorch's allocator (torch.cuda.memory._record_memory_history, then _dump_snapshot): a trace does not show which line keeps it, a snapshot does")},
+		Remedies: []finding.Remedy{finding.CodeChange("record a snapshot: strandline record -- python TRAIN.py. A trace does not show the line that keeps it, a snapshot does")},
 	}
 	if f.Confidence < problemConfidence {
 		f.Severity, f.Title = finding.Warning, "maybe a leak: "+f.Title
@@ -104,7 +104,7 @@ func failed(f *profiles.File) (out finding.Finding, ok bool) {
 		Title:    fmt.Sprintf("memory of the device ran out: %s returned %d (out of memory)%s", c.Name, c.Status, repeated(c.Count)),
 		Detail:   []string{"the size requested is not in the file: a failed call is not a memory event"},
 		Evidence: &finding.OOMEvidence{Of: of, Source: "cuda-driver", FailedCalls: len(f.Failed)},
-		Remedies: []finding.Remedy{finding.CodeChange("allocate less at once, or free what is no longer used before this call. The levels in this file show what was live")},
+		Remedies: []finding.Remedy{finding.CodeChange("allocate less at once, or free more before this call. The levels in this file show the live memory")},
 	}
 	if of == "host" {
 		out.Title = fmt.Sprintf("pinned memory of the host ran out: %s returned %d (out of memory)%s", c.Name, c.Status, repeated(c.Count))

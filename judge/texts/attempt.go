@@ -39,7 +39,7 @@ func (v *view) attempt() {
 	case finding.Thrashing:
 		v.Confidence = 0.9
 		v.title("the device is full: the allocator flushes its cache and retries, and the program goes on slower: %s", refused)
-		v.say("the text states this %s times; each retry waits for the device and returns cached memory to the driver", units.Count(int64(v.f.Count)))
+		v.say("the text says this %s times; each retry waits for the device and returns cached memory to the driver", units.Count(int64(v.f.Count)))
 	default:
 		v.title("a failed allocation: %s; the text does not show whether the program recovered", refused)
 		v.say("PyTorch frees its cache and tries again after this warning; had that failed, an OutOfMemoryError would follow")
@@ -113,5 +113,5 @@ func (t *Statement) quoted(f *finding.Finding) {
 	const maxSure = 0.3
 	f.Severity, f.Confidence, e.Outcome = finding.Warning, min(f.Confidence, maxSure), finding.Uncertain
 	f.Basis = "a page or source code that quotes the message"
-	f.Detail = append(f.Detail, "nothing in this text shows that it happened: it reads as a page or source code, not as the output of a program")
+	f.Detail = append(f.Detail, "nothing shows that it happened: this reads like a page or source code, not like a program's output")
 }

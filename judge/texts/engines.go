@@ -58,7 +58,7 @@ func (v *view) vllmFree() {
 	v.cause(causeStartup)
 	if !v.states(failure.Free, failure.Capacity) {
 		v.title("memory ran out before vLLM started: less of the device is free than it is set to take")
-		v.set(vllm.Set("0.6"), "take a smaller share of the device, less than what is free")
+		v.set(vllm.Set("0.6"), "take a smaller share of the device, below the free part")
 		v.addOtherHolders("look for other processes on the device: they hold the memory")
 		return
 	}
@@ -74,7 +74,7 @@ func (v *view) vllmFree() {
 	fits := math.Floor(free/capacity*100) / 100
 	const useful = 0.3
 	fit := func() {
-		v.set(vllm.Set(fmt.Sprintf("%.2f", fits)), "take no more than what is free now: gpu_memory_utilization of at most %.2f. Weights and KV cache have to fit into it", fits)
+		v.set(vllm.Set(fmt.Sprintf("%.2f", fits)), "take no more than is free now: gpu_memory_utilization of at most %.2f. Weights and KV cache have to fit into it", fits)
 	}
 	if fits >= useful {
 		fit()
@@ -107,11 +107,11 @@ func (v *view) vllmLength() {
 	}
 	switch needed, available := v.f.Figures[failure.Needed], v.f.Figures[failure.Available]; {
 	case haveFits:
-		v.set(fmt.Sprintf("--max-model-len %d", fits), "what fits: max_model_len of %s tokens", v.count(failure.MaxLength))
+		v.set(fmt.Sprintf("--max-model-len %d", fits), "this length fits: max_model_len of %s tokens", v.count(failure.MaxLength))
 	case haveLength && needed > 0 && available > 0:
 		const block = 16
 		about := int64(float64(length)*available/needed) / block * block
-		v.set(fmt.Sprintf("--max-model-len %d", about), "about what fits, by the rounded figures")
+		v.set(fmt.Sprintf("--max-model-len %d", about), "about this length fits, by the rounded figures")
 	default:
 		v.set("--max-model-len 8192", "a smaller maximum length")
 	}
@@ -153,7 +153,7 @@ func (v *view) vllmCache() {
 		v.addOtherHolders("end stale processes on the device")
 		defer larger() // no share is large enough for both
 	} else {
-		v.say("if the log states more non-torch memory than about 1 GiB, another process took memory of the device while the engine measured it")
+		v.say("non-torch memory above about 1 GiB in the log means that another process allocated while the engine measured")
 		larger()
 		defer v.addOtherHolders("look for other processes on the device")
 	}
@@ -189,7 +189,7 @@ func (v *view) vllmWarmUp() {
 // vllmMapping is memory that was there before the engine slept.
 func (v *view) vllmMapping() {
 	v.title("memory ran out when vLLM mapped its memory, as it does when it wakes up")
-	v.say("the memory it released when it went to sleep has since been taken: by a trainer on the same device, or its cache")
+	v.say("the memory that it released for its sleep is taken: by a trainer on the same device, or its cache")
 	v.do("let the trainer release its memory before the engine wakes up: offload parameters and optimizer state, then torch.cuda.empty_cache()")
 	v.set(vllm.Set("0.6"), "a smaller share for the engine (gpu_memory_utilization)")
 	v.addOtherHolders("look for other processes on the device")
@@ -199,7 +199,7 @@ func (v *view) vllmMapping() {
 func (v *view) vllmHostCache() {
 	v.cause(causeStartup)
 	v.title("vLLM does not start: the space that is set for its KV cache in the host's memory holds nothing")
-	v.set("VLLM_CPU_KVCACHE_SPACE=40", "a larger KV cache, in GiB of the host's memory (RAM), beside the weights; --max-model-len makes what a request needs smaller")
+	v.set("VLLM_CPU_KVCACHE_SPACE=40", "a larger KV cache, in GiB of the host's memory (RAM), beside the weights. A lower --max-model-len makes each request smaller")
 }
 
 // vllmSwap is swap space that the host does not have.
@@ -224,11 +224,11 @@ func (v *view) sglangStart() {
 	const maxShare = 0.97
 	switch fraction := v.f.Figures[failure.Fraction]; {
 	case least > 0 && least < maxShare:
-		v.set(sglang.Set(fmt.Sprintf("%.2f", min(maxShare, math.Ceil(least*100)/100+0.01))), "weights and KV cache need more than %.3f of the device; what exceeds that is the cache", least)
+		v.set(sglang.Set(fmt.Sprintf("%.2f", min(maxShare, math.Ceil(least*100)/100+0.01))), "weights and KV cache need more than %.3f of the device; the cache takes the rest", least)
 	case fraction > 0 && fraction < 0.9:
 		v.set(sglang.Set("0.92"), "give weights and KV cache more of the device than the current %.2f", fraction)
 	default:
-		v.do("spread the weights over more GPUs (--tp-size), or take a quantized checkpoint; data-parallel attention keeps a copy of its weights on each GPU, so use less of it (--dp-size)")
+		v.do("spread the weights over more GPUs (--tp-size), or take a quantized checkpoint. Data-parallel attention (--dp-size) copies its weights to each GPU")
 		v.set(sglang.Set("0.92"), "give weights and KV cache more of the device, if it is set lower")
 	}
 	v.do("if that leaves too little for activations: more GPUs (--tp-size), fewer bits, or a smaller --cuda-graph-max-bs and --chunked-prefill-size")
@@ -251,7 +251,7 @@ func (v *view) sglangSlots() {
 	v.title("SGLang has no slot for another request: a table of the engine is full, not the device")
 	v.say("the table has a slot for each of --max-running-requests; requests that are retracted or speculated can need more than one")
 	v.set("--max-running-requests 64", "a number of requests at which the engine starts and all of them have slots. Without the option SGLang derives it from the memory of the device")
-	v.do("a newer release of SGLang, or without speculative decoding and overlapped scheduling (--disable-overlap-schedule), if it fails with few requests too")
+	v.do("a newer release of SGLang, or no speculative decoding and overlapped scheduling (--disable-overlap-schedule), if few requests also fail")
 }
 
 // sglangUnbalanced is a device that others hold a part of.
@@ -339,7 +339,7 @@ func (v *view) tensorRTLLM() {
 	if v.f.Kind == failure.TensorRTStart {
 		v.cause(causeStartup)
 		if v.states(failure.Free, failure.Capacity) {
-			v.title("TensorRT-LLM does not start: a part of it did not fit into the %s that were free of the device's %s", v.size(failure.Free), v.size(failure.Capacity))
+			v.title("TensorRT-LLM does not start: a part did not fit into %s, free of the device's %s", v.size(failure.Free), v.size(failure.Capacity))
 		}
 		if c := v.f.Words["component"]; c != "" {
 			v.say("the part that could not be created is the %s", strings.Replace(c, "KVcache", "KV cache", 1))
@@ -362,7 +362,7 @@ func (v *view) onnx() {
 		v.title("memory ran out for ONNX Runtime: %s was requested, and its arena may take %s more", v.size(failure.Request), v.size(failure.Available))
 		v.set(`"gpu_mem_limit": 8 * 1024 * 1024 * 1024`, "raise the limit of the CUDA provider, or remove it")
 	}
-	v.set(`"arena_extend_strategy": "kSameAsRequested"`, "let the arena grow by what is requested, not to the next power of two")
+	v.set(`"arena_extend_strategy": "kSameAsRequested"`, "let the arena grow by the request, not to the next power of two")
 	v.do("run a smaller batch or shorter input; several sessions on one device each keep an arena: bound them with gpu_mem_limit")
 	v.addOtherHolders("look for other processes on the device")
 }

@@ -25,7 +25,7 @@ func (v *view) worker() {
 		v.title("a worker exceeded its limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
 	}
 	v.say("the cluster's manager ends a worker that comes near its limit, and starts it again")
-	v.do("more memory for each worker, or fewer of them on a machine: --memory-limit and --nworkers for Dask, spark.executor.memory and memoryOverhead for Spark. Smaller partitions")
+	v.do("more memory for each worker, fewer workers, or smaller partitions. Dask: --memory-limit, --nworkers. Spark: spark.executor.memory, memoryOverhead")
 	v.traceHost()
 }
 
@@ -47,7 +47,7 @@ func (v *view) platform() {
 	if v.states(failure.Limit) {
 		v.title("the program's memory limit of %s is reached: the host's memory, not the GPU's", v.size(failure.Limit))
 	}
-	v.do("raise the limit (memory of the Cloud Run service, the Heroku dyno, the ECS task; max_memory_usage of ClickHouse, maxmemory of Redis, the entitlement increased-memory-limit on iOS), or have the program hold less at once")
+	v.do("raise the limit of the service, dyno or task, or have the program hold less at once. ClickHouse: max_memory_usage. Redis: maxmemory. iOS: the entitlement increased-memory-limit")
 	v.traceHost()
 }
 

@@ -34,10 +34,10 @@ func (v *view) kernelLog() {
 // lessHost adds what makes a program use less host memory.
 func (v *view) lessHost() {
 	if v.hint(failure.HintDeepSpeed) {
-		v.do("more RAM, or less on the host: offload_optimizer and offload_param to NVMe, fewer processes on the node; Adam's optimizer state takes 12 bytes per parameter on the host")
+		v.do("more RAM, or less on the host: offload_optimizer and offload_param to NVMe, fewer processes on the node. Adam's optimizer state takes 12 bytes per parameter on the host")
 		return
 	}
-	v.do("more RAM for the job, or less in the host's memory: fewer DataLoader workers (num_workers), fewer processes at once, a checkpoint loaded once (low_cpu_mem_usage, mmap) instead of by every rank")
+	v.do("more RAM for the job, or less in it: fewer DataLoader workers (num_workers), fewer processes at once. Load the checkpoint once (low_cpu_mem_usage, mmap), not by every rank")
 }
 
 // victim is the process that was killed, in words.
@@ -100,7 +100,7 @@ func (v *view) kernel() {
 	}
 	if v.smallVictim() {
 		v.say("%s is a small part of a full machine: other processes hold the memory. See the kernel's table of tasks above the kill (dmesg)", v.size(failure.RSS))
-		v.say("on unified memory (GB10, Jetson, an APU) the GPU's share is in no process's resident size: weights and KV cache fill the same memory")
+		v.say("on unified memory (GB10, Jetson, an APU) weights and KV cache fill the same memory, but no resident size")
 		v.do("find the owner of the rest: the largest row of the table of tasks. On unified memory give an engine a smaller share (gpu_memory_utilization)")
 	} else {
 		v.say("the kernel kills the process with the highest score, mostly the largest; another one may have grown")
@@ -131,10 +131,10 @@ func (v *view) cgroup() {
 		v.say("it had %s resident", v.size(failure.RSS))
 	}
 	if c := v.f.Words["cgroup"]; c != "" {
-		v.say("the limit is that of %s; page cache, /dev/shm and the kernel's own memory count too", c)
+		v.say("the limit belongs to %s; page cache, /dev/shm and the kernel's own memory also count", c)
 	}
 	v.holders()
-	v.do("raise the limit: --memory of the container, resources.limits.memory of the pod, --mem of the Slurm job, MemoryMax of the service")
+	v.do("raise the limit: --memory (container), resources.limits.memory (pod), --mem (Slurm job), MemoryMax (service)")
 	v.lessHost()
 	v.traceHost()
 }
@@ -177,10 +177,10 @@ func (v *view) pressure() {
 	if v.states("held") {
 		v.say("it held %s", v.size("held"))
 	}
-	v.say("it kills a whole cgroup: run the job in one of its own (systemd-run --scope), so that neither takes the other with it")
+	v.say("it kills a whole cgroup: run the job in its own (systemd-run --scope)")
 	v.lessHost()
 	if v.f.Words["slice"] != "" || v.states("swap") {
-		v.set("systemctl show -p ManagedOOMMemoryPressure,ManagedOOMMemoryPressureLimit,ManagedOOMSwap UNIT", "shows what the daemon allows a unit; ManagedOOMPreference=omit in the unit of a job leaves it to the kernel")
+		v.set("systemctl show -p ManagedOOMMemoryPressure,ManagedOOMMemoryPressureLimit,ManagedOOMSwap UNIT", "shows the limits of a unit; ManagedOOMPreference=omit in the unit of a job leaves it to the kernel")
 	}
 	v.traceHost()
 }
@@ -208,8 +208,8 @@ func (v *view) evicted() {
 	if v.states(failure.RSS) {
 		v.say("its container %s was using %s", v.f.Words["victim"], v.size(failure.RSS))
 	}
-	v.say("the kubelet evicts pods when what is available on the node falls below its threshold. All pods of the node count, those that use more than they requested first")
-	v.do("set resources.requests.memory to what the pod needs, so that it is scheduled where that much is free. Pods above their requests are evicted first")
+	v.say("the kubelet evicts pods when the node's available memory falls below its threshold, those above their requests first")
+	v.do("set resources.requests.memory to the pod's need: it is then scheduled where that much is free, and evicted last")
 	v.traceHost()
 }
 
@@ -258,9 +258,9 @@ func (v *view) ray() {
 		v.title("Ray killed a worker: its node had %s of %s of memory (RAM) in use", v.size("used"), v.size(failure.Capacity))
 	}
 	if v.states(failure.RSS) {
-		v.say("the worker itself, %s, held %s: Ray chooses by its policy, so the largest in its list of memory users is the one to look at", v.victim(), v.size(failure.RSS))
+		v.say("the worker itself, %s, held %s: Ray chooses by its policy, so look at the largest in its list", v.victim(), v.size(failure.RSS))
 	}
-	v.set("@ray.remote(memory=8 * 1024**3)", "say what a task needs, so that fewer run in parallel on a node; or more CPUs per task (num_cpus)")
+	v.set("@ray.remote(memory=8 * 1024**3)", "declare the need of a task, so that fewer run in parallel on a node; or more CPUs per task (num_cpus)")
 	v.do("more RAM, or a smaller object store (--object-store-memory); RAY_memory_usage_threshold=0.98 only delays the end")
 	v.traceHost()
 }
@@ -279,7 +279,7 @@ func (v *view) shared() {
 	} else {
 		v.do("fewer DataLoader workers (num_workers) with less prefetch_factor, or torch.multiprocessing.set_sharing_strategy('file_system')")
 	}
-	v.set("df -h /dev/shm; ls -l /dev/shm", "see how large it is, and what an earlier run left there")
+	v.set("df -h /dev/shm; ls -l /dev/shm", "see how large it is, and the leftovers of an earlier run")
 }
 
 // busError is a process that touched a page without memory, whoever was to give it.
@@ -358,7 +358,7 @@ func (v *view) killed() {
 	v.title("a process was killed (signal 9), most likely for the host's memory, not the GPU's")
 	if v.f.Words["or"] != "" {
 		v.Confidence = 0.5
-		v.Basis = "the text states both as possible"
+		v.Basis = "the text names both as possible"
 		v.title("a worker process ended: it was killed for the host's memory, not the GPU's, or it crashed")
 	}
 	if usage := v.f.Figures["usage"]; v.states(failure.Limit) && usage >= v.f.Figures[failure.Limit] {
@@ -379,7 +379,7 @@ func (v *view) killed() {
 		}
 	}
 	if v.states(failure.RSS) {
-		v.title("a process was killed (signal 9) some time after the program had stated %s of the host's memory in use: most likely for that, not for the GPU's", v.size(failure.RSS))
+		v.title("a process was killed (signal 9), most likely for the host's memory, not the GPU's: the program had %s in use before", v.size(failure.RSS))
 	}
 	v.kernelLog()
 	v.lessHost()

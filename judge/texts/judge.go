@@ -240,7 +240,7 @@ func (v *view) addOthers(all []candidate, chosen candidate) {
 		}
 	}
 	if len(others) > 0 {
-		v.say("the text also states: %s", strings.Join(others[:min(len(others), maxOthers)], "; "))
+		v.say("the text also says: %s", strings.Join(others[:min(len(others), maxOthers)], "; "))
 	}
 }
 

@@ -62,16 +62,16 @@ func (v *view) llama() {
 		cache()
 		compute()
 	}
-	v.set("-ts 1,1", "spread the layers over several GPUs by what each has free (--tensor-split); or a smaller quantization")
+	v.set("-ts 1,1", "spread the layers over several GPUs by their free memory (--tensor-split); or a smaller quantization")
 }
 
 // llamaMetal is llama.cpp on Apple's GPUs, which may use only a part of the memory.
 func (v *view) llamaMetal() {
 	v.cause(causeLimit)
-	v.title("memory ran out on Apple's GPU for llama.cpp: weights, KV cache and compute buffers exceed what the system lets the GPU use")
+	v.title("memory ran out on Apple's GPU for llama.cpp: weights, KV cache and compute buffers exceed the GPU's share")
 	v.set("-c 8192", "a shorter context: fewer tokens in the KV cache (--ctx-size), with --cache-type-k q8_0 --cache-type-v q8_0 a smaller one")
 	v.set("-ngl 20", "fewer layers on the GPU, or a smaller quantization")
-	v.set("sudo sysctl iogpu.wired_limit_mb=24576", "let the GPU use more of the memory, below what the machine has by some GiB")
+	v.set("sudo sysctl iogpu.wired_limit_mb=24576", "let the GPU use more of the memory, up to some GiB below all")
 }
 
 // llamaHost is a buffer of llama.cpp in host memory.
@@ -93,7 +93,7 @@ func (v *view) ollamaHost() {
 		v.title("the model needs %s of the host's memory, and %s is available", v.size(failure.Needed), v.size(failure.Available))
 	}
 	v.do("a smaller model or quantization, or a shorter context (/set parameter num_ctx 4096). End other programs that hold RAM, or add swap")
-	v.say("Ollama keeps what does not fit on the GPU in host memory (RAM). In a container or WSL that is the memory given to it")
+	v.say("Ollama keeps the rest of the model in host memory (RAM). In a container or WSL that is the memory given to it")
 }
 
 // ollamaKilled is a runner that was killed.
@@ -108,7 +108,7 @@ func (v *view) ollamaKilled() {
 func (v *view) ollamaRunner() {
 	v.title("memory ran out on the device for Ollama's runner")
 	v.set("/set parameter num_gpu 20", "fewer layers on the GPU; the others are computed on the host")
-	v.set("/set parameter num_ctx 4096", "a shorter context makes the KV cache smaller; OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0 too")
+	v.set("/set parameter num_ctx 4096", "a shorter context makes the KV cache smaller; so does OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0")
 	v.set("OLLAMA_NUM_PARALLEL=1 OLLAMA_MAX_LOADED_MODELS=1", "one request and one model at a time; or a smaller quantization")
 }
 
@@ -132,8 +132,8 @@ func (v *view) mlx() {
 		v.cause(causeLimit)
 		v.title("memory ran out on Apple's GPU: a command failed, as more is allocated than the system lets the GPU use")
 	}
-	v.do("a smaller model or fewer bits, a smaller batch or a shorter prompt; mx.clear_cache() and mx.set_cache_limit() give back what is cached")
-	v.set("sudo sysctl iogpu.wired_limit_mb=24576", "let the GPU use more of the memory, below what the machine has by some GiB")
+	v.do("a smaller model or fewer bits, a smaller batch or a shorter prompt. Call mx.clear_cache() and mx.set_cache_limit() to return the cache")
+	v.set("sudo sysctl iogpu.wired_limit_mb=24576", "let the GPU use more of the memory, up to some GiB below all")
 }
 
 // arrayKinds are the failures of XLA, JAX and TensorFlow.
@@ -159,7 +159,7 @@ func (v *view) xlaRequest() {
 	}
 	const small = 1 << 30
 	held := func() {
-		v.addOtherHolders("find out what holds the device: another process, or arrays that this one keeps; a JAX process takes 75 % of a GPU when it starts, so a second one finds little")
+		v.addOtherHolders("find the holder of the device: another process, or arrays that this one keeps. A JAX process takes 75 % of a GPU when it starts, so a second one finds little")
 		v.set("XLA_PYTHON_CLIENT_PREALLOCATE=false", "take memory as it is needed, or XLA_PYTHON_CLIENT_MEM_FRACTION=.4 for each of two processes")
 	}
 	if v.hint(failure.HintTPU) {
@@ -199,8 +199,8 @@ func (v *view) xlaScratch() {
 	if v.states(failure.Needed, failure.Limit) {
 		v.title("a kernel needs %s of a TPU core's own memory (vmem), and there is %s: XLA does not compile it", v.size(failure.Needed), v.size(failure.Limit))
 	}
-	v.say("that is the scratch memory of one kernel, not the device's HBM: a smaller model or fewer arrays do not change it")
-	v.do("make the blocks of that kernel smaller: the block sizes of a Pallas kernel or of the attention, or the window of a reduction")
+	v.say("that is one kernel's scratch memory, not the device's HBM: a smaller model does not change it")
+	v.do("make that kernel's blocks smaller: the block sizes of Pallas or the attention, or a reduction's window")
 	v.set("LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib=65536", "let a kernel have more of it, where the chip has it")
 }
 
@@ -223,7 +223,7 @@ func (v *view) xlaBuffer() {
 		v.title("memory ran out on the device: one array of %s is more than its %s", v.size(failure.Request), v.size(failure.Capacity))
 		v.smallerProgram()
 	}
-	v.do("delete arrays that are not needed (x.delete(), donate_argnums), keep fewer programs loaded (jax.clear_caches()), or use smaller arrays and more sharding. A second process on the same chips takes their memory too")
+	v.do("delete arrays (x.delete(), donate_argnums), unload programs (jax.clear_caches()), or shard more. A second process on the same chips also takes memory")
 }
 
 // tensorFlow is TensorFlow's allocator.
@@ -242,7 +242,7 @@ func (v *view) tensorFlow() {
 		v.say("it was requested for a tensor of shape [%s]", shape)
 	}
 	growth := func() {
-		v.set("TF_FORCE_GPU_ALLOW_GROWTH=true", "take memory as it is needed: by default a process takes all of the device (allow_growth), and a second one finds nothing")
+		v.set("TF_FORCE_GPU_ALLOW_GROWTH=true", "take memory as it is needed (allow_growth): by default a process takes all of the device")
 	}
 	less := func() {
 		v.do("a smaller batch or smaller inputs, mixed precision, or a model over several devices")
@@ -285,7 +285,7 @@ func (v *view) driver() {
 	if v.states(failure.Request, failure.Free) && v.f.Figures[failure.Request] <= v.f.Figures[failure.Free] {
 		v.cause(causeRefused)
 		v.title("the GPU driver refused %s, although it had %s free", v.size(failure.Request), v.size(failure.Free))
-		v.say("no limit is stated: the cause is not in the text; the free memory can be in pieces, another process can have freed it right after the failure, or the host's memory or a quota (MIG, vGPU) is what ran out")
+		v.say("no limit is named, so the cause is not in the text. Possible: free memory in pieces, another process, the host's memory, a quota (MIG, vGPU)")
 	} else if v.states(failure.Request, failure.Free) {
 		v.cause(causeTooBig)
 		v.title("memory ran out on the GPU: %s was requested, and %s was free", v.size(failure.Request), v.size(failure.Free))
@@ -295,10 +295,10 @@ func (v *view) driver() {
 	} else if v.states(failure.Request) {
 		v.title("memory ran out on the device: %s was requested", v.size(failure.Request))
 	} else {
-		v.say("the text states neither how much was requested nor what holds the device. For pinned memory, it can be the host's")
+		v.say("the text names neither the size of the request nor the holder of the device. For pinned memory, it can be the host's")
 	}
 	if v.hint(failure.HintJulia) {
-		v.set("GC.gc(true); CUDA.reclaim()", "have Julia return to the driver what its collector has not freed yet; CUDA.unsafe_free! frees an array at once")
+		v.set("GC.gc(true); CUDA.reclaim()", "let Julia's collector return memory to the driver; CUDA.unsafe_free! frees an array at once")
 	}
 	v.addOtherHolders("look for other processes on the device, which may hold most of it")
 	v.engineOptions()
@@ -316,7 +316,7 @@ func (v *view) buffer() {
 // resident is memory that Windows could not keep on the device for a program in WSL.
 func (v *view) resident() {
 	v.title("memory ran out on the GPU under WSL: Windows could not make an allocation resident")
-	v.say("error -12 is ENOMEM: the memory that Windows grants WSL on this device is full, or its commit limit is reached")
+	v.say("error -12 is ENOMEM: WSL's share of this device is full, or Windows' commit limit is reached")
 	v.do("allocate less on the device: a smaller model, context or batch; end Windows programs that use the GPU")
 	v.do("raise memory= and swap= in .wslconfig, if the commit limit is the problem")
 	v.addOtherHolders("look for other processes on the device")
@@ -325,8 +325,8 @@ func (v *view) resident() {
 // saver is torch_memory_saver, which takes memory when an engine starts and again when it resumes.
 func (v *view) saver() {
 	v.title("memory ran out when torch_memory_saver took memory for an engine")
-	v.say("the driver's error 2 means out of memory. The text states neither how much was requested nor what holds the device")
-	v.do("where a trainer shares the device, let it release its memory before the engine resumes: offload parameters and optimizer state, then torch.cuda.empty_cache()")
+	v.say("the driver's error 2 means out of memory. The text names neither the size of the request nor the holder")
+	v.do("let a trainer on the device release its memory before the engine resumes: offload its state, then torch.cuda.empty_cache()")
 	v.set(sglang.Set("0.6"), "a smaller share for the engine, or more GPUs for it (--tp-size)")
 	v.addOtherHolders("look for other processes on the device")
 }
@@ -334,7 +334,7 @@ func (v *view) saver() {
 // pinned is host memory that the driver could not lock.
 func (v *view) pinned() {
 	v.title("memory ran out for pinned memory: the driver could not lock as much of the host's memory")
-	v.say("it is the host's memory, not the GPU's: pinned memory cannot be swapped, and WSL, containers (memlock) and small machines allow little of it")
+	v.say("it is the host's memory, not the GPU's. WSL, containers (memlock) and small machines allow little pinned memory")
 	v.do("pin less: pin_memory=False in the loader, fewer workers and less prefetching, a smaller batch")
 	v.set("ulimit -l", "how much a process may lock; in WSL memory= in .wslconfig, in a container --ulimit memlock=-1")
 	v.traceHost()
@@ -346,7 +346,7 @@ func (v *view) vulkan() {
 	if v.f.Host {
 		v.title("the host's memory ran out, in a call to Vulkan")
 	}
-	v.say("the text states no figure; a single allocation can also exceed what the driver allows at once (maxMemoryAllocationSize in vulkaninfo)")
+	v.say("the text has no figure; one allocation can also exceed the driver's maximum (maxMemoryAllocationSize in vulkaninfo)")
 	v.do("a smaller model, fewer layers on the GPU, fewer bits, or a shorter context. Close other programs that use the GPU. An integrated GPU takes the host's memory, of which the firmware reserves a part")
 }
 
@@ -362,7 +362,7 @@ func (v *view) library() {
 	if v.hint(failure.HintTensorFlow) {
 		v.set("TF_FORCE_GPU_ALLOW_GROWTH=true", "let TensorFlow take memory as it is needed (allow_growth), so that some is left for cuBLAS and cuDNN")
 	} else {
-		v.do("leave room for the library: a smaller batch, or call the operation once before the cache grows, so that cuBLAS and cuDNN get their handles early")
+		v.do("leave room for the library: a smaller batch, or call the operation once before the cache grows")
 	}
 	v.addOtherHolders("look for other processes on the device")
 	v.engineOptions()
@@ -372,19 +372,19 @@ func (v *view) library() {
 func (v *view) nvml() {
 	v.Confidence = 0.6
 	v.Basis = "the assertion is reached when an allocation has failed"
-	v.title("memory ran out, and PyTorch failed to say so: it asks NVML how much is free once an allocation has failed, and NVML did not answer")
+	v.title("memory ran out, and PyTorch could not say so: it asks NVML for the free memory, and NVML did not answer")
 	v.say("NVML is missing or broken here, as on a Jetson, in some containers and after a driver update. The underlying failure is an allocation's")
 	v.do("allocate less at once: a smaller batch, smaller tensors or fewer bits. On a Jetson the memory is the host's too, so end other programs (tegrastats shows it)")
-	v.do("repair NVML to see the real message: the same version of driver and library, a release of PyTorch for this platform")
+	v.do("repair NVML to see the message: one version of driver and library, a PyTorch release for this platform")
 }
 
 // xpu is Intel's driver.
 func (v *view) xpu() {
 	v.title("an Intel GPU's driver was out of memory or resources")
-	v.say("the text states no figure; out of resources can also mean a kernel's registers and local memory")
+	v.say("the text has no figure; out of resources can also mean a kernel's registers and local memory")
 	if v.f.Words["maker"] == "any" {
 		v.title("a device's OpenCL driver was out of memory or resources")
-		v.do("allocate less at once: a smaller batch or fewer rows; OpenCL gives a single buffer only a part of the device, often a quarter (CL_DEVICE_MAX_MEM_ALLOC_SIZE)")
+		v.do("allocate less at once: a smaller batch or fewer rows. OpenCL limits one buffer, often to a quarter of the device (CL_DEVICE_MAX_MEM_ALLOC_SIZE)")
 		v.addOtherHolders("look for other processes on the device")
 		return
 	}
@@ -448,5 +448,5 @@ func (v *view) torchShort() {
 		v.set("--disable-cuda-malloc", "with PyTorch's own allocator the message has figures, and strandline diagnose explains them")
 	}
 	v.Remedies = append(v.Remedies, shortage.NeedLess()...)
-	v.do("give the whole message: its figures show the cause, and whether a setting, another process or a smaller batch is the place to look")
+	v.do("give the whole message: its figures show whether to change a setting, another process or the batch")
 }

@@ -61,7 +61,7 @@ func (t *Statement) message(o *failure.OOM, groups []failure.Failures, known Opt
 		Basis: "PyTorch's own figures, rounded as it prints them", Evidence: e,
 	}
 	if o.Total != nil && known.Capacity != nil && !roughlyEqual(*o.Total, *known.Capacity) {
-		f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s given with --capacity are not used", units.Bytes(*o.Total), units.Bytes(*known.Capacity)))
+		f.Detail = append(f.Detail, fmt.Sprintf("the message names a device of %s: the %s given with --capacity are not used", units.Bytes(*o.Total), units.Bytes(*known.Capacity)))
 	}
 	a.checkCapacity(&f)
 	e.ActiveBytes, e.CapacityBytes, e.DeviceFreeBytes, e.OutsideBytes = a.active, a.capacity, a.free, a.outsideDevice()
@@ -96,14 +96,14 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 		whose = " of " + o.Rank
 	}
 	if known := figuresOf(o); len(known) > 0 {
-		say("the message%s on line %s states: %s", whose, units.Count(o.Line), strings.Join(known, ", "))
+		say("the message%s on line %s says: %s", whose, units.Count(o.Line), strings.Join(known, ", "))
 	} else {
-		say("the message%s on line %s states nothing else", whose, units.Count(o.Line))
+		say("the message%s on line %s says nothing else", whose, units.Count(o.Line))
 	}
 	if wrong := contradictions(o); wrong != nil && !a.lent() {
 		e.Contradictory = true
 		if a.shared() {
-			say("the driver states %s free on a device of %s: a GPU that is part of the processor has what the firmware reserves for it (VRAM), and what the kernel allows it of the host's memory (GTT)", units.Bytes(*o.Free), units.Bytes(*o.Total))
+			say("the driver reports %s free on a device of %s. An integrated GPU has the firmware's part (VRAM) and the kernel's (GTT)", units.Bytes(*o.Free), units.Bytes(*o.Total))
 			say("which of the two refused is not in the text. One allocation may also be larger than either grants at once")
 		} else {
 			say("that is impossible: %s. Lines of several messages are mixed, or the driver lends host memory, as it does on Windows. Nothing is concluded from these figures", strings.Join(wrong, "; "))
@@ -118,9 +118,9 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	cause := a.cause()
 	switch {
 	case a.lent() && t.pausedPool(a):
-		say("more is counted than the device has: a pool that an engine paused (sleep mode) is unmapped, but PyTorch still counts it. The process holds %s of the device", units.Bytes(*a.InUse))
+		say("PyTorch counts more than the device has: a paused pool (sleep mode) is unmapped, but still counted. The process holds %s of the device", units.Bytes(*a.InUse))
 	case a.lent():
-		say("more is allocated than the device has: the driver on Windows (and in WSL) lends host memory (shared GPU memory) until the system's commit limit is reached. The program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
+		say("more is allocated than the device has: on Windows and WSL the driver lends host memory up to the commit limit. The program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
 	case cause == causeFragmented:
 		if a.Wording == failure.Native && t.onWindows(a) {
 			where := "on Windows"
@@ -133,15 +133,15 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	case cause == causeRefused:
 		t.explainRefusal(say, a)
 	case o.Wording == failure.Runtime || o.Wording == failure.Driver:
-		say("such an error comes from allocations outside PyTorch's cache: creating the context, loading kernels, handles and workspaces of libraries, CUDA graphs, pinned host memory. With expandable segments also from mapping a page")
+		say("such allocations are outside PyTorch's cache: the context, kernels, library handles and workspaces, CUDA graphs, pinned host memory. With expandable segments, also mapping a page")
 	case o.Wording == failure.Async && a.complete():
-		say("the backend cudaMallocAsync does not report what its pool keeps: %s of the device is neither allocated by PyTorch nor free, so it is cached in that pool or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
+		say("cudaMallocAsync does not report its pool: %s of the device is cached there or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
 	case cause == causeTooBig && o.Backend == "HIP" && t.Hints[failure.HintIntegrated] > 0:
-		say("the GPU is part of the processor: it has the memory that the firmware reserves for it (VRAM) and what the kernel allows it of the rest (GTT: ttm.pages_limit, amdgpu.gttsize); PyTorch sees %s of these", shortage.Amount(a.capacity))
+		say("an integrated GPU has the firmware's part (VRAM) and the kernel's (GTT: ttm.pages_limit, amdgpu.gttsize); PyTorch sees %s of these", shortage.Amount(a.capacity))
 	case a.refusedWhole():
-		say("the message does not state what was free: another process can hold the rest of the device, but PyTorch itself leaves room")
+		say("the message does not report the free memory: another process can hold the rest, PyTorch itself leaves room")
 	case cause == "" && withoutFree(o):
-		say("the message does not state what was free, as early messages of XPU devices did not. The cause cannot be determined without it")
+		say("the message does not report the free memory, like early messages of XPU devices. Without it the cause is unknown")
 	case cause == "" && o.Missing() > 0 && !Contradictory(o):
 		say("%s", missingOf(o))
 	case cause == causeTooBig && a.unused() > 0 && a.room() != nil && *a.room() >= *a.request:
@@ -157,16 +157,16 @@ func (t *Statement) pausedPool(a *account) bool {
 
 // explainRefusal states what may explain a refusal although there was room.
 func (t *Statement) explainRefusal(say func(string, ...any), a *account) {
-	say("no limit is stated, and the driver had more free than was requested: the cause is not in the text")
+	say("no limit is named, and the driver had more free than was requested: the cause is not in the text")
 	switch {
 	case a.oneTooLarge():
 		say("a single allocation of 4 GiB or more was requested, which Intel's drivers refuse by default")
 	case a.Backend == "HIP":
-		say("on an APU the limit is the kernel's limit of GTT pages (ttm.pages_limit), on Windows the commit limit of the system. The free memory stated can be of another kind, or was freed right after the failure")
+		say("an APU is limited by the kernel's GTT pages (ttm.pages_limit), Windows by its commit limit. The free memory can be of another kind, or freed later")
 	case t.Hints[failure.HintWindows] > 0 || t.Hints[failure.HintWSL] > 0:
-		say("on Windows, each device allocation also counts against the commit limit of the system: a page file that is too small makes the driver refuse")
+		say("on Windows, device allocations count against the commit limit: with a small page file the driver refuses")
 	default:
-		say("it can be a quota (MIG, vGPU, WSL), the host's memory or its commit limit (a page file that is too small on Windows, ulimit -v on Linux), or memory that another process freed right after the failure")
+		say("possible: a quota (MIG, vGPU, WSL), the host's memory or commit limit (page file, ulimit -v), or memory that another process freed later")
 	}
 }
 

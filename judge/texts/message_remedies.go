@@ -62,7 +62,7 @@ func (t *Statement) against(a *account) []finding.Remedy {
 		return oneBlock(a)
 	}
 	if a.lent() && t.pausedPool(a) {
-		return append([]finding.Remedy{finding.CodeChange("check that the engine sleeps before the trainer's step, weights too (sleep level 2), and that the trainer calls torch.cuda.empty_cache() after it: the paused pool's blocks are still counted")}, shortage.NeedLess()...)
+		return append([]finding.Remedy{finding.CodeChange("let the engine sleep before the trainer's step, with its weights (sleep level 2), and call torch.cuda.empty_cache() in the trainer")}, shortage.NeedLess()...)
 	}
 	switch a.cause() {
 	case causeLimit:
@@ -97,7 +97,7 @@ func (t *Statement) against(a *account) []finding.Remedy {
 func metal(a *account) []finding.Remedy {
 	raise := finding.SettingChange("PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", "lift the limit; the system then swaps, and may stop responding")
 	if a.Others != nil && a.Reserved != nil && *a.Others > *a.Reserved {
-		return append([]finding.Remedy{finding.CodeChange(fmt.Sprintf("look for what the process holds outside PyTorch's cache, %s in total: buffers of other libraries (MLX, Core ML, an old torchaudio), or a release of PyTorch that keeps them. Close other programs that use the GPU", units.Bytes(*a.Others)))}, append(shortage.NeedLess(), raise)...)
+		return append([]finding.Remedy{finding.CodeChange(fmt.Sprintf("look for %s outside PyTorch's cache: other libraries (MLX, Core ML, an old torchaudio), or a PyTorch release that leaks. Close other programs on the GPU", units.Bytes(*a.Others)))}, append(shortage.NeedLess(), raise)...)
 	}
 	return append(shortage.NeedLess(), raise)
 }
@@ -119,11 +119,11 @@ func (t *Statement) fragmentationRemedies(a *account) []finding.Remedy {
 	switch {
 	case a.Private != nil && *a.room()-*a.Private < *a.request:
 		return append([]finding.Remedy{finding.CodeChange("capture fewer or smaller CUDA graphs, or let them share a pool: torch.cuda.graph_pool_handle()").
-			Because("free memory in private pools serves only allocations in the same pool. Graphs can share one that never run at the same time. Allocate less under torch.cuda.use_mem_pool, too")}, less...)
+			Because("free memory in private pools serves only allocations in the same pool. Graphs that never run at once can share one. Allocate less under torch.cuda.use_mem_pool")}, less...)
 	case a.Backend == "XPU":
-		return []finding.Remedy{finding.CodeChange("use few sizes: pad batches to a few lengths, or run the longest first; torch.xpu.empty_cache() between phases returns segments that are wholly free")}
+		return []finding.Remedy{finding.CodeChange("use few sizes: pad batches to a few lengths, or run the longest first. Call torch.xpu.empty_cache() between phases to return free segments")}
 	case a.Backend == "HIP":
-		newer.Text = "newer releases of PyTorch have expandable_segments:True on ROCm too"
+		newer.Text = "newer releases of PyTorch also have expandable_segments:True on ROCm"
 		return forBackend(a.Backend, append([]finding.Remedy{split, newer}, less...))
 	case a.Wording == failure.Old && a.Backend != "NPU" && t.Hints[failure.HintSplit] == 0 && a.Whole:
 		return append([]finding.Remedy{finding.CodeChange("use a newer PyTorch, or few sizes: batches padded to a few lengths").
@@ -156,9 +156,9 @@ func (t *Statement) refusalRemedies(a *account) []finding.Remedy {
 		return append([]finding.Remedy{finding.SettingChange("UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1",
 			"allow one allocation of 4 GiB or more, which Intel's drivers refuse by default. Or make the tensor in pieces below 4 GiB")}, shortage.NeedLess()...)
 	}
-	look := "look at the other limits: the host's memory and its commit limit (the page file on Windows, .wslconfig in WSL, ulimit -v and vm.overcommit_memory on Linux), a quota of the driver (MIG, vGPU)"
+	look := "look at the other limits: host memory, commit limit (page file, .wslconfig, ulimit -v, vm.overcommit_memory), a driver quota (MIG, vGPU)"
 	if a.Backend == "HIP" {
-		look = "look at the other limits: on an APU the kernel's limit of GTT pages (ttm.pages_limit, amdgpu.gttsize), on Windows the commit limit (a larger page file)"
+		look = "look at the other limits: GTT pages on an APU (ttm.pages_limit, amdgpu.gttsize), the commit limit on Windows (a larger page file)"
 	}
 	out := []finding.Remedy{finding.CodeChange(look)}
 	out = append(out, forBackend(a.Backend, []finding.Remedy{finding.SettingChange(shortage.ListProcesses, "look for other processes on the device, which may have freed memory right after the failure")})...)
@@ -215,7 +215,7 @@ func leaveRoom() []finding.Remedy {
 func findOthers(a *account) []finding.Remedy {
 	leave := "leave room for the others: end stale processes, use a separate device, or make the library's workspace smaller"
 	if a.mostlyOwn() && !a.othersSuffice() {
-		leave = "leave room for the library: make its workspace smaller, such as NCCL's buffers by fewer channels (NCCL_MAX_NCHANNELS) or a smaller NCCL_BUFFSIZE"
+		leave = "leave room for the library, or shrink its workspace: NCCL by fewer channels (NCCL_MAX_NCHANNELS) or NCCL_BUFFSIZE"
 	}
 	return append([]finding.Remedy{lookForOthers(a), finding.CodeChange(leave)}, shortage.NeedLess()...)
 }
@@ -265,19 +265,19 @@ func remediesAgainstOthers(a *account) (out []finding.Remedy) {
 // learnMore is how to learn more than the message states.
 func learnMore(o *failure.OOM) []finding.Remedy {
 	r := finding.Remedy{Kind: "code", Setting: dumpAtFailure,
-		Text: "record a snapshot of that moment, which strandline diagnose reads", Detail: "the message does not state what holds the memory"}
+		Text: "record a snapshot of that moment, which strandline diagnose reads", Detail: "the message does not name the holder of the memory"}
 	switch {
 	case o.Wording == failure.Absurd || o.Wording == failure.Metal || !slices.Contains([]string{"", "CUDA", "Cuda", "HIP", "XPU"}, o.Backend):
 		return nil
 	case o.Wording == failure.Async:
 		r.Kind, r.Setting = "setting", "PYTORCH_CUDA_ALLOC_CONF=backend:native"
-		r.Text, r.Detail = "use PyTorch's own backend, the default, which records a history", "the message does not state what holds the memory"
+		r.Text, r.Detail = "use PyTorch's own backend, the default, which records a history", "the message does not name the holder of the memory"
 	case o.Backend == "XPU":
 		r.Setting = strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory")
 		r.Text += " (since PyTorch 2.11)"
 	case o.Bare():
 		r.Setting = strings.ReplaceAll(dumpWhere, "MODULE", "torch.cuda.memory")
-		r.Detail = "the message does not state what PyTorch itself holds"
+		r.Detail = "the message does not report PyTorch's own share"
 	}
 	return []finding.Remedy{r}
 }

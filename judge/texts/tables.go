@@ -254,7 +254,7 @@ func (s *tableSeries) addUsage(f *finding.Finding, m *table.Summary) {
 		say("the driver refused a segment %s since the process began, and the cache was returned to it", units.Times(*m.Retries))
 	}
 	if s.Earlier > 0 {
-		say("%s before it are left out: a counter that only rises had fallen, so they are from another process, or the counters were reset", units.Plural(int64(s.Earlier), "table"))
+		say("%s before it are left out: a counter fell, so they are from another process, or it was reset", units.Plural(int64(s.Earlier), "table"))
 	}
 }
 
@@ -305,7 +305,7 @@ func (s *tableSeries) growth() []finding.Finding {
 		Title: fmt.Sprintf("allocated memory: %s a table, now %s", units.SignedBytes(*f.BytesPerStep), units.Bytes(*f.Bytes)), Why: f.Basis,
 		Next: "strandline record -- python TRAIN.py",
 	}
-	f.Remedies = []finding.Remedy{finding.CodeChange("record snapshots, which show what holds the memory, and diagnose them").Because("tables do not show it")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("record snapshots, which show the holder of the memory, and diagnose them").Because("tables do not show it")}
 	if f.Severity == finding.Problem { // otherwise the report ends with it
 		f.Remedies[0].Setting = verdict.Recording
 	}
@@ -424,7 +424,7 @@ func (s *tableSeries) limit() []finding.Finding {
 	f.Severity, f.Basis = finding.Warning, "PyTorch's own counters"
 	e.Retries, e.OOMs = retries, ooms
 	if n := *orZero(retries); n > 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("%.2g refusals from table to table: each waits for the device and returns the cache, only to take it again in the next step", float64(n)/float64(s.Count-1)))
+		f.Detail = append(f.Detail, fmt.Sprintf("%.2g refusals from table to table: each waits for the device, returns the cache and takes it again", float64(n)/float64(s.Count-1)))
 	}
 	f.Remedies = shortage.NeedLess()
 	if !expandableOnly(s.Last().Summary) && s.unused() {

@@ -58,7 +58,7 @@ func (s *tableSeries) addCourse(f *finding.Finding, e *finding.TableEvidence) {
 	case c.Leaks() && f.Kind == finding.Leak:
 		f.Detail = append(f.Detail, "allocated memory "+c.Words())
 		if s.most == nil {
-			f.Detail = append(f.Detail, "--capacity SIZE states when the device is full")
+			f.Detail = append(f.Detail, "--capacity SIZE tells when the device is full")
 			return
 		}
 		of := c

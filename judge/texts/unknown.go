@@ -26,7 +26,7 @@ func (v *view) unknown() {
 	default:
 		v.unknownDevice()
 	}
-	v.do("for PyTorch, a snapshot at the failure shows what holds what")
+	v.do("for PyTorch, a snapshot at the failure shows every holder")
 }
 
 // hintOfDevice reports whether the text is of a program that uses a GPU.
