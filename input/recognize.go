@@ -18,6 +18,7 @@ import (
 	"strandline/profiles/printed"
 	"strandline/profiles/proc"
 	"strandline/profiles/sites"
+	"strandline/torch/snapshot"
 )
 
 // A Kind is the kind of a file, as its beginning shows it. Only reading the file tells
@@ -91,6 +92,8 @@ func (f *File) recognize(tables []tableReader) {
 		return
 	}
 	switch {
+	case len(head) == 0:
+		_, f.head = snapshot.Read(bytes.NewReader(nil), snapshot.Options{Name: f.Path})
 	case series.Is(bytes.NewReader(head)):
 		f.kind = WatchRecording
 	case recording.Is(bytes.NewReader(head)):

@@ -19,8 +19,11 @@ func (t *reader) read(v *voice, l lineOf) {
 	if l.has&ofStep != 0 && !ofLauncher.Match(l.rest) {
 		t.progress(v, l)
 	}
-	if l.has&(ofWorld|ofCapacity) != 0 {
-		t.layout(v, l)
+	if l.has&ofWorld != 0 {
+		t.layout(l)
+	}
+	if l.has&ofCapacity != 0 {
+		t.capacity(v, l)
 	}
 	traced := v.trace.line(t, v, l)
 	if traced {

@@ -116,8 +116,8 @@ var (
 )
 
 // layout takes what a line states about how the job is divided.
-func (t *reader) layout(v *voice, l lineOf) {
-	line := l.rest[:min(len(l.rest), 1500)]
+func (t *reader) layout(l lineOf) {
+	line := beginning(l)
 	one := func(re *lazyregexp.Regexp) int {
 		for _, g := range submatch(re, line)[1:] {
 			if len(g) > 0 {
@@ -147,19 +147,25 @@ func (t *reader) layout(v *voice, l lineOf) {
 	if x := one(planned); x > 0 {
 		t.out.Planned = int64(x)
 	}
-	if l.has&ofCapacity != 0 {
-		if m := device.FindSubmatch(line); m != nil {
-			x, _ := strconv.ParseFloat(string(m[1]), 64)
-			if unit := string(m[2]); unit[0] == 'M' {
-				x /= 1 << 10
-			}
-			v.GPU = int64(x * (1 << 30))
+}
+
+// beginning is the part of a line in which figures of the job and its devices are.
+func beginning(l lineOf) []byte { return l.rest[:min(len(l.rest), 1500)] }
+
+// capacity takes what a line states about the device of a process.
+func (t *reader) capacity(v *voice, l lineOf) {
+	line := beginning(l)
+	if m := device.FindSubmatch(line); m != nil {
+		x, _ := strconv.ParseFloat(string(m[1]), 64)
+		if unit := string(m[2]); unit[0] == 'M' {
+			x /= 1 << 10
 		}
-		if m := migIn.FindSubmatch(line); m != nil {
-			v.Slice = true
-			if x, err := strconv.ParseFloat(string(m[1]), 64); err == nil && len(t.out.Slices) < 64 {
-				t.out.Slices = append(t.out.Slices, x)
-			}
+		v.GPU = int64(x * (1 << 30))
+	}
+	if m := migIn.FindSubmatch(line); m != nil {
+		v.Slice = true
+		if x, err := strconv.ParseFloat(string(m[1]), 64); err == nil && len(t.out.Slices) < 64 {
+			t.out.Slices = append(t.out.Slices, x)
 		}
 	}
 }

@@ -94,6 +94,11 @@ func Each(in io.Reader, v *Vocabulary, readers ...Reader) (count int64, err erro
 		close(c)
 	}
 	all.Wait()
+	for i := range ring {
+		if text := ring[i].text; cap(text) == blockSize+blockRoom {
+			buffers.Put((*[blockSize + blockRoom]byte)(text[:cap(text)]))
+		}
+	}
 	if errors.Is(s.err, io.EOF) {
 		return count, nil
 	}
@@ -118,11 +123,18 @@ type source struct {
 	rest  block  // what follows the last line of the last block
 }
 
+// buffers are those of blocks: most of what a short text would cost.
+const blockSize, blockRoom = 4 * LongestLine, 4 << 10
+
+var buffers = sync.Pool{New: func() any { return new([blockSize + blockRoom]byte) }}
+
 // fill reads the next block; it reports whether there is one.
 func (s *source) fill(b *block) bool {
-	const size, room = 4 * LongestLine, 4 << 10
+	if s.err != nil && len(s.rest.text) == 0 {
+		return false
+	}
 	if b.text == nil {
-		b.text, b.hits = make([]byte, 0, size+room), make([][]Hit, s.v.readers)
+		b.text, b.hits = buffers.Get().(*[blockSize + blockRoom]byte)[:0], make([][]Hit, s.v.readers)
 	}
 	if s.rest.hits == nil {
 		s.rest.hits = make([][]Hit, s.v.readers)
@@ -131,7 +143,7 @@ func (s *source) fill(b *block) bool {
 	for i := range b.hits {
 		b.hits[i] = append(b.hits[i][:0], s.rest.hits[i]...)
 	}
-	for s.err == nil && len(b.text) < size {
+	for s.err == nil && len(b.text) < blockSize {
 		at := len(b.text)
 		var n int
 		n, s.err = s.in.Read(b.text[at:cap(b.text)])

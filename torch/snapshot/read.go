@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -72,8 +73,12 @@ func Read(r io.Reader, o Options) (*Snapshot, error) {
 
 func read(r io.Reader, o Options) (*Snapshot, error) {
 	count := &counter{r: r, progress: o.Progress}
-	raw := bufio.NewReaderSize(count, 64<<10)
-	head, err := raw.Peek(512)
+	const buffer, look = 64 << 10, 512 // bytes
+	raw := bufio.NewReaderSize(count, buffer)
+	if 0 < o.Size && o.Size < buffer {
+		raw = bufio.NewReaderSize(count, max(int(o.Size)+1, look))
+	}
+	head, err := raw.Peek(look)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
@@ -83,6 +88,11 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 		return nil, fmt.Errorf("read %s: at byte %d: %w", compression, count.n.Load()-int64(raw.Buffered()), err)
 	}
 	defer unpacked.Close()
+	if compression == "" {
+		if _, err := sniff(head); err != nil {
+			return nil, err // before room is made for a snapshot
+		}
+	}
 	b := newBuilder()
 	b.size, b.read = o.Size, count.n.Load
 	b.budget = *budget.New(func() int64 { return max(o.Size, count.n.Load()) }, budget.Plain)
@@ -91,9 +101,9 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	buffered := raw // what in reads from, or in itself
 	if format.Compression != "" {
 		src.r = unpacked
-		buffered = bufio.NewReaderSize(src, 64<<10)
+		buffered = bufio.NewReaderSize(src, buffer)
 		in = buffered
-		if head, err = buffered.Peek(512); len(head) == 0 {
+		if head, err = buffered.Peek(look); len(head) == 0 {
 			if src.err != nil {
 				err = src.err
 			}
@@ -119,19 +129,7 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	if err == nil && format.Compression != "" {
 		buffered.Peek(1) // the checksum, if this is the end
 	}
-	var syntax *pickle.SyntaxError
-	stop := func(at int64, err error) *Partial { return &Partial{at, err, format.Compression != ""} }
-	switch {
-	case errors.As(err, &syntax):
-		b.snap.Partial = stop(syntax.Offset, syntax.Err)
-		if src.err != nil && errors.Is(syntax.Err, pickle.ErrTruncated) {
-			b.snap.Partial = stop(src.n, src.err)
-		}
-	case err != nil:
-		b.snap.Partial = stop(src.n, err)
-	case src.err != nil:
-		b.snap.Partial = stop(src.n, src.err)
-	}
+	b.snap.Partial = src.partial(err, format.Compression)
 	damaged := err != nil
 	if damaged {
 		root = b.salvaged
@@ -139,7 +137,7 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	b.conclusion()
 	wrong := b.assemble(root)
 	if b.snap.Partial == nil && b.budget.Err() != nil {
-		b.snap.Partial = stop(src.n, b.budget.Err())
+		b.snap.Partial = src.partial(b.budget.Err(), format.Compression)
 	}
 	if damaged && (wrong != nil || len(b.snap.Segments) == 0 && b.events.Len() == 0) {
 		wrong = fmt.Errorf("at %s: %w", b.snap.Partial.Place(), b.snap.Partial.Err)
@@ -149,6 +147,21 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	}
 	b.snap.check()
 	return b.snap, nil
+}
+
+// partial is where and why the decoding of what was read ended with an error; nil if it did not.
+func (s *source) partial(err error, compression string) *Partial {
+	at, why := s.n, cmp.Or(err, s.err)
+	var syntax *pickle.SyntaxError
+	if errors.As(err, &syntax) && (s.err == nil || !errors.Is(syntax.Err, pickle.ErrTruncated)) {
+		at, why = syntax.Offset, syntax.Err
+	} else if syntax != nil {
+		why = s.err
+	}
+	if why == nil {
+		return nil
+	}
+	return &Partial{at, why, compression != ""}
 }
 
 // byteOrderMark precedes text that some programs of Windows write.
