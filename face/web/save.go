@@ -54,6 +54,16 @@ func Save(ctx context.Context, w io.Writer, a engine.Asker) error {
 	return s.write(w, index)
 }
 
+// pageOf is the page of an asker as a file to save.
+func pageOf(ctx context.Context, a engine.Asker) engine.Answer {
+	var out bytes.Buffer
+	if err := Save(ctx, &out, a); err != nil {
+		body, _ := json.Marshal(page.Refusal{Error: "The page is not saved: " + err.Error()})
+		return engine.Answer{Status: 409, Type: "application/json", Body: body}
+	}
+	return engine.Answer{Status: 200, Type: "text/html; charset=utf-8", Body: out.Bytes(), Name: "strandline.html"}
+}
+
 // keepAll keeps the answers to questions without parameters.
 func (s *saver) keepAll(names ...string) error {
 	for _, name := range names {

@@ -204,7 +204,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	a := asker.Ask(r.Context(), name, r.URL.Query())
+	var a engine.Answer
+	if name == "page" {
+		a = pageOf(r.Context(), asker.Asker)
+	} else {
+		a = asker.Ask(r.Context(), name, r.URL.Query())
+	}
 	h := w.Header()
 	h.Set("Content-Type", a.Type)
 	if a.Lasting {

@@ -246,3 +246,20 @@ func TestServe(t *testing.T) {
 		t.Error("the server goes on")
 	}
 }
+
+// TestPageAsFile asks for the page as one file: only who has the secret gets it, and not before all
+// is judged.
+func TestPageAsFile(t *testing.T) {
+	s := New(exampleEngine(), "index.html", 4242)
+	if r := ask(s, "/api/page", nil); r.StatusCode != http.StatusConflict || !strings.Contains(body(t, r), "have not been judged yet") {
+		t.Errorf("status %d before files were read", r.StatusCode)
+	}
+	s = loaded(t)
+	if r := ask(s, "/api/page", func(r *http.Request) { r.Header.Del(sessionHeader) }); r.StatusCode != http.StatusForbidden {
+		t.Errorf("status %d without the secret", r.StatusCode)
+	}
+	r := ask(s, "/api/page", nil)
+	if text := body(t, r); r.StatusCode != http.StatusOK || !strings.Contains(text, `data-engine="saved"`) || !strings.Contains(r.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("status %d, %.80s", r.StatusCode, text)
+	}
+}

@@ -15,6 +15,7 @@ import { Page } from "../session/page.ts";
 import { css, palette } from "../picture/palette.ts";
 import { Rail } from "../rail/rail.ts";
 import { fetchLinks, picture, save } from "../base/save.ts";
+import { keyCommands, palette as openPalette, share, sharing, type Command } from "../base/share.ts";
 import { Sites } from "../sites/sites.ts";
 import { initial, type State, type View } from "../session/store.ts";
 import { measureName, termList, terms } from "../base/terms.ts";
@@ -368,7 +369,8 @@ const keyTable = (): Key[] => [
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
   { keys: ["t"], show: "t", does: "the picture as a table (timeline)", act: () => page.s.view === "timeline" && parts.timeline.toggleTable() },
   { keys: ["c"], show: "c", does: "copy file:line of the pinned allocation", act: () => page.pinned?.stack && announce(`copied ${copyLine(page.pinned.stack)}`) },
-  { keys: ["e"], show: "e", does: "save the picture or the table, copy the link", act: () => give() },
+  { keys: ["e"], show: "e", does: "save the picture, the table or the page, copy the link", act: () => give() },
+  { keys: [], show: "⌘K", does: "all commands, views, files and findings", act: () => {} },
   { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").toggleAttribute("hidden") },
   { keys: ["h"], show: "h", does: "rail on, off", act: () => showRail(!railOff) },
   { keys: tabs().map((_, i) => String(i + 1)), show: `1 … ${tabs().length}`, does: "views", act: (e) => { const v = tabs()[Number(e.key) - 1]; if (v) store.set({ view: v }, true); } },
@@ -418,33 +420,28 @@ async function savePicture(): Promise<void> {
   save(`${file}.png`, blob);
 }
 
-/** A menu of what can be saved. */
-function give(): void {
-  const dialog = byId<HTMLDialogElement>("give");
-  const then = (act: () => unknown) => (): void => {
-    dialog.close();
-    act();
-  };
+/** What can be saved. */
+function gifts(): Command[] {
   const table = view.querySelector<HTMLElement>("[data-key=csv]");
-  fill(
-    dialog,
-    h("h2", { id: "give-title" }, "Save or share"),
-    h("button", { type: "button", class: "item", "data-key": "png", onclick: then(() => void savePicture()) }, h("b", {}, "Picture"), " this view as PNG"),
-    h("button", { type: "button", class: "item", "data-key": "table", disabled: !table, onclick: then(() => table?.click()) }, h("b", {}, "Table"), " as CSV"),
-    h("button", { type: "button", class: "item", "data-key": "link", onclick: then(() => copyLink()) }, h("b", {}, "Link"), " to this view, without the secret"),
-    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
-  );
-  dialog.showModal();
+  return [
+    { key: "png", name: "Picture", does: "this view as PNG", act: () => savePicture() },
+    { key: "table", name: "Table", does: "as CSV", off: !table, act: () => table?.click() },
+    ...sharing(page.file?.name ?? "strandline", () => store.link, announce),
+  ];
 }
 
-/** Copies the address of what is shown: whoever opens it needs the file, and a page of his own. */
-function copyLink(): void {
-  const text = location.href.replace(/#.*$/, "") + store.link;
-  page.figures.copied = text;
-  navigator.clipboard?.writeText(text).then(
-    () => announce("the link is copied"),
-    () => announce("the browser does not let pages copy"),
-  );
+const give = (): void => share(gifts());
+
+/** All that can be done or turned to. */
+function commands(): Command[] {
+  const reset: Partial<State> = { win: null, k: null, range: null, alloc: null, solo: [] };
+  return [
+    ...tabs().map((v) => ({ key: v, name: names[v], does: "view", act: () => store.set({ view: v }, true) })),
+    ...page.findings.map((f, i) => ({ key: `finding ${i}`, name: f.title, does: [f.kind, f.process, f.site?.file && `${f.site.file}:${f.site.line}`].filter(Boolean).join(" "), act: () => store.set({ view: "findings", finding: i }, true) })),
+    ...(page.session?.files ?? []).map((x) => ({ key: `file ${x.f}`, name: x.name, does: `file ${x.process ?? ""}`, act: () => store.set({ f: x.f, d: null, ...reset }, true) })),
+    ...gifts().map((c) => ({ ...c, name: `Save or share: ${c.name}` })),
+    ...keyCommands(keyTable()),
+  ];
 }
 
 // ---- buttons of the frame
@@ -535,6 +532,7 @@ addEventListener("problem", (e) => banner((e as CustomEvent<string>).detail)); /
 
 takeDrops((text) => refused(new Error(text)));
 listen(keyTable);
+openPalette(commands);
 drawTop();
 page.notify("device");
 void page.follow();

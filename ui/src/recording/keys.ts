@@ -4,10 +4,12 @@ import { byId } from "../base/dom.ts";
 import { base } from "../base/format.ts";
 import { showKeys, type Key } from "../base/keys.ts";
 import { picture as compose, save } from "../base/save.ts";
+import { keyCommands, share, sharing, type Command } from "../base/share.ts";
 import { termList, traceTerms } from "../base/terms.ts";
 import { picture } from "./elements.ts";
 import { shownViews } from "./frame.ts";
 import { at, doc, s, set, whole } from "./model.ts";
+import { views } from "./state.ts";
 
 export function keyTable(): Key[] {
   const step = (by: number) => (e: KeyboardEvent) => picture.move(by * (e.shiftKey ? 10 : 1));
@@ -32,7 +34,7 @@ export function keyTable(): Key[] {
     { keys: ["g"], show: "g", does: "bands by own line, or by stack", act: () => set({ g: s.g === "line" ? "stack" : "line", sel: null, stack: null }, true) },
     { keys: ["y"], show: "y", does: "scale to mapped or to resident memory", act: () => set({ y: picture.fits === "mapped" ? "resident" : "mapped" }, true) },
     { keys: ["/"], show: "/", does: "search, a regular expression", act: () => byId("search").focus() },
-    { keys: ["e"], show: "e", does: "save the picture", act: () => void give() },
+    { keys: ["e"], show: "e", does: "save the picture or the page, copy the link", act: give },
     { keys: ["Escape"], show: "Esc", does: "step back out", act: out },
     { keys: ["?"], show: "?", does: "these keys", act: help },
   ];
@@ -54,10 +56,24 @@ function out(): void {
   else if (s.sel !== null) set({ sel: null, stack: null }, true);
 }
 
-export async function give(): Promise<void> {
+async function savePicture(): Promise<void> {
   const style = getComputedStyle(document.documentElement);
   const png = await compose(`${base(doc.file)} · ${doc.name}, process ${doc.pid}`, [picture.canvas()], style.getPropertyValue("--page"), style.getPropertyValue("--ink"));
   if (png) save(`strandline-${base(doc.file)}.png`, png);
+}
+
+const gifts = (): Command[] => [{ key: "png", name: "Picture", does: "as PNG", act: savePicture }, ...sharing(base(doc.file), () => location.hash, (text) => (byId("live").textContent = text))];
+
+export const give = (): void => share(gifts());
+
+/** All that can be done or turned to. */
+export function commands(): Command[] {
+  return [
+    ...shownViews().map((v) => ({ key: v, name: views[v], does: "view", act: () => set({ view: v }, true) })),
+    ...doc.findings.map((f, i) => ({ key: `finding ${i}`, name: f.title, does: f.kind, act: () => set({ view: "findings", finding: i }, true) })),
+    ...gifts().map((c) => ({ ...c, name: `Save or share: ${c.name}` })),
+    ...keyCommands(keyTable()),
+  ];
 }
 
 export function help(): void {

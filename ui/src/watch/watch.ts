@@ -9,6 +9,7 @@ import { base, bytes, duration, plural } from "../base/format.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
 import { termList, watchTerms } from "../base/terms.ts";
 import { picture as compose, save } from "../base/save.ts";
+import { keyCommands, palette, share, sharing, type Command } from "../base/share.ts";
 import { theme } from "../base/theme.ts";
 import { verdictStrip } from "../findings/strip.ts";
 import { moment } from "./bands.ts";
@@ -129,7 +130,7 @@ function keyTable(): Key[] {
     { keys: ["z"], show: "z", does: "what was judged alone, or all", act: () => stackable() && set({ alone: !s.alone }, true) },
     { keys: ["m"], show: "m", does: "mappings by address, or kinds of memory", act: () => subject()?.mappings && set({ mapped: !mapped(), alone: false }, true) },
     { keys: ["/"], show: "/", does: "search, a regular expression", act: () => byId("search").focus() },
-    { keys: ["e"], show: "e", does: "save the picture", act: () => void give() },
+    { keys: ["e"], show: "e", does: "save the picture or the page, copy the link", act: give },
     { keys: ["Escape"], show: "Esc", does: "step back out", act: out },
     { keys: ["?"], show: "?", does: "these keys", act: help },
   ];
@@ -152,12 +153,27 @@ function out(): void {
   else if (s.k !== null) set({ k: null });
 }
 
-async function give(): Promise<void> {
+async function savePicture(): Promise<void> {
   const x = subject();
   if (!x || !seen.course?.n) return;
   const style = getComputedStyle(document.documentElement);
   const png = await compose(`${base(doc.file)} · ${x.label}, ${x.place}`, [picture.canvas()], style.getPropertyValue("--page"), style.getPropertyValue("--ink"));
   if (png) save(`strandline-${base(doc.file)}.png`, png);
+}
+
+const gifts = (): Command[] => [{ key: "png", name: "Picture", does: "as PNG", off: !seen.course?.n, act: savePicture }, ...sharing(base(doc.file), () => location.hash, (text) => (byId("live").textContent = text))];
+
+const give = (): void => share(gifts());
+
+/** All that can be done or turned to. */
+function commands(): Command[] {
+  return [
+    ...shownViews().map((v) => ({ key: v, name: views[v], does: "view", act: () => go(v) })),
+    ...doc.findings.map((f, i) => ({ key: `finding ${i}`, name: f.title, does: f.kind, act: () => set({ view: "findings", finding: i, sub: f.subject, win: null, range: null, ahead: null, alone: false }, true) })),
+    ...doc.subjects.map((x) => ({ key: `subject ${x.key}`, name: x.label, does: x.place, act: () => set({ sub: x.key, finding: null, win: null, range: null, alone: false, ahead: null }, true) })),
+    ...gifts().map((c) => ({ ...c, name: `Save or share: ${c.name}` })),
+    ...keyCommands(keyTable()),
+  ];
 }
 
 function help(): void {
@@ -205,13 +221,14 @@ async function begin(): Promise<void> {
   const field = byId<HTMLInputElement>("search");
   field.addEventListener("input", () => set({ q: field.value }));
   byId("help").addEventListener("click", help);
-  byId("export").addEventListener("click", () => void give());
+  byId("export").addEventListener("click", give);
   const there = (): void => {
     fromAddress();
     field.value = s.q;
   };
   addEventListener("popstate", there);
   listen(keyTable);
+  palette(commands);
   there();
   theme(draw);
   if (!link.saved && (doc.reading || doc.following)) void follow();
