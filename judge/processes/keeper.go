@@ -1,12 +1,14 @@
 package processes
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
 
 	"strandline/finding"
 	"strandline/internal/lazyregexp"
+	"strandline/units"
 )
 
 // sumsUp matches a statement of Python that puts something into a variable which keeps its
@@ -33,5 +35,64 @@ func NameKeeper(f *finding.Finding, statement string) {
 	i := slices.IndexFunc(f.Remedies, func(r finding.Remedy) bool { return r.Text == graphRemedies[0].Text })
 	if i >= 0 {
 		f.Remedies[i] = finding.CodeChange(fmt.Sprintf("`%s` keeps each step's graph (%s): call .detach() on the tensors that it takes, or on itself", name, at))
+	}
+}
+
+// A Container is one that a name of a Python program leads to, and how many objects it held at
+// each look at it.
+type Container struct {
+	Path, Kind string
+	Counts     []int64
+}
+
+// grew is by how many objects a container grew, if it did from look to look; otherwise 0.
+func (c *Container) grew() int64 {
+	const minLooks, minGrown, times = 3, 100, 1.25
+	n := len(c.Counts)
+	if n < minLooks {
+		return 0
+	}
+	for i := range n - 1 {
+		if c.Counts[i+1] <= c.Counts[i] {
+			return 0
+		}
+	}
+	first, last := c.Counts[0], c.Counts[n-1]
+	if last-first < minGrown || float64(last) < times*float64(first) {
+		return 0
+	}
+	return last - first
+}
+
+// Growing are the containers that grew from look to look, those that grew most first.
+func Growing(all []Container) []Container {
+	out := slices.DeleteFunc(slices.Clone(all), func(c Container) bool { return c.grew() == 0 })
+	slices.SortStableFunc(out, func(a, b Container) int { return cmp.Or(cmp.Compare(b.grew(), a.grew()), cmp.Compare(a.Path, b.Path)) })
+	return out
+}
+
+// NameContainers names the containers that keep what grows, by those that grew meanwhile. They
+// say who keeps objects of Python and what these own on the heap.
+func NameContainers(f *finding.Finding, growing []Container) {
+	keeps := f.Kind == finding.PythonObjects || f.Kind == finding.HeapLeak || f.Kind == finding.AutogradGraph
+	if !keeps || f.Severity == finding.Info || len(growing) == 0 {
+		return
+	}
+	const maxNamed = 3
+	for i, c := range growing[:min(maxNamed, len(growing))] {
+		text := fmt.Sprintf("`%s`, a %s, went from %s to %s objects", c.Path, c.Kind, units.Count(c.Counts[0]), units.Count(c.Counts[len(c.Counts)-1]))
+		f.Detail = append(f.Detail, text)
+		if i == 0 {
+			f.Brief.Fact = cmp.Or(f.Brief.Fact, fmt.Sprintf("kept by `%s`, a %s: %s → %s objects", c.Path, c.Kind, units.Count(c.Counts[0]), units.Count(c.Counts[len(c.Counts)-1])))
+			remedy := finding.CodeChange(fmt.Sprintf("remove objects from `%s` that are no longer needed: %s", c.Path, text))
+			if f.Kind == finding.AutogradGraph {
+				remedy = finding.CodeChange(fmt.Sprintf("call .detach() or .item() on the tensors that `%s` takes: %s", c.Path, text))
+			}
+			first := 0
+			if len(f.Remedies) > 0 && f.Remedies[0] == traceLonger {
+				first = 1
+			}
+			f.Remedies = slices.Insert(f.Remedies, first, remedy)
+		}
 	}
 }

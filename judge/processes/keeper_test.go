@@ -25,3 +25,37 @@ func TestKeeper(t *testing.T) {
 		t.Errorf("%+v", f.Remedies)
 	}
 }
+
+// TestNameContainers names the containers that grew from look to look.
+func TestNameContainers(t *testing.T) {
+	growing := Growing([]Container{
+		{"constant", "list", []int64{5000, 5000, 5000}},
+		{"sawtooth", "list", []int64{100, 5000, 4000, 6000}},
+		{"twice", "dict", []int64{100, 9000}},
+		{"slowly", "dict", []int64{9000, 9100, 9200}},
+		{"less", "list", []int64{100, 200, 300}},
+		{"seen", "dict", []int64{3080, 20000, 51120}},
+	})
+	if len(growing) != 2 || growing[0].Path != "seen" || growing[1].Path != "less" {
+		t.Fatalf("%+v", growing)
+	}
+	for _, c := range []struct {
+		f    finding.Finding
+		want string
+	}{
+		{finding.Finding{Kind: finding.PythonObjects, Severity: finding.Problem}, "remove objects from `seen` that are no longer needed"},
+		{finding.Finding{Kind: finding.AutogradGraph, Severity: finding.Problem}, "call .detach() or .item() on the tensors that `seen` takes"},
+		{finding.Finding{Kind: finding.PythonObjects, Severity: finding.Info}, ""},
+		{finding.Finding{Kind: finding.MmapLeak, Severity: finding.Problem}, ""},
+	} {
+		f := c.f
+		NameContainers(&f, growing)
+		text := ""
+		if len(f.Remedies) > 0 {
+			text = f.Remedies[0].Text
+		}
+		if (text == "") != (c.want == "") || !strings.Contains(text, c.want) || c.want != "" && len(f.Detail) != 2 {
+			t.Errorf("%v: %q, %q", c.f, text, f.Detail)
+		}
+	}
+}

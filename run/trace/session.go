@@ -16,6 +16,7 @@ import (
 	"strandline/face/report"
 	"strandline/host/calls/event"
 	"strandline/host/calls/ledger"
+	"strandline/host/code/cpython"
 	"strandline/host/code/symbolize"
 	"strandline/host/proc/footprint"
 	"strandline/host/proc/hooks"
@@ -69,9 +70,12 @@ type Session struct {
 	past    []pastSums   // those of the last seconds, the latest last
 	known   []hooks.Library
 	looks   map[procfs.Process][]*footprint.Observation
-	lost    error         // why the recording ended before the trace
-	judged  time.Time     // when a judgment was last put into it
-	checked *report.Trace // as of the last check; nil until it is asked for
+	// containers are how many objects the containers of Python programs held, look by look.
+	containers     map[procfs.Process]map[cpython.Kept][]int64
+	nextContainers time.Time
+	lost           error         // why the recording ended before the trace
+	judged         time.Time     // when a judgment was last put into it
+	checked        *report.Trace // as of the last check; nil until it is asked for
 }
 
 // Start begins a trace. If there is a command, it runs from then on.
@@ -150,6 +154,7 @@ func (w *Session) Document(snapshots []*snapshot.Snapshot) *report.Trace {
 func (w *Session) document(looks *footprint.Growth) *report.Trace {
 	found := processes.Host(w.sums, looks, w.known)
 	w.nameKeepers(found)
+	w.nameContainers(found)
 	if w.gpu == nil {
 		return report.NewTrace(w.trace, w.sums, found, w.backend, time.Since(w.began))
 	}
@@ -272,6 +277,7 @@ func (w *Session) check(ctx context.Context) error {
 	}
 	if w.trace.Alive() {
 		w.sum()
+		w.lookAtContainers()
 		if w.gpu != nil {
 			w.gpu.ask(ctx, time.Since(w.began))
 		}
