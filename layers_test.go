@@ -74,6 +74,7 @@ var beside = map[string][]string{
 	"torch/digest":          {"torch/timeline", "torch/purpose", "torch/replay"}, // sums up the analyses of one file
 	"torch/compare":         {"torch/digest", "torch/timeline", "torch/purpose"}, // relates digests, with the types that they hold
 	"torch/tile":            {"torch/timeline", "torch/purpose"},                 // draws lives, colored by purpose
+	"face/api/page":         {"face/api"},                                        // the cards of findings
 	"face/web":              {"face/web/engine"},                                 // the server of what the engine answers
 	"face/web/engine":       {"face/export"},                                     // draws profiles of JAX as a history
 	"host/calls/bpf":        {"host/proc/procfs"},                                // reads /proc of what it watches

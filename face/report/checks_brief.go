@@ -70,7 +70,7 @@ func (d HandOvers) brief(w io.Writer, s Style) {
 		beyond := slices.DeleteFunc(p.phases(), func(text string) bool { return !strings.Contains(text, " more") })
 		switch {
 		case len(list) > 0:
-			b.findings(worstWord(list), list, "")
+			b.findings(api.Word(list[0]), list, "")
 		case len(beyond) > 0:
 			b.verdict("OVER", p.title())
 		default:
@@ -81,8 +81,8 @@ func (d HandOvers) brief(w io.Writer, s Style) {
 			b.line(label, text)
 			label = ""
 		}
-		if a := p.account(); a != nil && (len(list) == 0 || whyOf(list[0]) == "") {
-			b.line("WHY", sum(a))
+		if a := p.account(); a != nil && (len(list) == 0 || api.WhyOf(list[0]) == "") {
+			b.line("WHY", api.Sum(a))
 		}
 		b.notes(p.Notes)
 		b.moreLine("phases, hand-overs, the rest")

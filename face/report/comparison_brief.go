@@ -25,7 +25,7 @@ func sitesBrief(w io.Writer, s Style, sites []api.Site) *brief {
 			files = append(files, *x.File)
 		}
 	}
-	return &brief{w: w, s: s, names: shortest(files), kind: "place"}
+	return &brief{w: w, s: s, names: api.ShortNames(files), kind: "place"}
 }
 
 // at is a place, its file as short as it is unique, or why there is none.
@@ -166,7 +166,7 @@ func course(values []int64) string {
 	if last := values[len(values)-1]; units.Bytes(slices.Min(values)) == units.Bytes(slices.Max(values)) {
 		return units.Bytes(last)
 	}
-	return amounts(values)
+	return api.Amounts(values)
 }
 
 // withCurve is a course in figures, and drawn if it has more than two.
@@ -260,7 +260,7 @@ func (c *Comparison) runsBrief(b *brief) {
 	}
 	b.numbered(lines)
 	if !mixed && account.Rest("other") && len(account.Parts) > 0 {
-		b.line("WHY", sum(account))
+		b.line("WHY", api.Sum(account))
 	}
 	b.moreLine("purposes")
 }

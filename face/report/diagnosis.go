@@ -419,20 +419,11 @@ func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 			say("", r.Detail)
 		}
 		if r.Setting != "" {
-			for _, l := range settingLines(r.Setting) {
+			for _, l := range api.SettingLines(r.Setting) {
 				line("", Line(l))
 			}
 		}
 	}
-}
-
-// settingLines returns the lines of a setting. One of the allocator quotes the file's
-// and is a single line.
-func settingLines(setting string) []string {
-	if strings.HasPrefix(setting, "PYTORCH_CUDA_ALLOC_CONF=") {
-		return []string{setting}
-	}
-	return strings.Split(setting, "\n")
 }
 
 // writeStack prints the readable frames, innermost first.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"strandline/face/api"
 	"strandline/finding"
 	"strandline/judge/verdict"
 )
@@ -28,7 +29,7 @@ func (d *Diagnosis) brief(w io.Writer, s Style) {
 	case len(list) > 0 && list[0].Severity != finding.Info:
 		b.findings(word, list, "")
 	default:
-		b.noProblem(word, d.calmTitle(), d.peak(), list)
+		b.noProblem(d.calm(), d.peak(), list)
 	}
 	for _, p := range d.Processes {
 		for _, f := range p.Partial {
@@ -89,8 +90,8 @@ func (d *Diagnosis) history() *finding.Finding {
 	return nil
 }
 
-// calmTitle is the verdict where nothing asks for something.
-func (d *Diagnosis) calmTitle() string {
+// calm is the verdict where nothing asks for something.
+func (d *Diagnosis) calm() api.Card {
 	files := 0
 	for _, p := range d.Processes {
 		files += len(p.Files)
@@ -99,36 +100,15 @@ func (d *Diagnosis) calmTitle() string {
 	if n := len(d.Processes); n > 1 {
 		over += " of " + count(n, "process")
 	}
-	if h := d.history(); d.Verdict == finding.Unknown && h != nil && h.Brief.Title != "" {
-		return h.Brief.Title
-	}
-	if d.Verdict == finding.Unknown {
-		switch p := d.peak(); {
-		case p != nil && p.Brief.Fact != "":
-			return "growth not judged: " + cmp.Or(p.Brief.Why, "too little is recorded")
-		case p != nil && p.Brief.Title != "":
-			return "growth not judged"
-		}
-		return "growth not judged: nothing is recorded in " + over
-	}
-	return "no leak in " + over
+	return api.CalmCard(d.Verdict, over, d.peak(), d.history())
 }
 
 // noProblem prints a verdict without a finding that asks for something: what the memory is for,
 // and what could be saved.
-func (b *brief) noProblem(word, title string, peak *finding.Finding, list []*finding.Finding) {
-	read := ""
-	if peak != nil {
-		if word == "UNKNOWN" {
-			read = peak.Brief.Fact
-		}
-		if text := peak.Brief.Title; text != "" && read == "" && peak.Brief.Account == nil {
-			title += "; " + text
-		}
-	}
-	b.verdict(word, title)
-	if read != "" {
-		b.line("READ", read)
+func (b *brief) noProblem(c api.Card, peak *finding.Finding, list []*finding.Finding) {
+	b.verdict(c.Word, c.Title)
+	if c.Fact != "" {
+		b.line("READ", c.Fact)
 	}
 	rows := b.folds(list)
 	for i, f := range rows {
@@ -140,12 +120,12 @@ func (b *brief) noProblem(word, title string, peak *finding.Finding, list []*fin
 	}
 	b.fixes(list[:min(1, len(list))])
 	switch {
-	case peak == nil || read != "":
+	case peak == nil || c.Fact != "":
 	case peak.Brief.Account != nil:
 		uses := *peak.Brief.Account
 		label := strings.ToUpper(uses.Name)
 		uses.Name = ""
-		b.line(label, sum(&uses))
+		b.line(label, api.Sum(&uses))
 	case peak.Brief.Why != "":
 		b.line("WHY", peak.Brief.Why)
 	}

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"strandline/face/api"
 	"strandline/finding"
 	"strandline/internal/lazyregexp"
-	"strandline/units"
 )
 
 // A fold is findings that are one: the same growth, at the same pace, of devices, ranks or
@@ -60,8 +60,8 @@ func (b *brief) likeness(f *finding.Finding) string {
 // head is the title of a finding with its subject, without its place and confidence. A place
 // that leaks has no words of its own.
 func (b *brief) head(f *finding.Finding) string {
-	text := cmp.Or(f.Brief.Title, recordedTitle(f), f.Title)
-	if leaks(f) {
+	text := cmp.Or(api.ShortTitle(f), f.Title)
+	if api.Keeps(f) {
 		text = ""
 	}
 	if s := b.subject(f); s != "" {
@@ -183,25 +183,10 @@ func (g *fold) members(w io.Writer) {
 	for i, f := range g.all {
 		course := ""
 		if len(f.Trend) > 1 {
-			course = amounts(f.Trend) + " " + smallCurve(f.Trend)
+			course = api.Amounts(f.Trend) + " " + smallCurve(f.Trend)
 		}
 		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("      %-*s  %s", width, Line(g.labels[i]), course), " "))
 	}
-}
-
-// amounts is a course in a few figures, with the unit once: 88.9 → 147 → 205 MiB.
-func amounts(values []int64) string {
-	shown := []int64{values[0], values[len(values)-1]}
-	if len(values) == 3 {
-		shown = values
-	}
-	last := units.Bytes(shown[len(shown)-1])
-	_, unit, _ := strings.Cut(last, " ")
-	var parts []string
-	for _, v := range shown[:len(shown)-1] {
-		parts = append(parts, strings.TrimSuffix(units.Bytes(v), " "+unit))
-	}
-	return strings.Join(append(parts, last), " → ")
 }
 
 // smallCurve is a small curve of a course.

@@ -80,7 +80,7 @@ func (d *Inspection) devicesBrief(b *brief) {
 		}
 		held := units.Bytes(v.ReservedBytes) + " reserved"
 		if v.ReservedBytes > 0 {
-			held = sum(a)
+			held = api.Sum(a)
 		}
 		b.line("HELD", on+held)
 		if v.Events == nil {
@@ -134,7 +134,7 @@ func share(of float64) string {
 	if of < 0.005 {
 		return "<1%"
 	}
-	return wholePercent(of)
+	return api.WholePercent(of)
 }
 
 // allocBrief prints one allocation: its size and life, and the lines that made and freed it.
@@ -169,7 +169,7 @@ func (d *Inspection) allocBrief(b *brief) {
 			for _, o := range own {
 				f.Stack = append(f.Stack, finding.Frame(o))
 			}
-			b.names = shortest(filesOf([]finding.Finding{f}))
+			b.names = api.NamesOf([]finding.Finding{f})
 			text := b.place(&site)
 			if via := b.via(&f); via != "" {
 				text += " ← " + via

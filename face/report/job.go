@@ -73,7 +73,7 @@ func jobTitle(j *api.Job) string {
 	case f.Node != nil:
 		who = fmt.Sprintf("%snode %s fell first", perhaps, Line(*f.Node))
 	}
-	return fmt.Sprintf("%s: %s; %s (%s)", of, who, cause, confidenceText(j.Confidence))
+	return fmt.Sprintf("%s: %s; %s (%s)", of, who, cause, api.Sure(j.Confidence))
 }
 
 // jobPlace is the line of the program, and that of the text which shows the failure.

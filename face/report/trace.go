@@ -92,7 +92,7 @@ func (d *Trace) brief(w io.Writer, s Style) {
 			}
 		}
 	} else {
-		b.findings(worstWord(list), list, d.Headline())
+		b.findings(api.Word(list[0]), list, d.Headline())
 	}
 	for _, n := range d.used() {
 		b.line("GPU", n)
@@ -116,7 +116,7 @@ func (d *Trace) used() (out []string) {
 			a.Add(p.Bytes, cmp.Or(p.Owner, partWords[p.Part]))
 		}
 		if a.Rest("the rest") {
-			out = append(out, sum(a))
+			out = append(out, api.Sum(a))
 		}
 	}
 	return out
@@ -144,20 +144,7 @@ func (d *Trace) figures(w io.Writer, s Style) {
 }
 
 // Headline states in a sentence how much the process grew.
-func (d *Trace) Headline() string {
-	took := units.Duration(time.Duration(d.Duration * float64(time.Second)))
-	switch {
-	case d.Ended && d.RSS == 0:
-		return fmt.Sprintf("process %d ended while being watched, after %s", d.PID, took)
-	case d.RSSGrowth >= 1<<20:
-		share := ""
-		if d.Explained != nil {
-			share = fmt.Sprintf(", %s of it explained", units.Percent(*d.Explained))
-		}
-		return fmt.Sprintf("process %d grew by %s in %s%s", d.PID, units.Bytes(d.RSSGrowth), took, share)
-	}
-	return fmt.Sprintf("process %d did not grow in %s (%s resident)", d.PID, took, units.Bytes(d.RSS))
-}
+func (d *Trace) Headline() string { return api.Grown(&d.Document) }
 
 func (d *Trace) notes() (out []string) {
 	if d.Ended && d.RSS > 0 {

@@ -93,7 +93,7 @@ func (d *Watch) headline(s Style) string {
 		}
 	}
 	verdict := samples.Verdict(d.Findings, d.Samples)
-	text := fmt.Sprintf("%s watched for %s, %s", count(len(d.Processes), "process"), units.Seconds(d.Duration), count(d.Samples, "sample"))
+	text := api.Watched(len(d.Processes), d.Duration, d.Samples)
 	switch {
 	case problems > 0:
 		return s.red(strings.ToUpper(string(verdict))+": "+count(problems, "problem")) + "  " + text

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { pause } from "./browser.ts";
-import { device, figure } from "./checks.ts";
+import { device } from "./checks.ts";
 import { answer, folder, identity, leak, scenario, torn } from "./scenario.ts";
 import { example, json } from "./server.ts";
 import { ranksOfTheirOwn, steps } from "./snapshots.ts";
@@ -23,18 +23,64 @@ scenario("compare shows compare's numbers", leak, async ({ tab }) => {
   assert.equal(event[0][2], device(leak[0]!).events, "the file before is the beginning of the later one");
 }, { fragment: "#v=compare" });
 
-for (const [file, words] of [["peak/step-2.pickle", "Too little is recorded to judge growth."], ["logits/step-3.pickle.gz", "No leak found."]] as const) {
-  scenario(`the strip states the verdict where there are only notes: ${file}`, [example(file)], async ({ tab }) => {
+for (const [file, word] of [["peak/step-2.pickle", "UNKNOWN"], ["logits/step-3.pickle.gz", "OK"]] as const) {
+  scenario(`the card states the verdict where there are only notes: ${file}`, [example(file)], async ({ tab }) => {
     const { verdict, findings } = json("diagnose", example(file));
-    await tab.until("!document.getElementById('verdict').hidden");
-    assert.equal(await tab.eval("document.querySelector('#verdict [data-key=judged]').textContent"), words);
-    assert.equal(await tab.eval("document.querySelector('#verdict').firstChild.dataset.key"), "verdict", "what is useful stands first");
-    assert.equal(verdict, words.startsWith("No") ? "ok" : "unknown");
-    const advice = findings.find((f: any) => f.remedies?.length);
-    const tried = advice?.remedies.find((r: any) => r.effect?.saves_bytes > 0);
-    assert.equal(await tab.eval("document.querySelector('[data-key=remedy]')?.textContent ?? null"), advice ? `${advice.kind === "history" ? "to judge growth" : "if memory is short"}: ${tried ? `${tried.setting}: ${tried.text}` : advice.remedies[0].text}` : null);
+    await tab.until("document.querySelector('#verdict .word')");
+    assert.equal(verdict, word.toLowerCase());
+    assert.deepEqual(await tab.eval("[...document.querySelectorAll('#word, #verdict .chips .word')].map(e => e.dataset.word)"), [word, word]);
+    const good = await tab.eval<string>("getComputedStyle(document.documentElement).getPropertyValue('--good')");
+    assert.equal((await tab.eval<string>("(c => '#' + c.match(/\\d+/g).slice(0, 3).map(v => Number(v).toString(16).padStart(2, '0')).join(''))(getComputedStyle(document.querySelector('#word')).backgroundColor)")) === good.trim(), word === "OK", "good news are green, and nothing else is");
+    const card = await tab.eval<string>("document.getElementById('verdict').textContent");
+    const notes = findings.filter((f: any) => f.kind === (word === "OK" ? "peak" : "history"));
+    for (const f of notes) assert.ok(card.includes(f.brief.title), `${f.brief.title} is in ${card}`);
   });
 }
+
+scenario("on arrival the card has the leak's line, bytes, course, confidence, stack and remedy, and no other line's stack", leak, async ({ tab }) => {
+  const [worst] = json("diagnose", ...leak).findings;
+  await tab.until("document.querySelector('#verdict .stack')");
+  const card = await tab.eval<string>("document.getElementById('inspector').innerText");
+  for (const part of ["LEAK", "w02_image_leak.py:39 normalise", "now 205 MiB", "88.9 → 145 → 205 MiB", "91% sure", worst.remedies[0].text, worst.basis]) assert.ok(card.includes(part), `${part} is in ${card}`);
+  assert.equal(await tab.eval("document.querySelector('#verdict .what').innerText"), "w02_image_leak.py:39 normalise");
+  // One stack is there, and it is that of the finding.
+  const stacks = await tab.eval<string[][]>("[...document.querySelectorAll('#inspector .stack')].map(e => [...e.querySelectorAll('.where')].map(x => x.textContent))");
+  assert.deepEqual(stacks, [worst.stack.map((f: any) => `${f.file.split("/").at(-1)}:${f.line}`)]);
+  // Its band, its row, and its line in Compare have the color of the mark.
+  const mark = await tab.eval<string>("(e => (document.body.append(e), e = [getComputedStyle(e).backgroundColor, e.remove()], e[0]))(Object.assign(document.createElement('span'), { className: 'sw s10' }))");
+  const key = await tab.eval<string>(`strandline.bands().groups.find(g => g.line === ${worst.site.line} && g.function === ${JSON.stringify(worst.site.function)}).key`);
+  const swatch = `getComputedStyle(document.querySelector("#view tr[data-site='${key}'] .sw")).backgroundColor`;
+  assert.equal(await tab.eval(swatch), mark);
+  const column = await tab.eval<any>("strandline.column(strandline.device().events - 1)");
+  const band = column.entries.findIndex((e: any) => e.bytes > worst.bytes * 0.05 && e.bands === 1);
+  assert.ok(band >= 0);
+  const drawn = await tab.eval<string[]>("(c => (d => [...Array(c.height).keys()].map(y => 'rgb(' + [...d.slice(4 * y, 4 * y + 3)].join(', ') + ')'))(c.getContext('2d').getImageData(c.width - 12, 0, 1, c.height).data))(document.querySelector('#rail canvas'))");
+  assert.ok(drawn.filter((x) => x === mark).length > 100, `${drawn.filter((x) => x === mark).length} pixels of the last column have the mark's color ${mark}`);
+  await tab.click("[data-key='view compare']");
+  await tab.until(`document.querySelector("#view tr[data-site='${key}']")`);
+  assert.equal(await tab.eval(swatch), mark);
+  assert.equal(await tab.eval("document.querySelector('#verdict .what').innerText"), "w02_image_leak.py:39 normalise", "the card stays");
+  // Another finding is pinned by its flag: the card and the mark move.
+  await tab.click("[data-key='view timeline']");
+  await tab.settled();
+  await tab.click("#rail [data-key='pin 1']");
+  await tab.until("document.querySelector('#verdict .what').innerText === 'w02_image_leak.py:44 patches'");
+  assert.notEqual(await tab.eval(swatch), mark);
+  // And by the way from its evidence to the timeline.
+  await tab.click("[data-key='view findings']");
+  await tab.click("[data-key='finding 0']");
+  await tab.click(".findings [data-key=show]");
+  await tab.until("strandline.state().view === 'timeline' && document.querySelector('#verdict .what')?.innerText === 'w02_image_leak.py:39 normalise'");
+  // Closed, it leaves its room to the picture, and the chip brings it back.
+  await tab.key("Escape");
+  await tab.settled();
+  const narrow = await tab.eval<number>("document.getElementById('rail').clientWidth");
+  await tab.click("[data-key='close card']");
+  await tab.until("document.getElementById('inspector').hidden");
+  assert.ok((await tab.eval<number>("document.getElementById('rail').clientWidth")) > narrow + 300);
+  await tab.click("#word");
+  await tab.until("!document.getElementById('inspector').hidden && document.querySelector('#verdict .stack')");
+});
 
 const made = steps(folder, 6);
 
@@ -144,7 +190,7 @@ scenario("findings are diagnose's, and lead to the evidence and back", leak, asy
   await tab.click("[data-key='view timeline']");
   await tab.settled();
   await tab.click("[data-key='pin 1']");
-  await tab.until("strandline.state().view === 'findings' && strandline.state().finding === 1");
+  await tab.until("strandline.state().view === 'timeline' && strandline.state().finding === 1");
 }, { fragment: "#v=findings" });
 
 scenario("a failed request leads to the allocator as it was then", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
@@ -229,18 +275,19 @@ scenario("what if warns where the file's own run is not reproduced", [torn], asy
   assert.equal((await tab.state()).figures.runs[0].peak_reserved_bytes ?? null, null, "nothing is shown of a recorded run that is not known");
 }, { fragment: "#v=whatif" });
 
-scenario("the strip names the worst finding, and leads to it", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+scenario("the card names the worst finding, with a remedy to copy, and leads to its evidence", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
   const [worst, ...others] = json("diagnose", example("out-of-memory/oom.pickle")).findings;
-  await tab.until("!document.getElementById('verdict').hidden");
-  assert.match(await tab.eval("document.getElementById('verdict').textContent"), new RegExp((worst.brief?.title || worst.title).slice(0, 40)));
-  for (const key of ["request_bytes", "largest_free_bytes", "device_free_bytes"]) assert.equal(await figure(tab, `#verdict [data-key=${key}]`), worst.evidence[key], key);
+  await tab.until("document.querySelector('#verdict .word')");
+  const card = await tab.eval<string>("document.getElementById('verdict').innerText");
+  for (const part of ["OOM", worst.brief.title, worst.brief.fact, `w06b_oom_fragmented.py:${worst.site.line} main`, worst.remedies[0].text, "replayed: succeeds"]) assert.ok(card.includes(part), `${part} is in ${card}`);
   assert.equal(await tab.eval("document.querySelector(\"[data-key='view findings']\").textContent"), `Findings ${others.length + 1}`);
-  const tried = worst.remedies.find((r: any) => r.effect && !r.effect.runs_out);
-  assert.equal(await tab.eval("document.querySelector(\"[data-key=remedy]\").textContent"), `to do: ${tried.setting}: ${tried.text}`, "what was tried and helps stands first");
-  assert.match(await tab.eval("document.querySelector('#verdict .worst').textContent"), /^fragmentation: /, "what happened stands there once");
-  await tab.click("#verdict .worst");
+  await tab.eval("navigator.clipboard.writeText = (text) => ((window.copied = text), Promise.resolve())");
+  await tab.click("#verdict .command [data-copy]");
+  assert.equal(await tab.eval("copied"), `export ${worst.remedies[0].setting}`);
+  await tab.click("#verdict [data-key=evidence]");
   await tab.until("strandline.state().view === 'findings'");
-  assert.equal(await tab.eval("document.querySelector('.findings article h2').textContent"), worst.title);
+  assert.ok((await tab.eval<string>("document.querySelector('.findings article').innerText")).includes(worst.title));
+  assert.ok(await tab.eval("document.getElementById('inspector').hidden"), "it is there once");
   assert.ok(!/_|\b(passing|echo)\b/.test(await tab.eval("[...document.querySelectorAll('.findings article dt')].map(e => e.textContent).join(' ')")), "evidence is in words");
 });
 

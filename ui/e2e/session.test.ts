@@ -146,10 +146,10 @@ scenario("a folder opens on what matters: not on an empty file", [leak[2]!, noth
 
 const all = [0, 1, 2, 3].flatMap((r) => [2, 4, 6].map((s) => example(`ranks/rank${r}-step-${s}.pickle`)));
 
-scenario("four ranks open on the one that leaks, which the strip names, and are compared at once", all, async ({ tab }) => {
+scenario("four ranks open on the one that leaks, which the card names, and are compared at once", all, async ({ tab }) => {
   const [worst] = json("diagnose", ...all).findings;
   assert.equal(worst.kind, "leak");
-  await tab.until("strandline.state().figures.findings && !document.getElementById('verdict').hidden");
+  await tab.until("strandline.state().figures.findings && document.querySelector('#verdict .word')");
   await tab.settled();
   assert.ok((await tab.eval<string>("document.querySelector('[data-key=file]').selectedOptions[0].textContent")).startsWith(worst.process));
   const strip = await tab.eval<string>("document.getElementById('verdict').innerText");

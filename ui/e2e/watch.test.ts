@@ -78,7 +78,7 @@ scenario("findings and figures are those of diagnose", node, async (tab, _, file
   assert.ok(Math.abs(level_bytes[last] - e.level_bytes) < 64 * MiB, `${level_bytes[last]} is far from ${e.level_bytes}`);
   assert.ok(low_bytes.every((v: number, i: number) => v <= level_bytes[i] && level_bytes[i] <= high_bytes[i]));
   // The strip and the inspector show it, with the command.
-  assert.match(await tab.eval("document.getElementById('verdict').innerText"), /leak: memory allocated by PyTorch of pid 100 \(train\) keeps growing/);
+  assert.match(await tab.eval("document.getElementById('verdict').innerText"), /LEAK[^]*memory allocated by PyTorch of pid 100 \(train\) keeps growing/);
   assert.equal(await tab.eval("document.querySelector('#inspector .command pre').textContent"), 'strandline diagnose -- "$(strandline snapshot --pid 100)"');
   // What is held is what the last sample has.
   const s: any = moment(399);

@@ -6,8 +6,6 @@ import type { Process } from "../src/base/api.ts";
 import { acrossOf, separate } from "../src/compare/compare.ts";
 import { align, short } from "../src/compare/strips.ts";
 import { settingOf } from "../src/findings/findings.ts";
-import { toDo } from "../src/findings/strip.ts";
-import type { Judgment } from "../src/findings/wire.ts";
 import { holders, holderWords } from "../src/findings/words.ts";
 import { layout } from "../src/picture/icicle.ts";
 import { places } from "../src/sites/sites.ts";
@@ -104,22 +102,6 @@ test("processes are put beside each other by site", () => {
 test("remedies that are settings of the allocator are distinguished from others", () => {
   const want: [string, string | null][] = [["PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "expandable_segments:True"], ["export PYTORCH_ALLOC_CONF=max_split_size_mb:128,expandable_segments:True", "max_split_size_mb:128,expandable_segments:True"], ["import torch\nfor step in range(4):", null], ["NCCL_BUFFSIZE=1048576", null]];
   for (const [text, conf] of want) assert.equal(settingOf(text), conf, text);
-});
-
-test("where a leak is why memory ran out, the strip advises to end it; else the setting that was tried", () => {
-  const site = { file: "/a/train.py", line: 9, function: "step" };
-  const f = (kind: string, remedies: NonNullable<Judgment["remedies"]>, more: Partial<Judgment> = {}): Judgment => ({ kind, severity: "problem", confidence: 1, title: kind, device: 0, site: null, remedies, origins: [], ...more });
-  const tried = { kind: "setting", text: "grow", setting: "X=1", effect: { peak_reserved_bytes: 1, saves_bytes: 5, runs_out: false } } as NonNullable<Judgment["remedies"]>[0];
-  const code = (text: string): NonNullable<Judgment["remedies"]>[0] => ({ kind: "code", text });
-  const leaks = [{ ...site, line: 3, bytes: 1, count: 1 }, { ...site, bytes: 9, count: 1 }];
-  const leak = f("leak", [code("drop it")], { site });
-  assert.deepEqual(toDo([f("oom", [code("first fix the leak"), tried], { evidence: { leaks } }), f("leak", [code("no")], { site: { ...site, line: 3 } }), leak]), { text: "drop it", of: 2 });
-  assert.deepEqual(toDo([f("oom", [tried, code("less")], { evidence: { leaks } }), leak]), { text: "X=1: grow", of: 0 });
-  assert.deepEqual(toDo([f("oom", [code("first fix the leak"), tried], { evidence: { leaks }, process: "rank 1" }), f("leak", [code("of another rank")], { site, process: "rank 2" })]), { text: "X=1: grow", of: 0 });
-  assert.deepEqual(toDo([f("growth", []), leak]), { text: "drop it", of: 1 });
-  assert.equal(toDo([f("peak", []), f("fragmentation", [code("of another device")], { device: 1 })]), null);
-  assert.deepEqual(toDo([f("peak", [], { device: null }), f("history", [code("record more")])]), { text: "record more", of: 1 });
-  assert.equal(toDo([]), null);
 });
 
 test("histories that overlap stand on one axis", () => {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"strandline/face/api"
 	"strandline/finding"
 	"strandline/torch/tile"
 )
@@ -11,12 +12,14 @@ import (
 // Findings is the answer to findings.
 type Findings struct {
 	Verdict  finding.Verdict `json:"verdict"`
+	Card     api.Card        `json:"card"` // of the verdict
 	Findings []Finding       `json:"findings"`
 }
 
 // Finding is a finding, with the place in the page that shows it.
 type Finding struct {
 	finding.Finding
+	Card    api.Card `json:"card"`
 	Origins []string `json:"origins" ts:"own|torch|library|generated|native"` // of the frames of its stack
 	Where   *Where   `json:"where"`
 }
@@ -33,8 +36,9 @@ type Where struct {
 // UnmarshalJSON reads the fields of the page in addition to those of the finding.
 func (d *Finding) UnmarshalJSON(data []byte) error {
 	beside := struct {
+		Card    *api.Card `json:"card"`
 		Origins *[]string `json:"origins"`
 		Where   **Where   `json:"where"`
-	}{&d.Origins, &d.Where}
+	}{&d.Card, &d.Origins, &d.Where}
 	return errors.Join(json.Unmarshal(data, &d.Finding), json.Unmarshal(data, &beside))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"strandline/face/api"
 	"strandline/finding"
 	"strandline/host/store/recording"
 )
@@ -19,6 +20,7 @@ type Recording struct {
 	Partial *string         `json:"partial"` // why reading ended before the end
 	Judged  *float64        `json:"judged_seconds"`
 	Verdict finding.Verdict `json:"verdict"`
+	Card    api.Card        `json:"card"` // of the verdict
 	// Document is the judgment, without its lists.
 	Document recording.Document `json:"document"`
 	Findings []RecordedFinding  `json:"findings"`
@@ -32,6 +34,7 @@ type Recording struct {
 // RecordedFinding is a finding of a recording, with the stacks that it is about.
 type RecordedFinding struct {
 	finding.Finding
+	Card    api.Card `json:"card"`
 	Origins []string `json:"origins" ts:"own|torch|library|generated|native"` // of the frames of its stack
 	Stacks  []int    `json:"stacks"`                                          // that it is of
 }
@@ -99,8 +102,9 @@ type Course struct {
 // UnmarshalJSON reads the fields of the page in addition to those of the finding.
 func (d *RecordedFinding) UnmarshalJSON(data []byte) error {
 	beside := struct {
+		Card    *api.Card `json:"card"`
 		Origins *[]string `json:"origins"`
 		Stacks  *[]int    `json:"stacks"`
-	}{&d.Origins, &d.Stacks}
+	}{&d.Card, &d.Origins, &d.Stacks}
 	return errors.Join(json.Unmarshal(data, &d.Finding), json.Unmarshal(data, &beside))
 }

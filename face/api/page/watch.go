@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"strandline/face/api"
 	"strandline/finding"
 )
 
@@ -21,6 +22,7 @@ type Watch struct {
 	Partial   *string         `json:"partial"` // why something is left out
 	Note      string          `json:"devices_note"`
 	Verdict   finding.Verdict `json:"verdict"`
+	Card      api.Card        `json:"card"` // of the verdict
 	Findings  []WatchFinding  `json:"findings"`
 	LeftOut   int             `json:"findings_left_out"`
 	Subjects  []Subject       `json:"subjects"` // the weightiest first
@@ -45,6 +47,7 @@ type SplitPart struct {
 // WatchFinding is a finding of a recording of levels, with what it is of.
 type WatchFinding struct {
 	finding.Finding
+	Card    api.Card `json:"card"`
 	Origins []string `json:"origins" ts:"own|torch|library|generated|native"`
 	Subject *string  `json:"subject"` // its key; null if it is not drawn
 	Parts   []string `json:"parts"`   // whose sum was judged; of none of them it is the total
@@ -114,10 +117,11 @@ type LevelPart struct {
 // UnmarshalJSON reads the fields of the page in addition to those of the finding.
 func (d *WatchFinding) UnmarshalJSON(data []byte) error {
 	beside := struct {
+		Card    *api.Card `json:"card"`
 		Origins *[]string `json:"origins"`
 		Subject **string  `json:"subject"`
 		Parts   *[]string `json:"parts"`
 		Fit     **Fit     `json:"fit"`
-	}{&d.Origins, &d.Subject, &d.Parts, &d.Fit}
+	}{&d.Card, &d.Origins, &d.Subject, &d.Parts, &d.Fit}
 	return errors.Join(json.Unmarshal(data, &d.Finding), json.Unmarshal(data, &beside))
 }

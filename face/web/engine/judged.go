@@ -13,6 +13,7 @@ import (
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/tile"
+	"strandline/units"
 )
 
 func sortBy[T any, N cmp.Ordered](list []T, by func(*T) N) {
@@ -38,14 +39,19 @@ func (e *Engine) Findings() (page.Findings, error) {
 	if err != nil {
 		return page.Findings{}, err
 	}
+	all := j.answer.Findings
 	doc := page.Findings{Verdict: j.answer.Verdict, Findings: []page.Finding{}}
-	for i := range j.answer.Findings {
-		f := &j.answer.Findings[i]
-		d := page.Finding{Finding: *f, Origins: []string{}, Where: e.whereIs(j, f)}
+	names := api.NamesOf(all)
+	for i := range all {
+		f := &all[i]
+		d := page.Finding{Finding: *f, Card: api.NewCard(f, names), Origins: []string{}, Where: e.whereIs(j, f)}
 		for _, frame := range f.Stack {
 			d.Origins = append(d.Origins, origins[stack.OriginOf(stack.Frame(frame))])
 		}
 		doc.Findings = append(doc.Findings, d)
+	}
+	if doc.Card = calm(j); len(all) > 0 && all[0].Severity != finding.Info {
+		doc.Card = doc.Findings[0].Card
 	}
 	return doc, nil
 }
@@ -60,6 +66,34 @@ func (q *question) job() (any, error) {
 		return nil, absent("the files are not of a job of several ranks")
 	}
 	return api.NewJob(j.answer.Job), nil
+}
+
+// calm is the card of a judgment that asks for nothing.
+func calm(j *judgment) api.Card {
+	first := func(kinds ...finding.Kind) *finding.Finding {
+		for i := range j.answer.Findings {
+			if f := &j.answer.Findings[i]; slices.Contains(kinds, f.Kind) {
+				return f
+			}
+		}
+		return nil
+	}
+	files, processes := 0, 0
+	if of := j.answer.Snapshots; of != nil {
+		for _, p := range of.Processes {
+			files, processes = files+len(p.Files), processes+1
+		}
+	}
+	if of := j.answer.Texts; of != nil {
+		for _, p := range of.Processes {
+			files, processes = files+len(p.Files), processes+1
+		}
+	}
+	over := units.Plural(int64(files), "file")
+	if processes > 1 {
+		over += " of " + units.Plural(int64(processes), "process")
+	}
+	return api.CalmCard(j.answer.Verdict, over, first(finding.Peak, finding.Usage), first(finding.History))
 }
 
 // whereIs points to a finding: in the newest file of its process, its lines, and

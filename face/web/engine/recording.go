@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"strandline/face/api"
 	"strandline/face/api/page"
 	"strandline/finding"
 	"strandline/host/store/recording"
@@ -252,8 +253,9 @@ func (r *Recording) judge(stacks []*traced) {
 		}
 		return out
 	})
+	names := api.NamesOf(r.run.Document.Findings)
 	for _, f := range r.run.Document.Findings {
-		d := page.RecordedFinding{Finding: f, Origins: []string{}, Stacks: []int{}}
+		d := page.RecordedFinding{Finding: f, Card: api.NewCard(&f, names), Origins: []string{}, Stacks: []int{}}
 		for _, frame := range f.Stack {
 			d.Origins = append(d.Origins, origins[stack.OriginOf(stack.Frame(frame))])
 		}
@@ -312,6 +314,13 @@ func (r *Recording) document() page.Recording {
 		Document: *run.Document, Findings: r.findings[:min(maxFindings, len(r.findings))], Stacks: []page.Stack{}, Others: r.others, Owners: []page.Owner{}, GPU: []page.GPUStack{},
 	}
 	doc.LeftOut = len(r.findings) - len(doc.Findings)
+	doc.Card = api.Card{Word: strings.ToUpper(string(r.verdict)), Title: api.Grown(run.Document)}
+	for i := range doc.Findings {
+		if f := &doc.Findings[i]; f.Severity != finding.Info {
+			doc.Card = f.Card
+			break
+		}
+	}
 	doc.Document.Stacks, doc.Document.Findings = []recording.Stack{}, []finding.Finding{}
 	if run.Partial != nil {
 		why := run.Partial.Error()

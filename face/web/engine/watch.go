@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
+	"strandline/face/api"
 	"strandline/face/api/page"
 	"strandline/finding"
 	"strandline/host/sampling/sample"
@@ -283,10 +285,11 @@ func (w *Watch) judgeAll() {
 // describe adds the findings and the subjects to an answer.
 func (w *Watch) describe(doc *page.Watch) {
 	worst := map[*subject]*samples.Found{}
+	names := api.NamesOf(samples.Plain(w.found))
 	for i := range w.found {
 		f := &w.found[i]
 		s, parts := w.subjectOf(f)
-		d := page.WatchFinding{Finding: f.Finding, Origins: []string{}, Parts: parts}
+		d := page.WatchFinding{Finding: f.Finding, Card: api.NewCard(&f.Finding, names), Origins: []string{}, Parts: parts}
 		if s != nil {
 			d.Subject = &s.key
 			if worst[s] == nil {
@@ -299,6 +302,12 @@ func (w *Watch) describe(doc *page.Watch) {
 		doc.Findings = append(doc.Findings, d)
 	}
 	doc.Verdict = samples.Verdict(samples.Plain(w.found), w.samples)
+	doc.Card = api.Card{Word: strings.ToUpper(string(doc.Verdict)), Title: api.Watched(w.running(), doc.Seconds, w.samples)}
+	if len(doc.Findings) > 0 && doc.Findings[0].Severity != finding.Info {
+		doc.Card = doc.Findings[0].Card
+	} else if doc.Verdict == finding.Unknown {
+		doc.Card.Title = "too few samples to judge: " + doc.Card.Title
+	}
 	doc.LeftOut = max(len(doc.Findings)-maxFindings, 0)
 	doc.Findings = doc.Findings[:len(doc.Findings)-doc.LeftOut]
 	for _, s := range w.subjects {
@@ -315,6 +324,17 @@ func (w *Watch) describe(doc *page.Watch) {
 	})
 	doc.Others = max(len(doc.Subjects)-maxSubjects, 0)
 	doc.Subjects = doc.Subjects[:len(doc.Subjects)-doc.Others]
+}
+
+// running is how many processes the last sample has.
+func (w *Watch) running() int {
+	seen := map[sample.ID]bool{}
+	for _, s := range w.subjects {
+		if s.kind == "process" && s.seen == w.samples {
+			seen[s.id.process] = true
+		}
+	}
+	return len(seen)
 }
 
 func (w *Watch) subjectDoc(s *subject, worst *samples.Found) page.Subject {

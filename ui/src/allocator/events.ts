@@ -2,7 +2,7 @@
 // in sight are elements.
 
 import { fresh, json, Latest, link } from "../base/ask.ts";
-import { fill, h } from "../base/dom.ts";
+import { fill, h, own } from "../base/dom.ts";
 import { bytes, count } from "../base/format.ts";
 import { actions } from "../base/names.ts";
 import type { Event } from "../base/wire.ts";
@@ -34,7 +34,7 @@ export class EventList {
       if (e.key === "Escape") this.input.value = "";
       if (e.key === "Escape" || e.key === "Enter") this.search();
     });
-    this.root = h("div", {}, link.saved ? null : h("label", { class: "search" }, h("span", { class: "unseen" }, "Find events by regular expression"), this.input), this.status, this.box);
+    this.root = own(h("div", {}, link.saved ? null : h("label", { class: "search" }, h("span", { class: "unseen" }, "Find events by regular expression"), this.input), this.status, this.box));
   }
 
   /** Shows the list with an event in its middle, unless that is in sight. */

@@ -20,11 +20,11 @@ export class HeapInspector {
 
   /** Shows a state, or nothing. */
   show(heap: Heap | null): void {
-    if (!heap) return fill(byId("inspector"));
+    if (!heap) return fill(byId("detail"));
     const { segment } = this.page.s;
     const { top } = this.events;
     fill(
-      byId("inspector"),
+      byId("detail"),
       sums(heap, this.page.device?.events ?? 0),
       segment === null ? [] : this.pinned(heap, segment),
       heap.strands.length ? this.strands(heap) : [],

@@ -165,6 +165,7 @@ export interface StateGroups {
 
 export interface Findings {
   verdict: string;
+  card: Card;
   findings: Finding[];
 }
 
@@ -219,6 +220,7 @@ export interface Recording {
   partial: string | null;
   judged_seconds: number | null;
   verdict: string;
+  card: Card;
   document: RecordingDocument;
   findings: RecordedFinding[];
   findings_left_out: number;
@@ -254,6 +256,7 @@ export interface Watch {
   partial: string | null;
   devices_note: string;
   verdict: string;
+  card: Card;
   findings: WatchFinding[];
   findings_left_out: number;
   subjects: Subject[];
@@ -488,6 +491,21 @@ export interface Changed {
   action: string;
 }
 
+export interface Card {
+  word: string;
+  title: string;
+  line?: string;
+  course?: string;
+  sure?: string;
+  fact?: string;
+  via?: string;
+  fix?: string;
+  paste?: string[];
+  effect?: string;
+  why?: string;
+  next?: string;
+}
+
 export interface Finding {
   kind: string;
   severity: "problem" | "warning" | "info";
@@ -507,6 +525,7 @@ export interface Finding {
   trend?: number[];
   evidence?: Record<string, unknown>;
   remedies?: FindingRemedy[];
+  card: Card;
   origins: ("own" | "torch" | "library" | "generated" | "native")[];
   where: Where | null;
 }
@@ -574,6 +593,7 @@ export interface RecordedFinding {
   trend?: number[];
   evidence?: Record<string, unknown>;
   remedies?: FindingRemedy[];
+  card: Card;
   origins: ("own" | "torch" | "library" | "generated" | "native")[];
   stacks: number[];
 }
@@ -651,6 +671,7 @@ export interface WatchFinding {
   trend?: number[];
   evidence?: Record<string, unknown>;
   remedies?: FindingRemedy[];
+  card: Card;
   origins: ("own" | "torch" | "library" | "generated" | "native")[];
   subject: string | null;
   parts: string[];

@@ -1,5 +1,5 @@
 // A few lines in place of a framework: the page has one picture, drawn by
-// hand, and tables of a few hundred rows at most that are rebuilt.
+// hand, and tables of a few hundred rows at most.
 
 type Attrs = Record<string, string | number | boolean | undefined | EventListener>;
 type Child = Node | string | null | undefined | false | Child[];
@@ -10,36 +10,109 @@ const acting = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u206
 /** Text of unknown origin as it can be in a line. */
 export const printable = (text: string): string => text.replace(acting, "\ufffd");
 
-/** Makes an element. Attributes that begin with "on" are listeners; false and undefined ones are left out. */
+/** Makes an element. Attributes that begin with "on" are its listeners; false and undefined ones are left out. */
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attrs?: Attrs, ...children: Child[]): HTMLElementTagNameMap[K] {
   const el = document.createElement(tag);
   for (const [name, value] of Object.entries(attrs ?? {})) {
     if (value === undefined || value === false) continue;
-    if (typeof value === "function") el.addEventListener(name.slice(2), value);
-    else el.setAttribute(name, value === true ? "" : name === "title" || name === "aria-label" ? printable(String(value)) : String(value));
+    if (typeof value === "function") {
+      listening.set(el, [...(listening.get(el) ?? []), name]);
+      (el as unknown as Record<string, EventListener>)[name] = value;
+    } else el.setAttribute(name, value === true ? "" : name === "title" || name === "aria-label" ? printable(String(value)) : String(value));
   }
-  append(el, children);
+  el.append(...nodes(children));
   return el;
 }
 
-function append(el: Element, children: Child[]): void {
+const listening = new WeakMap<Element, string[]>(); // the listeners of an element
+const owned = new WeakSet<Node>();
+
+/** Keeps an element as it is: it is put into the page and taken from it, but never made into another. */
+export function own<E extends Element>(el: E): E {
+  owned.add(el);
+  return el;
+}
+
+function nodes(children: Child[], out: Node[] = []): Node[] {
   for (const c of children) {
-    if (Array.isArray(c)) append(el, c);
-    else if (c !== null && c !== undefined && c !== false) el.append(typeof c === "string" ? printable(c) : c);
+    if (Array.isArray(c)) nodes(c, out);
+    else if (c !== null && c !== undefined && c !== false) out.push(typeof c === "string" ? document.createTextNode(printable(c)) : c);
+  }
+  return out;
+}
+
+const keyOf = (n: Node): string | undefined => (n instanceof HTMLElement ? (n.dataset.key ?? n.dataset.site) : undefined);
+
+/** Makes the children of el into others. What stays the same is not touched, and what has the same data-key moves: it keeps the focus, its scroll and what is selected in it. */
+export function fill(el: Element, ...children: Child[]): void {
+  patch(el, nodes(children));
+}
+
+function patch(el: Element, next: Node[]): void {
+  const wanted = new Set(next);
+  const keyed = new Map<string, Node>();
+  for (const n of el.childNodes) {
+    const key = keyOf(n);
+    if (key !== undefined && !wanted.has(n)) keyed.set(key, n);
+  }
+  let at = el.firstChild;
+  for (const n of next) {
+    const key = keyOf(n);
+    const old = owned.has(n) || n === at ? n : key !== undefined ? keyed.get(key) : at && !wanted.has(at) && keyOf(at) === undefined ? at : undefined;
+    const use = old && old !== n && turn(old, n) ? old : n;
+    if (use === old && key !== undefined) keyed.delete(key);
+    if (use === at) at = at.nextSibling;
+    else el.insertBefore(use, at);
+  }
+  while (at) {
+    const after: ChildNode | null = at.nextSibling;
+    at.remove();
+    at = after;
   }
 }
 
-/** Replaces what is in el, keeping the focus on the element of the same data-key. */
-export function fill(el: Element, ...children: Child[]): void {
-  const focused = document.activeElement;
-  const key = focused instanceof HTMLElement && el.contains(focused) ? focused.dataset.key : undefined;
-  el.replaceChildren();
-  append(el, children);
-  if (key === undefined) return;
-  for (const c of el.querySelectorAll<HTMLElement>("[data-key]")) {
-    if (c.dataset.key === key) return c.focus({ preventScroll: true });
+/** Makes a node into another, if they are of a kind. */
+function turn(old: Node, to: Node): boolean {
+  if (old instanceof Text && to instanceof Text) {
+    if (old.data !== to.data) old.data = to.data;
+    return true;
   }
+  if (!(old instanceof Element && to instanceof Element) || old.tagName !== to.tagName || owned.has(old) || old.id !== to.id) return false;
+  for (const { name } of [...old.attributes]) if (!to.hasAttribute(name) && name !== "style") old.removeAttribute(name);
+  for (const { name, value } of to.attributes) if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  // A page may set styles, but not as attributes; that of a canvas is set when it is drawn.
+  if (old instanceof HTMLElement && to instanceof HTMLElement && !(old instanceof HTMLCanvasElement) && old.style.cssText !== to.style.cssText) old.style.cssText = to.style.cssText;
+  const [from, on] = [old, to] as unknown as Record<string, EventListener | null>[];
+  for (const name of listening.get(old) ?? []) from![name] = null;
+  const names = listening.get(to) ?? [];
+  for (const name of names) from![name] = on![name]!;
+  listening.set(old, names);
+  patch(old, [...to.childNodes]);
+  if ((old instanceof HTMLInputElement || old instanceof HTMLSelectElement) && to instanceof old.constructor) {
+    const given = to as HTMLInputElement;
+    if (old.value !== given.value) old.value = given.value;
+    if (old instanceof HTMLInputElement) old.checked = given.checked;
+  }
+  return true;
 }
+
+/** A button that puts a text on the clipboard, and says so; where the page may not, it selects the text before it. */
+export function copyButton(text: string, label = "copy", key = `copy ${text}`): HTMLElement {
+  const copy = (e: Event): void => {
+    const el = e.currentTarget as HTMLElement;
+    const say = (words: string): void => {
+      el.textContent = words;
+      setTimeout(() => (el.textContent = label), 2000);
+    };
+    (navigator.clipboard?.writeText(text) ?? Promise.reject()).then(() => say("copied"), () => {
+      if (el.previousElementSibling) getSelection()?.selectAllChildren(el.previousElementSibling);
+    });
+  };
+  return h("button", { type: "button", class: "link", "data-key": key, "data-copy": text, "aria-label": label === "copy" ? `Copy ${text}` : undefined, onclick: copy }, label);
+}
+
+/** A command with a button that copies it. */
+export const command = (text: string, key?: string): HTMLElement => h("div", { class: "command" }, h("pre", { tabindex: "0" }, text), copyButton(text, "copy", key));
 
 /** An element of index.html. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {

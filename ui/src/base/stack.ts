@@ -34,8 +34,7 @@ export function stackList(frames: AnyFrame[] | null | undefined, none: string): 
       for (const f of run.frames) list.append(line(f, run.own));
       continue;
     }
-    const item = h("li", {}, h("button", { type: "button", onclick: () => item.replaceWith(...run.frames.map((f) => line(f, false))) }, describe(run.frames)));
-    list.append(item);
+    list.append(h("li", {}, h("button", { type: "button", onclick: (e) => (e.currentTarget as HTMLElement).parentElement!.replaceWith(...run.frames.map((f) => line(f, false))) }, describe(run.frames))));
   }
   return list;
 }

@@ -1,13 +1,13 @@
 // A list of findings and one of them in full, for the pages of snapshots and of
 // recordings.
 
-import { h } from "../base/dom.ts";
+import { command, h } from "../base/dom.ts";
 import { base, bytes, count } from "../base/format.ts";
 import { purposes } from "../base/names.ts";
-import { stackList } from "../base/stack.ts";
-import type { FindingAccount } from "../base/api.ts";
+import type { Card } from "../base/api.ts";
+import { curve, head, keptBy, stackOf } from "./card.ts";
 import type { Judgment } from "./wire.ts";
-import { evidenceName, evidenceWords, holders, holderWords, kindName, marked } from "./words.ts";
+import { evidenceName, evidenceWords, kindName, marked } from "./words.ts";
 
 const severities = { problem: "problem", warning: "warning", info: "note" };
 
@@ -35,34 +35,25 @@ export function findingList<F extends Judgment>(findings: F[], chosen: number, g
 /** A place on one line; native code has no line. */
 const placeOf = (s: { file: string | null; line: number | null; function: string | null }): string => `${base(s.file ?? "")}${s.line ? `:${s.line}` : ""} ${s.function}`;
 
-/** An account that adds up, in a line. */
-const sumOf = (a: FindingAccount): string => `${bytes(a.bytes)}${a.name ? ` ${a.name}` : ""} = ${a.parts.map((p) => `${bytes(p.bytes)} ${p.name}`).join(" + ")}`;
-
 /** All of a finding, with what can be done about it on the page. */
-export function article(f: Judgment, acts: (Node | null)[], act: (setting: string) => Node | null, words = evidenceWords): HTMLElement {
+export function article(f: Judgment & { card: Card }, acts: (Node | null)[], act: (setting: string) => Node | null, words = evidenceWords): HTMLElement {
   return h(
     "article",
     { tabindex: "0", "aria-label": "Finding" },
-    h("h2", {}, f.title),
-    f.brief?.fact ? h("p", {}, f.brief.fact) : null,
-    f.brief?.account ? h("p", { class: "muted" }, sumOf(f.brief.account)) : null,
+    head(f.card),
+    f.card.title !== f.title ? h("p", {}, f.title) : null,
+    f.card.fact ? h("p", {}, f.card.fact) : null,
+    f.card.why ? h("p", { class: "muted" }, f.card.why) : null,
     h("div", { class: "acts" }, acts),
-    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, marked(r.text)), r.detail ? h("p", { class: "muted" }, marked(r.detail)) : null, r.setting ? [h("pre", { tabindex: "0" }, r.setting), act(r.setting)] : null])] : null,
+    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, marked(r.text)), r.detail ? h("p", { class: "muted" }, marked(r.detail)) : null, r.setting ? [command(r.setting), act(r.setting)] : null])] : null,
     f.detail?.length ? [h("h3", {}, "in detail"), f.detail.map((d) => h("p", {}, marked(d)))] : null,
-    f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
+    f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), curve(f.trend, "first", "last")] : null,
     keptBy(f),
-    f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x, n) => ({ ...x, origin: f.origins?.[n] })), "")] : null,
+    stackOf(f),
     f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? placeOf(s) : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
     f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence, words)] : null,
     f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
   );
-}
-
-/** Who keeps the tensors of a leak, where the recorder looked. */
-function keptBy(f: Judgment): Node[] {
-  const held = holders(f.evidence as Record<string, unknown> | undefined);
-  if (!held.length) return [];
-  return [h("h3", {}, "kept by"), h("dl", {}, held.slice(0, 8).map((x) => [h("dt", {}, `${Math.round(100 * x.share)} %`), h("dd", {}, h("span", { class: "mono" }, x.path), h("span", { class: "muted" }, ` ${holderWords(x)}`))]))];
 }
 
 function evidence(e: Record<string, unknown>, words: Record<string, string>): HTMLElement {
@@ -81,25 +72,4 @@ function evidence(e: Record<string, unknown>, words: Record<string, string>): HT
     if (name === "by_purpose" || !parts) rows.push(h("dt", {}, evidenceName(name, words)), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
   }
   return h("dl", {}, rows);
-}
-
-/** A small line from zero, with its first and last value. */
-export function spark(values: number[]): HTMLElement {
-  const [w, high] = [420, 56];
-  const most = Math.max(1, ...values);
-  const points = values.map((v, i) => `${((i / (values.length - 1)) * (w - 4) + 2).toFixed(1)},${(high - 2 - (v / most) * (high - 6)).toFixed(1)}`);
-  const ns = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(ns, "svg");
-  svg.setAttribute("viewBox", `0 0 ${w} ${high}`);
-  svg.setAttribute("width", String(w));
-  svg.setAttribute("height", String(high));
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `from ${bytes(values[0]!)} to ${bytes(values[values.length - 1]!)}`);
-  const line = document.createElementNS(ns, "polyline");
-  line.setAttribute("points", points.join(" "));
-  line.setAttribute("fill", "none");
-  line.setAttribute("stroke", "currentColor");
-  line.setAttribute("stroke-width", "1.5");
-  svg.append(line);
-  return h("div", { class: "spark" }, svg, h("div", { class: "muted" }, `${bytes(values[0]!)} → ${bytes(values[values.length - 1]!)}`));
 }

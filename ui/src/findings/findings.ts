@@ -1,18 +1,17 @@
-// Findings: what `diagnose` reports, and the way to its evidence.
+// Findings: what `diagnose` reports, the card of the one that is pinned, and the way to its
+// evidence.
 
-import { fresh } from "../base/ask.ts";
-import { fill, h } from "../base/dom.ts";
-import { deviceName } from "../base/format.ts";
+import type { Findings as Answer } from "../base/api.ts";
+import { fresh, link } from "../base/ask.ts";
+import { byId, fill, h } from "../base/dom.ts";
+import { count, deviceName } from "../base/format.ts";
+import { levelFor } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
+import { bucketsPerTile, tileOf } from "../picture/tiles.ts";
 import { article, findingList } from "./article.ts";
-import { verdictStrip } from "./strip.ts";
+import { cardOf, curve, fullCard, shortCard } from "./card.ts";
 import type { Finding } from "./wire.ts";
-
-interface Answer {
-  verdict: string;
-  findings: Finding[];
-}
 
 /** Kinds of findings whose evidence is the state of segments and blocks. */
 const ofAllocator = ["oom", "fragmentation"];
@@ -21,6 +20,8 @@ export class Findings {
   private answer: Answer | null = null;
   private error = "";
   private asking = false;
+  private curveOf = ""; // the line whose curve is there
+  private values: ArrayLike<number> | null = null;
 
   constructor(
     private readonly page: Page,
@@ -28,24 +29,22 @@ export class Findings {
     private readonly root: HTMLElement,
   ) {}
 
-  /** Asks for the findings once there are any: the picture shows where they are, whatever the view. */
+  /** Asks for the findings once all files are judged. */
   load(): void {
-    const state = this.page.session?.findings;
-    if (!this.answer && !this.asking && state === "ready") {
-      this.asking = true;
-      fresh<Answer>("findings").then(
-        (v) => {
-          this.answer = v;
-          this.page.judged(v.findings);
-          this.page.figures.findings = v.findings.map((f) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title }));
-          this.draw();
-        },
-        (e: Error) => {
-          this.error = e.message;
-          this.draw();
-        },
-      );
-    }
+    if (this.answer || this.asking || this.page.session?.findings !== "ready") return;
+    this.asking = true;
+    fresh<Answer>("findings").then(
+      (v) => {
+        this.answer = v;
+        this.page.figures.findings = v.findings.map((f) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title }));
+        this.page.judged(v);
+        this.draw();
+      },
+      (e: Error) => {
+        this.error = e.message;
+        this.draw();
+      },
+    );
   }
 
   update(): void {
@@ -53,33 +52,73 @@ export class Findings {
     this.draw();
   }
 
-  /** Draws the strip above the picture. */
-  strip(root: HTMLElement): void {
-    const devices = new Set(this.page.session?.files.flatMap((x) => x.devices));
-    verdictStrip(root, this.answer?.findings ?? null, this.answer?.verdict ?? "", devices.size > 1, (i) => this.page.store.set({ view: "findings", finding: i }, true));
+  /** Draws the card of the verdict: in full, or where something else is pinned, what it is in short. */
+  card(root: HTMLElement, full: boolean): void {
+    const { page } = this;
+    const f = page.findings[page.finding];
+    const card = f?.card ?? page.verdict;
+    root.hidden = !card || page.s.finding === -1;
+    const word = byId("word");
+    word.hidden = !card;
+    if (!card) return;
+    word.dataset.word = word.textContent = (page.verdict ?? card).word;
+    if (root.hidden) return;
+    if (!full) return shortCard(root, card, () => this.pin(page.finding < 0 ? null : page.finding));
+    const all = (i: number): void => page.store.set({ view: "findings", finding: i }, true);
+    const acts = f ? [f.where ? this.button("show in the timeline", "show", () => this.go(page.finding, "timeline")) : null, this.button("the evidence", "evidence", () => all(page.finding))] : [];
+    fullCard(root, card, page.findings, page.finding, { who: f ? this.owner(f) : "", curve: f ? this.curve(f) : null, acts }, (i) => this.pin(i), all);
+  }
+
+  private button(text: string, key: string, act: () => void): HTMLElement {
+    return h("button", { type: "button", class: "link", "data-key": key, onclick: act }, text);
+  }
+
+  /** Pins a finding; −1: none. */
+  pin(i: number | null): void {
+    this.page.store.set({ finding: i, alloc: null, segment: null, solo: [], k: this.page.findings[i ?? -1]?.where?.event ?? null, ...(this.page.s.view === "findings" ? { view: "timeline" } : {}) }, true);
+  }
+
+  /** The line of a finding over the history of its file, as far as that is known. */
+  private curve(f: Finding): Node | null {
+    const { page } = this;
+    const { device } = page;
+    const w = f.where;
+    if (!w || !device?.events || w.f !== page.f || (w.d !== null && w.d !== page.d) || !w.keys.length || !f.site) return f.trend && f.trend.length > 1 ? curve(f.trend, "first", "last") : null;
+    const key = `${w.f} ${page.d} ${w.keys[0]}`;
+    if (key !== this.curveOf) {
+      this.curveOf = key;
+      this.values = null;
+      const level = levelFor(device.events, bucketsPerTile);
+      if (!device.held) tileOf({ picture: { f: w.f, d: page.d!, g: w.g, u: "requested", x: "ev", solo: w.keys[0]! }, kind: "total", level, i: 0, y: 0 }).then((t) => {
+        if (key !== this.curveOf) return;
+        this.values = t.max;
+        page.notify("curve");
+      }, () => {});
+    }
+    const values = this.values ?? page.bands?.lanes.find((l) => page.bands!.groups[l.group]!.key === w.keys[0])?.points ?? (link.saved ? f.trend : undefined);
+    return values && values.length > 1 ? curve(values, values === f.trend ? "first" : "event 0", values === f.trend ? "last" : count(device.events)) : null;
   }
 
   private draw(): void {
     if (this.page.s.view !== "findings") return;
     if (this.error) return fill(this.root, h("p", { class: "note" }, this.error));
     if (!this.answer) return fill(this.root, h("p", { class: "note" }, "Reading all files and judging them …"));
-    const { findings, verdict } = this.answer;
-    if (!findings.length) return fill(this.root, h("p", { class: "note" }, verdict === "ok" ? "Nothing wrong was found in these files." : "These files contain too little for a judgment."));
-    const chosen = Math.min(this.page.s.finding ?? 0, findings.length - 1);
-    fill(this.root, h("div", { class: "findings" }, findingList(findings, chosen, (i) => this.go(i), (f) => this.owner(f)), this.detail(findings[chosen]!)));
+    const { findings, card } = this.answer;
+    if (!findings.length) return fill(this.root, h("div", { class: "findings" }, h("article", {}, cardOf(card, null, {}))));
+    const chosen = Math.max(0, Math.min(this.page.s.finding ?? 0, findings.length - 1));
+    fill(this.root, h("div", { class: "findings" }, findingList(findings, chosen, (i) => this.go(i), (f) => (this.owner(f) ? h("span", { class: "muted" }, ` · ${this.owner(f)}`) : null)), this.detail(findings[chosen]!, chosen)));
   }
 
   /** Whose finding it is, where there are several processes or devices. */
-  private owner(f: Finding): Node | null {
+  private owner(f: Finding): string {
     const devices = new Set(this.page.session?.files.flatMap((x) => x.devices));
-    const names = [f.process, devices.size > 1 && f.device !== null ? deviceName(f.device) : null].filter((x) => x);
-    return names.length ? h("span", { class: "muted" }, ` · ${names.join(", ")}`) : null;
+    return [f.process, devices.size > 1 && f.device !== null ? deviceName(f.device) : ""].filter(Boolean).join(", ");
   }
 
-  /** Takes the picture to the evidence of a finding. */
+  /** Takes the picture to the evidence of a finding, and pins it. */
   private go(i: number, view?: "timeline" | "allocator"): void {
     const w = this.answer!.findings[i]?.where;
-    const change = w ? { f: w.f, d: w.d, g: w.g, solo: w.keys.slice(0, 20), alloc: null, range: null, ...(w.event !== null && w.event !== undefined ? { k: w.event } : {}) } : {};
+    const change = w ? { f: w.f, d: w.d, g: w.g, solo: w.keys.slice(0, 20), alloc: null, segment: null, range: null, ...(w.event !== null && w.event !== undefined ? { k: w.event } : {}) } : {};
     this.page.store.set({ ...change, finding: i, ...(view ? { view } : {}) }, true);
     if (w?.event != null && this.page.device) this.rail.reveal(w.event);
     if (!view) this.draw();
@@ -91,12 +130,11 @@ export class Findings {
     this.page.store.set({ ...(w ? { f: w.f, d: w.d } : {}), view: "whatif", sets: [set], capacity: null, fraction: "", empty: "", win: null }, true);
   }
 
-  private detail(f: Finding): HTMLElement {
-    const i = this.answer!.findings.indexOf(f);
+  private detail(f: Finding, i: number): HTMLElement {
     return article(
       f,
-      [f.where ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => this.go(i, "timeline") }, "show in the timeline") : null, f.where && ofAllocator.includes(f.kind) ? h("button", { type: "button", class: "link", "data-key": "show allocator", onclick: () => this.go(i, "allocator") }, "show in the allocator") : null],
-      (setting) => (settingOf(setting) !== null ? h("button", { type: "button", class: "link", "data-key": `try ${setting}`, onclick: () => this.tryOut(f, settingOf(setting)!) }, "run it in What if") : null),
+      [f.where ? this.button("show in the timeline", "show", () => this.go(i, "timeline")) : null, f.where && ofAllocator.includes(f.kind) ? this.button("show in the allocator", "show allocator", () => this.go(i, "allocator")) : null],
+      (setting) => (settingOf(setting) !== null ? this.button("run it in What if", `try ${setting}`, () => this.tryOut(f, settingOf(setting)!)) : null),
     );
   }
 }

@@ -8,7 +8,7 @@ import { otherFiles, takeDrops } from "../base/drops.ts";
 import { Findings } from "../findings/findings.ts";
 import { bytes, count, deviceName, plural } from "../base/format.ts";
 import { JobView } from "../job/job.ts";
-import { copyLine, inspector } from "./inspector.ts";
+import { inspector } from "./inspector.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
 import { coverages, groupings } from "../base/names.ts";
 import { Page } from "../session/page.ts";
@@ -327,6 +327,8 @@ function stepOut(): void {
   else if (s.solo.length) store.set({ solo: [] }, true);
   else if (s.q) store.set({ q: "" });
   else if (s.win) store.set({ win: null });
+  else if (s.k !== null) store.set({ k: null });
+  else if (s.finding !== -1 && page.verdict) store.set({ finding: -1 }, true);
 }
 
 /** What a saved page has no answers for. */
@@ -368,10 +370,10 @@ const keyTable = (): Key[] => [
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
   { keys: ["t"], show: "t", does: "the picture as a table (timeline)", act: () => page.s.view === "timeline" && parts.timeline.toggleTable() },
-  { keys: ["c"], show: "c", does: "copy file:line of the pinned allocation", act: () => page.pinned?.stack && announce(`copied ${copyLine(page.pinned.stack)}`) },
+  { keys: ["c"], show: "c", does: "copy file:line of the pinned allocation", act: () => document.querySelector<HTMLElement>("#inspector [data-key='copy line']")?.click() },
   { keys: ["e"], show: "e", does: "save the picture, the table or the page, copy the link", act: () => give() },
   { keys: [], show: "⌘K", does: "all commands, views, files and findings", act: () => {} },
-  { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").toggleAttribute("hidden") },
+  { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").classList.toggle("off") },
   { keys: ["h"], show: "h", does: "rail on, off", act: () => showRail(!railOff) },
   { keys: tabs().map((_, i) => String(i + 1)), show: `1 … ${tabs().length}`, does: "views", act: (e) => { const v = tabs()[Number(e.key) - 1]; if (v) store.set({ view: v }, true); } },
   { keys: ["Escape"], show: "Esc", does: "step back out", act: () => stepOut() },
@@ -447,6 +449,7 @@ function commands(): Command[] {
 // ---- buttons of the frame
 
 theme(() => page.notify("theme"));
+byId("word").addEventListener("click", () => parts.findings.pin(null));
 byId("help").addEventListener("click", help);
 byId("export").addEventListener("click", give);
 for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => banner(bannerText === byId(id).title ? "" : byId(id).title));
@@ -462,6 +465,13 @@ function elsewhere(v: View): boolean {
 
 function draw(): void {
   if (!elsewhere(page.s.view)) parts[page.s.view].update();
+}
+
+/** Draws the card of the verdict, and below it what is pinned. */
+function inspect(): void {
+  byId("inspector").hidden = page.bare;
+  parts.findings.card(byId("verdict"), page.carded);
+  if (page.s.view !== "allocator") inspector(page, rail, byId("detail"));
 }
 
 let shown: View = page.s.view;
@@ -482,14 +492,9 @@ page.on((what) => {
     find();
   }
   if (what === "session" || what === "device" || what === "bands") drawBanner();
-  if (what === "device" || what === "bands" || what === "event" || what === "pinned" || what === "curves") {
-    if (page.s.view !== "allocator") inspector(page, rail, byId("inspector"));
-  }
-  if (what === "findings") {
-    parts.findings.strip(byId("verdict"));
-    drawTop();
-  }
-  if (what !== "curves" && (what !== "findings" || page.s.view === "compare")) draw();
+  if (what === "device" || what === "bands" || what === "event" || what === "pinned" || what === "curves" || what === "curve" || what === "findings") inspect();
+  if (what === "findings") drawTop();
+  if (what !== "curves" && what !== "curve") draw();
 });
 
 store.on((now, before) => {
@@ -514,8 +519,11 @@ store.on((now, before) => {
     view.setAttribute("aria-label", names[now.view]);
     if (now.view === "allocator" || now.view === "timeline" || now.view === "whatif") parts[now.view].enter();
   }
-  if (now.view !== "allocator") inspector(page, rail, byId("inspector"));
-  draw();
+  if (now.finding !== before.finding) page.notify("findings");
+  else {
+    inspect();
+    draw();
+  }
 });
 
 link.changed = () => {

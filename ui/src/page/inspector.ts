@@ -1,8 +1,8 @@
 // The inspector: what is pinned or what the cursor's event did, its stack first,
 // and the figures at the cursor.
 
-import { fill, h } from "../base/dom.ts";
-import { base, bytes, count, duration, plural, since, utc } from "../base/format.ts";
+import { copyButton, fill, h } from "../base/dom.ts";
+import { bytes, count, duration, plural, since, utc } from "../base/format.ts";
 import { actions, fates, purposes } from "../base/names.ts";
 import { stackList } from "../base/stack.ts";
 import { measureName, noStack, row } from "../base/terms.ts";
@@ -11,6 +11,7 @@ import type { Rail } from "../rail/rail.ts";
 import { lastAt } from "../session/runs.ts";
 import type { Page } from "../session/page.ts";
 
+/** Draws what stands below the card: what is pinned, or what the reader put the cursor on, and the figures there. */
 export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
   const { device, pinned, s } = page;
   if (!device) return fill(root);
@@ -19,7 +20,7 @@ export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
   const solo = s.solo.map((k) => page.group(k)).filter((g) => g !== undefined);
   fill(
     root,
-    s.alloc !== null ? (pinned ? allocation(page, rail, pinned) : [h("h2", {}, "pinned allocation"), h("p", { class: "muted" }, "…")]) : [solo.map(site), event?.bytes ? happened(event) : []],
+    s.alloc !== null ? (pinned ? allocation(page, rail, pinned) : [h("h2", {}, "pinned allocation"), h("p", { class: "muted" }, "…")]) : page.carded && page.finding >= 0 ? [] : [solo.map(site), event?.bytes ? happened(event) : []],
     device.events > 0 ? cursor(page, event) : atSnapshot(page),
     s.view === "whatif" && page.curves.length > 0 ? runsHere(page) : [],
     s.alloc === null ? thisFile(page) : [],
@@ -103,7 +104,7 @@ function happened(event: Event): Node[] {
     h("h2", {}, `event ${count(event.event)} · ${actions[event.action!] ?? "event"}`),
     h("div", { class: "head" }, bytes(event.bytes), oom ? " requested" : ""),
     stackList(event.stack, noStack(event.missing)),
-    h("div", { class: "acts" }, event.stack?.length ? copyButton(event.stack) : null, oom ? null : h("span", { class: "muted mono" }, event.address)),
+    h("div", { class: "acts" }, event.stack?.length ? copyLine(event.stack) : null, oom ? null : h("span", { class: "muted mono" }, event.address)),
   ];
 }
 
@@ -124,7 +125,7 @@ function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
     h(
       "div",
       { class: "acts" },
-      a.stack?.length ? copyButton(a.stack) : null,
+      a.stack?.length ? copyLine(a.stack) : null,
       h("button", { type: "button", class: "link", "data-key": "fit", onclick: () => rail.fit() }, "fit its life"),
       group && page.hasAlone(group.key) ? h("button", { type: "button", class: "link", "data-key": "solo", onclick: () => page.store.set({ solo: [group.key] }, true) }, "show its site alone") : null,
     ),
@@ -147,15 +148,9 @@ function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
   ];
 }
 
-/** Copies the line that a reader would edit. */
-export function copyLine(frames: Frame[]): string {
+/** A button that copies the line that a reader would edit. */
+function copyLine(frames: Frame[]): HTMLElement {
   const f = frames.find((x) => x.origin === "own") ?? frames[0]!;
-  const text = `${f.file}:${f.line}`;
-  void navigator.clipboard?.writeText(text);
-  return `${base(f.file)}:${f.line}`;
+  return copyButton(`${f.file}:${f.line}`, "copy file:line", "copy line");
 }
 
-function copyButton(frames: Frame[]): HTMLElement {
-  const b = h("button", { type: "button", class: "link", onclick: () => (b.textContent = `copied ${copyLine(frames)}`) }, "copy file:line");
-  return b;
-}

@@ -1,7 +1,7 @@
 // Stacks as an icicle: the root on top, width for bytes.
 
 import { missing } from "../base/names.ts";
-import { h, placeTip } from "../base/dom.ts";
+import { h, own, placeTip } from "../base/dom.ts";
 import { base, bytes, count, percent } from "../base/format.ts";
 import { css, mix, palette, siteColor, textOn, type RGB } from "./palette.ts";
 import type { Flame, Frame } from "../base/wire.ts";
@@ -61,7 +61,8 @@ export class Icicle {
   private boxes: Box[] = [];
   private focus = 0; // the box that fills the width
   private picked: Box | null = null;
-  private canvas: HTMLCanvasElement | null = null;
+  private readonly canvas = h("canvas", { role: "img", onclick: (e) => this.click(e as MouseEvent), ondblclick: () => this.zoomTo(0), onpointermove: (e) => this.point(e as PointerEvent), onpointerleave: () => (this.how.tooltip.hidden = true) });
+  private readonly box = own(h("div", { class: "icicle", tabindex: "0", role: "group", "aria-label": "Stacks" }, this.canvas));
   folded = true;
 
   constructor(private readonly how: How) {}
@@ -87,17 +88,12 @@ export class Icicle {
     return this.boxes.reduce((m, b) => Math.max(m, b.depth), 0) + 1;
   }
 
-  /** Makes the element, no higher than a number of pixels. What stands in it is drawn by paint(). */
+  /** The element, no higher than a number of pixels. What stands in it is drawn by paint(). */
   element(highest: number): HTMLElement {
     const { flame, how } = this;
-    const canvas = (this.canvas = h("canvas", { role: "img", "aria-label": `Stacks of ${bytes(flame?.bytes)} in ${count(flame?.count ?? 0)} ${how.pieces}, root on top; a table shows the same` }));
-    const out = h("div", { class: "icicle", tabindex: "0", role: "group", "aria-label": "Stacks" }, canvas);
-    out.style.height = `${Math.min(this.depth * rowHeight + 2, highest)}px`;
-    canvas.addEventListener("click", (e) => this.click(e));
-    canvas.addEventListener("dblclick", () => this.zoomTo(0));
-    canvas.addEventListener("pointermove", (e) => this.point(e));
-    canvas.addEventListener("pointerleave", () => (how.tooltip.hidden = true));
-    return out;
+    this.canvas.setAttribute("aria-label", `Stacks of ${bytes(flame?.bytes)} in ${count(flame?.count ?? 0)} ${how.pieces}, root on top; a table shows the same`);
+    this.box.style.height = `${Math.min(this.depth * rowHeight + 2, highest)}px`;
+    return this.box;
   }
 
   private frameOf(b: Box): Frame | undefined {
@@ -121,7 +117,7 @@ export class Icicle {
 
   paint(): void {
     const { canvas, depth } = this;
-    if (!canvas?.isConnected || !this.flame || !this.boxes.length) return;
+    if (!canvas.isConnected || !this.flame || !this.boxes.length) return;
     const width = canvas.parentElement!.clientWidth;
     const ratio = devicePixelRatio;
     canvas.width = Math.round(width * ratio);

@@ -84,9 +84,12 @@ export function palette(): Palette {
     strandedText: c("stranded-text"),
     whole: c("whole"),
     wholeLine: c("whole-line"),
-    slots: Array.from({ length: 10 }, (_, i) => c(`s${i}`)),
+    slots: [...Array.from({ length: markSlot }, (_, i) => c(`s${i}`)), c("mark")],
   };
 }
+
+/** The slot of what the pinned finding is about. */
+export const markSlot = 10;
 
 /** The full color of a site. */
 export const siteColor = (p: Palette, slot: number): RGB => p.slots[slot] ?? p.neutral;

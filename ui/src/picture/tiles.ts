@@ -30,6 +30,12 @@ const placeKey = (level: number, i: number): number => level * 2 ** 40 + i;
 const keepBytes = 48 << 20;
 const atOnce = 4;
 
+/** Asks for a tile. */
+export async function tileOf({ picture: p, level, i, y, kind }: Want, signal?: AbortSignal): Promise<Tile> {
+  const answer = await ask("tile", { f: p.f, d: p.d, g: p.g, u: p.u, x: p.x, L: level, i, y, kind, solo: p.solo }, signal);
+  return decodeTile(await answer.arrayBuffer());
+}
+
 export class Tiles {
   private have = new Map<string, { tile: Tile; picture: string; place: number }>();
   // The best tile at a place, whatever its kind and threshold: what is drawn until the right one comes.
@@ -99,14 +105,8 @@ export class Tiles {
     const key = wantKey(w);
     const abort = new AbortController();
     this.flying.set(key, abort);
-    const { picture: p } = w;
     try {
-      const answer = await ask(
-        "tile",
-        { f: p.f, d: p.d, g: p.g, u: p.u, x: p.x, L: w.level, i: w.i, y: w.y, kind: w.kind, solo: p.solo },
-        abort.signal,
-      );
-      this.keep(w, decodeTile(await answer.arrayBuffer()));
+      this.keep(w, await tileOf(w, abort.signal));
     } catch (e) {
       if (!abort.signal.aborted) {
         this.refused.add(key);

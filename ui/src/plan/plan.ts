@@ -2,7 +2,7 @@
 // figures are the program's.
 
 import { ask, json, link, type Params } from "../base/ask.ts";
-import { byId, fill, h } from "../base/dom.ts";
+import { byId, command as toPaste, fill, h } from "../base/dom.ts";
 import { bytes, count, plural } from "../base/format.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
 import { barTable } from "./bars.ts";
@@ -117,17 +117,7 @@ function go(mode: Mode): void {
 }
 
 /** A text with a button that copies it. */
-function toCopy(title: string, text: string, key: string): HTMLElement {
-  const button = h("button", { type: "button", class: "push", "data-key": key, onclick: () => copy(text, button) }, "copy");
-  return h("div", { class: "copy" }, h("h3", {}, title), h("pre", { tabindex: 0, "aria-label": title }, text), button);
-}
-
-function copy(text: string, button: HTMLElement): void {
-  navigator.clipboard?.writeText(text).then(
-    () => (button.textContent = live.textContent = "copied"),
-    () => (button.textContent = live.textContent = "the browser does not let pages copy"),
-  );
-}
+const toCopy = (title: string, text: string, key: string): HTMLElement => h("div", {}, h("h3", {}, title), toPaste(text, key));
 
 // ---- the answer
 

@@ -42,7 +42,7 @@ export function drawInk(scene: Scene): void {
   if (l.map >= 0) drawMap(scene, g);
   drawGutter(scene);
   const peak = l.height > 100 ? drawPeak(scene, g) : null;
-  if (s.view !== "whatif") drawFindings(scene, peak);
+  if (s.view !== "whatif") drawFindings(scene, g, peak);
   if (device.coverage.kind === "ring" || device.coverage.kind === "late") {
     if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatchEdge(g, left, l.top, l.height, css(c.muted));
   }

@@ -7,7 +7,7 @@ import { measureName } from "../base/terms.ts";
 import { keptLine, labelPlaces, stackOf } from "../picture/blit.ts";
 import { left, place, write } from "../picture/canvas.ts";
 import { fillOf } from "../picture/paint.ts";
-import { css, textOn } from "../picture/palette.ts";
+import { css, markSlot, siteColor, textOn } from "../picture/palette.ts";
 import { lastAt } from "../session/runs.ts";
 import type { Scene } from "./scene.ts";
 
@@ -103,6 +103,21 @@ export function drawGutter(scene: Scene): void {
   });
 }
 
+/** Leads from a flag to what it is of, and marks that. */
+function leader(g: CanvasRenderingContext2D, color: string, ground: string, from: [number, number], to: [number, number]): void {
+  for (const [ink, width, dot] of [[ground, 4, 5], [color, 1.5, 3.5]] as const) {
+    g.strokeStyle = g.fillStyle = ink;
+    g.lineWidth = width;
+    g.beginPath();
+    g.moveTo(...from);
+    g.lineTo(...to);
+    g.stroke();
+    g.beginPath();
+    g.arc(...to, dot, 0, 7);
+    g.fill();
+  }
+}
+
 /** A place of a picture that is taken: left, top, width. */
 type Taken = [number, number, number];
 
@@ -126,11 +141,12 @@ export function drawPeak(scene: Scene, g: CanvasRenderingContext2D): Taken | nul
   const y = l.top + Math.max(10, Math.min(l.height - 30, l.height - (peak.bytes / scene.frame.top) * l.height - 20));
   const from = toLeft ? x - width - 3 : x + 4;
   place(flag, from, y);
+  leader(g, css(scene.colors.accent), css(scene.colors.page), [toLeft ? from + width : from, y + 12], [x, Math.max(l.top, l.top + l.height - (peak.bytes / scene.frame.top) * l.height)]);
   return [from, y, width];
 }
 
 /** Pins the findings to their places: an event, or at the right edge the memory of their lines. */
-export function drawFindings(scene: Scene, peak: Taken | null): void {
+export function drawFindings(scene: Scene, g: CanvasRenderingContext2D, peak: Taken | null): void {
   const l = scene.layout;
   const { page } = scene;
   const { bands } = page;
@@ -148,9 +164,11 @@ export function drawFindings(scene: Scene, peak: Taken | null): void {
     if (!w || w.f !== page.f || (w.d !== null && w.d !== page.d)) return;
     let x: number | undefined;
     let y = l.top - 15;
+    let to: [number, number] | null = null; // what the pin is of
     if (w.event !== null) {
       const at = scene.placeOf(w.event);
       if (at !== undefined) x = left + scene.px(at) - 27;
+      if (at !== undefined) to = [left + scene.px(at), l.top];
     } else if (last && w.g === page.s.g && l.height > 100) {
       // Until the tiles of another file are there, what is drawn may have bands that this one lacks.
       const bounds = new Map<number, [number, number]>(); // by band, which may be drawn in parts
@@ -161,19 +179,23 @@ export function drawFindings(scene: Scene, peak: Taken | null): void {
       }
       const [largest] = [...bounds.values()].sort((p, q) => q[1] - q[0] - (p[1] - p[0]));
       if (largest) {
-        x = left + (last.x1 / scene.frame.width) * l.width - 27;
-        y = l.top + l.height - ((largest[0] + largest[1]) / 2 / scene.frame.top) * l.height - 12;
+        to = [left + (last.x1 / scene.frame.width) * l.width - 3, l.top + l.height - ((largest[0] + largest[1]) / 2 / scene.frame.top) * l.height];
+        x = to[0] - 40;
+        y = to[1] - 12;
       }
     }
     if (x === undefined || x < left - 27 || x > left + l.width || y > l.top + l.height - 14) return;
     if (peak && x < peak[0] + peak[2] + 1 && x + 25 > peak[0] && Math.abs(y - peak[1]) < 25 && peak[1] + 50 < l.top + l.height) y = peak[1] + 25;
     while (taken.some(([a, b]) => Math.abs(a - x!) < 25 && Math.abs(b - y) < 25)) x -= 26;
     taken.push([x, y]);
+    y = Math.max(l.top - 15, y);
+    const pinned = i === page.finding;
+    if (to) leader(g, css(pinned ? siteColor(scene.colors, markSlot) : scene.colors.ink), css(scene.colors.page), [x + 24, y + 12], to);
     const pin = h("button", {
-      type: "button", class: `over pin ${f.severity}`, "data-key": `pin ${i}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`,
-      onclick: () => page.store.set({ view: "findings", finding: i }, true),
+      type: "button", class: `over pin ${f.severity}`, "data-key": `pin ${i}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`, "aria-pressed": String(pinned),
+      onclick: () => page.store.set({ finding: i, alloc: null, segment: null, solo: [], k: w.event }, true),
     }, String(i + 1));
-    place(pin, x, Math.max(l.top - 15, y));
+    place(pin, x, y);
     scene.el.over.append(pin);
   });
 }

@@ -54,7 +54,7 @@ export class Rail {
     const { scene } = this;
     if (what === "theme") scene.colors = palette();
     if (what === "device" || what === "bands") scene.places.clear();
-    if (what === "theme" || what === "bands" || what === "device" || what === "lit" || what === "found") scene.paint = null;
+    if (what === "theme" || what === "findings" || what === "bands" || what === "device" || what === "lit" || what === "found") scene.paint = null;
     if (what === "session") foresee(scene);
     if (what === "at" || what === "event" || what === "pinned") this.need("cursor");
     else if (what === "device" || what === "bands") this.resize();

@@ -2,17 +2,15 @@
 
 import { fill, h } from "../base/dom.ts";
 import { article, findingList } from "../findings/article.ts";
+import { cardOf } from "../findings/card.ts";
 import { hostWords } from "../findings/hostwords.ts";
 import { root } from "./elements.ts";
 import { doc, layers, s, set, whole } from "./model.ts";
 import type { View } from "./state.ts";
 
 export function findings(): void {
-  if (!doc.findings.length) {
-    const why = doc.judged_seconds === null ? "This recording ends before memory was judged for the first time." : doc.verdict === "ok" ? "Nothing wrong was found in this recording." : "This recording contains too little for a judgment.";
-    return fill(root, h("p", { class: "note" }, why));
-  }
-  const i = Math.min(s.finding ?? 0, doc.findings.length - 1);
+  if (!doc.findings.length) return fill(root, h("div", { class: "findings" }, h("article", {}, cardOf(doc.card, null, {}), doc.judged_seconds === null ? h("p", {}, "This recording ends before memory was judged for the first time.") : null)));
+  const i = Math.max(0, Math.min(s.finding ?? 0, doc.findings.length - 1));
   const f = doc.findings[i]!;
   const show = f.kind === "driver-leak" ? "show where it is taken" : f.stacks.length ? "show in the timeline" : null;
   fill(
@@ -32,7 +30,7 @@ function shownEvidence({ stacks, ...others }: Record<string, unknown> = {}): Rec
 }
 
 /** Takes the page to the stack of a finding, and to the time in which it holds something. */
-function go(i: number, to: View): void {
+export function go(i: number, to: View): void {
   const f = doc.findings[i]!;
   if (f.kind === "driver-leak") {
     const place = doc.gpu.findIndex((x) => f.stacks.includes(x.id));

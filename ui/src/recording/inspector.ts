@@ -4,10 +4,12 @@ import { byId, fill, h } from "../base/dom.ts";
 import { bytes, count, delta, percent, plural, utc } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
 import { traceTerms } from "../base/terms.ts";
-import { spark } from "../findings/article.ts";
+import { curve, fullCard, shortCard } from "../findings/card.ts";
+import { go } from "./findings.ts";
 import { heldBy, others, time, type Group } from "./bands.ts";
 import { memoryWords } from "./gpu.ts";
-import { at, doc, layers, peakOf, s, set, when, whole } from "./model.ts";
+import { markSlot } from "../picture/palette.ts";
+import { at, doc, layers, peakOf, pinned, s, set, when, whole } from "./model.ts";
 import type { GPUStack, Stack } from "./wire.ts";
 
 const row = (name: string, value: string, n?: number): Node[] => [h("dt", { title: traceTerms[name.replace(/^of it /, "")] }, name), h("dd", { "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, value)];
@@ -15,7 +17,25 @@ const row = (name: string, value: string, n?: number): Node[] => [h("dt", { titl
 export function inspector(): void {
   const group = layers.groups.find((g) => g.key === s.sel);
   const chosen = s.view === "gpu" && s.gpu !== null && doc.gpu[s.gpu] ? driverStack(doc.gpu[s.gpu]!) : group && whole.n ? place(group) : null;
-  fill(byId("inspector"), chosen ?? [], cursor(), chosen ? [] : summary());
+  card(group, s.view === "gpu" && chosen !== null);
+  fill(byId("detail"), chosen ?? [], cursor(), chosen ? [] : summary());
+}
+
+/** The card of the verdict; in short where another place than its own is chosen. */
+function card(chosen: Group | undefined, other: boolean): void {
+  const root = byId("verdict");
+  const i = pinned();
+  const f = doc.findings[i];
+  byId("inspector").hidden = s.view === "findings";
+  if ((root.hidden = s.finding === -1)) return;
+  const c = f?.card ?? doc.card;
+  const own = chosen?.slot === markSlot;
+  if (other || (chosen && !own)) return shortCard(root, c, () => set({ finding: s.finding, sel: null, stack: null, gpu: null }, true));
+  const place = layers.groups.find((g) => g.slot === markSlot);
+  const values = place && whole.n > 1 ? Float64Array.from(whole.of.moment, (_, k) => heldBy(place, whole, k).bytes) : f?.trend;
+  const all = (n: number): void => set({ view: "findings", finding: n }, true);
+  const acts = f ? [f.stacks.length ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline") }, f.kind === "driver-leak" ? "show where it is taken" : "show in the timeline") : null, h("button", { type: "button", class: "link", "data-key": "evidence", onclick: () => all(i) }, "the evidence")] : [];
+  fullCard(root, c, doc.findings, i, { who: f?.process ?? "", curve: f && values && values.length > 1 ? curve(values, "0 s", time(whole.of.seconds[whole.n - 1] ?? 0)) : null, acts }, (n) => (n < 0 ? set({ finding: n }, true) : go(n, "timeline")), all);
 }
 
 /** The state at the cursor. */
@@ -119,7 +139,7 @@ function driverStack(x: GPUStack): Node[] {
     h("h2", {}, "GPU driver"),
     h("div", { class: "head" }, h("span", { class: `sw s${x.slot}` }), x.label),
     h("dl", { id: "place" }, row("held", bytes(x.live_bytes), x.live_bytes), row("pieces", count(x.live_count)), row("memory", memoryWords[x.memory] ?? x.memory), row("by", x.owner)),
-    ...(x.trend && x.trend.length > 1 ? [spark(x.trend)] : []),
+    ...(x.trend && x.trend.length > 1 ? [curve(x.trend, "first", "last")] : []),
     ...stack(x),
   ];
 }

@@ -5,6 +5,8 @@ import { fresh, Latest, type Refused } from "../base/ask.ts";
 import { byId } from "../base/dom.ts";
 import type { Span } from "../base/scale.ts";
 import { groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layers } from "./bands.ts";
+import { pinnedOf } from "../base/names.ts";
+import { markSlot } from "../picture/palette.ts";
 import { highest } from "./picture.ts";
 import { decode, encode, first, type State } from "./state.ts";
 import type { Recording, Window } from "./wire.ts";
@@ -25,11 +27,22 @@ export const hooks = {
   failed: (_: string): void => {},
 };
 
+/** The finding that is pinned, by its place; −1 if none is. */
+export const pinned = (): number => pinnedOf(doc.findings, s.finding);
+
+/** Puts the bands together, those of the pinned finding in the color of the mark. */
+function lay(): void {
+  const stacks = doc.findings[pinned()]?.stacks ?? [];
+  const groups = groupsOf(doc, s.g);
+  for (const g of groups) if (g.stacks.some((i) => stacks.includes(doc.stacks[i]?.id ?? -1))) g.slot = markSlot;
+  layers = layersOf(doc, groups, highest(whole.growth));
+}
+
 /** Takes the engine's answers, before anything is drawn. */
 export function load(answer: Recording, moments: Window): void {
   doc = answer;
   whole = slice = new Slice(moments);
-  layers = layersOf(doc, groupsOf(doc, s.g), highest(whole.growth));
+  lay();
 }
 
 /** Takes the state from the address. */
@@ -56,7 +69,7 @@ export function set(change: Partial<State>, step = false): void {
 function take(next: State): void {
   const before = s;
   s = next;
-  if (s.g !== before.g) layers = layersOf(doc, groupsOf(doc, s.g), highest(whole.growth));
+  if (s.g !== before.g || s.finding !== before.finding) lay();
   if (s.g !== before.g || s.q !== before.q) search();
   if (String(s.win) !== String(before.win)) look();
   if (encode(s) === encode(before)) return;

@@ -7,7 +7,6 @@ import { takeDrops } from "../base/drops.ts";
 import { bytes } from "../base/format.ts";
 import { listen } from "../base/keys.ts";
 import { palette } from "../base/share.ts";
-import { verdictStrip } from "../findings/strip.ts";
 import { theme } from "../base/theme.ts";
 import { heldBy, time } from "./bands.ts";
 import { picture, root } from "./elements.ts";
@@ -67,7 +66,6 @@ async function begin(): Promise<void> {
   const [answer, moments] = await Promise.all([fresh<Recording>("recording"), fresh<Window>("window")]);
   load(answer, moments);
   head();
-  verdictStrip(byId("verdict"), doc.findings, doc.verdict, false, (i) => set({ view: "findings", finding: i }, true));
   const field = byId<HTMLInputElement>("search");
   field.addEventListener("input", () => set({ q: field.value }));
   byId("help").addEventListener("click", help);

@@ -68,7 +68,7 @@ export function decode(hash: string): State {
     alone: q.get("z") === "1" && q.get("s") !== null,
     stack: number("st"),
     gpu: number("gs"),
-    finding: number("fd"),
+    finding: q.get("fd") === "-1" ? -1 : number("fd"),
     q: q.get("q") ?? "",
   };
 }

@@ -3,9 +3,13 @@
 
 import { fresh, Refused } from "../base/ask.ts";
 import { Store, type State } from "./store.ts";
-import type { Finding } from "../base/api.ts";
+import type { Card, Finding, Findings } from "../base/api.ts";
+import { pinnedOf } from "../base/names.ts";
+import { markSlot } from "../picture/palette.ts";
 import type { Run } from "./runs.ts";
 import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "../base/wire.ts";
+
+const ownSlot = new WeakMap<Group, number>(); // of groups that are marked
 
 export class Page {
   readonly store = new Store();
@@ -21,6 +25,7 @@ export class Page {
   event: Event | null = null; // the cursor's event
   pinned: Alloc | null = null;
   findings: Finding[] = []; // of all files
+  verdict: Card | null = null; // on them; null until they are judged
   curves: Curve[] = []; // runs laid over the picture
   recorded: Run | null = null; // the recorded run, as an exact replay has it
   readonly figures: Record<string, unknown> = {}; // last numbers shown, for tests
@@ -37,6 +42,7 @@ export class Page {
   }
 
   notify(what: Change): void {
+    if (what === "findings") this.mark(this.bands?.groups ?? []);
     for (const l of this.listeners) l(what);
   }
 
@@ -124,6 +130,35 @@ export class Page {
     return this.bands?.groups.find((g) => g.key === key);
   }
 
+  /** The finding that is pinned, by its place in the list; −1 if none is. */
+  get finding(): number {
+    return pinnedOf(this.findings, this.s.finding);
+  }
+
+  /** Whether the card of the verdict stands in full: nothing else is pinned, and the cursor was not put elsewhere. */
+  get carded(): boolean {
+    const { s } = this;
+    const event = this.findings[this.finding]?.where?.event ?? null;
+    return s.finding !== -1 && s.alloc === null && s.segment === null && (s.k === null || s.k === event) && s.solo.every((key) => this.group(key)?.slot === markSlot) && ["timeline", "sites", "compare", "wall"].includes(s.view);
+  }
+
+  /** Whether there is nothing to be inspected. */
+  get bare(): boolean {
+    const { s } = this;
+    return s.view === "findings" || s.view === "job" || (s.finding === -1 && s.alloc === null && s.segment === null && s.k === null && !s.solo.length && s.view !== "allocator" && s.view !== "whatif");
+  }
+
+  /** Gives the groups that the pinned finding is about the color of the mark, and all others their own. */
+  mark(groups: Group[]): void {
+    const f = this.findings[this.finding];
+    const sites = f ? [...(f.site ? [f.site] : []), ...(f.sites ?? [])] : [];
+    for (const g of groups) {
+      if (!ownSlot.has(g)) ownSlot.set(g, g.slot);
+      const about = !!g.file && sites.some((x) => x.file === g.file && (g.line === undefined || x.line === g.line) && (g.function === undefined || x.function === g.function));
+      g.slot = about ? markSlot : ownSlot.get(g)!;
+    }
+  }
+
   bandGroup(band: Band): Group {
     return this.bands!.groups[band.group]!;
   }
@@ -170,6 +205,7 @@ export class Page {
     fresh<Bands>("bands", { f, d, g, u }).then((bands) => {
       if (!still()) return;
       this.bands = bands;
+      this.mark(bands.groups);
       this.loadedBands = `${f} ${d} ${g} ${u}`;
       const known = new Set(bands.groups.map((x) => x.key));
       this.unknownSites = this.s.solo.filter((k) => !known.has(k)).length;
@@ -195,8 +231,9 @@ export class Page {
   }
 
   /** Takes the findings. A page that nobody has touched turns to the worst one. */
-  judged(findings: Finding[]): void {
+  judged({ findings, card }: Findings): void {
     this.findings = findings;
+    this.verdict = card;
     const where = findings.find((f) => f.severity === "problem")?.where;
     const { s } = this;
     if (where && !this.touched && s.f === null && s.print === null && s.d === null && s.k === null && s.win === null && (where.f !== this.f || (where.d !== null && where.d !== this.d))) {
@@ -251,4 +288,4 @@ export interface Curve {
   name: string;
 }
 
-export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "findings" | "drawn" | "theme" | "link";
+export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "curve" | "findings" | "drawn" | "theme" | "link";

@@ -202,7 +202,7 @@ export class Timeline {
     if (!a) return;
     const { s, found, lit } = this.page;
     // Nothing that the table shows has changed: leave the elements in peace.
-    const shows = [a, s.solo, found ?? a, s.range ?? a, { lit, sort: this.sort, up: this.up, a: s.a, b: s.b, x: s.x, error: this.page.searchError }] as object[];
+    const shows = [a, s.solo, found ?? a, s.range ?? a, { lit, finding: this.page.finding, sort: this.sort, up: this.up, a: s.a, b: s.b, x: s.x, error: this.page.searchError }] as object[];
     if (shows.length === this.drawn.length && shows.every((v, i) => (i < 4 ? v === this.drawn[i] : JSON.stringify(v) === JSON.stringify(this.drawn[i])))) return;
     const onlyLit = this.drawn.length > 0 && shows.every((v, i) => (i < 4 ? v === this.drawn[i] : JSON.stringify({ ...v, lit: 0 }) === JSON.stringify({ ...this.drawn[i], lit: 0 })));
     this.drawn = shows;
@@ -212,7 +212,7 @@ export class Timeline {
     }
     const columns = this.columns(a);
     const rows = this.searched(a, found)
-      .map((r) => ({ ...r, fixed: !this.page.hasAlone(r.key), selected: s.solo.includes(r.key), dim: s.solo.length > 0 && !s.solo.includes(r.key), lit: r.key === lit }));
+      .map((r) => ({ ...r, slot: this.page.group(r.key)?.slot ?? r.slot, fixed: !this.page.hasAlone(r.key), selected: s.solo.includes(r.key), dim: s.solo.length > 0 && !s.solo.includes(r.key), lit: r.key === lit }));
     const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
     const more =
       !found && a.more.groups > 0

@@ -1,21 +1,22 @@
 // The inspector: what the subject holds at the cursor, how that was judged, what to do,
 // and who it is.
 
-import { byId, fill, h } from "../base/dom.ts";
+import { byId, command, fill, h } from "../base/dom.ts";
 import { bytes, count, delta, utc } from "../base/format.ts";
 import { watchTerms } from "../base/terms.ts";
-import { marked } from "../findings/words.ts";
+import { fullCard } from "../findings/card.ts";
 import { moment } from "./bands.ts";
-import { commandsOf, command } from "./commands.ts";
+import { commandsOf } from "./commands.ts";
 import { loadAt } from "./load.ts";
-import { doc, engine, judged, s, seen, set, spot, subject } from "./model.ts";
+import { doc, engine, judged, s, seen, set, spot, subject, view } from "./model.ts";
 
 const row = (name: Node | string, value: string, n?: number, key?: string): Node[] => [h("dt", { title: watchTerms[key ?? (typeof name === "string" ? name : "")] }, name), h("dd", { "data-bytes": n, "data-part": key, title: n === undefined ? undefined : `${count(n)} bytes` }, value)];
 
 export function inspector(light: (name: string | null) => void): void {
   const x = subject();
-  if (!x) return fill(byId("inspector"));
-  fill(byId("inspector"), h("div", { class: "head" }, x.label, x.label.startsWith(x.place) ? null : h("span", { class: "muted" }, x.place)), cursor(light), load(), selection(), verdict(), facts());
+  card();
+  if (!x) return fill(byId("detail"));
+  fill(byId("detail"), h("div", { class: "head" }, x.label, x.label.startsWith(x.place) ? null : h("span", { class: "muted" }, x.place)), cursor(light), load(), selection(), facts());
 }
 
 /** What is held at the cursor. */
@@ -67,22 +68,27 @@ function selection(): Node[] {
   return [h("h2", {}, "selection"), h("dl", { id: "selection" }, h("dt", {}, "time"), h("dd", {}, moment(seconds)), row("grew by", delta(to - from), to - from), row("a minute", delta(((to - from) / seconds) * 60)))];
 }
 
-/** The finding that is drawn, with what to do. */
-function verdict(): Node[] {
+/** The card of the finding that is drawn, or of the verdict on all. */
+function card(): void {
+  const root = byId("verdict");
   const f = judged();
-  const x = subject()!;
-  if (!f && x.verdict) return [h("h2", {}, "verdict"), h("p", { class: "title" }, x.verdict), x.left ? h("p", { class: "muted" }, `The limit is reached ${x.left} (in 9 of 10 cases), if it goes on like this. Its processes show what takes it.`) : null].filter((n) => n !== null);
-  if (!f) return [h("h2", {}, "verdict"), h("p", { class: "muted" }, doc.reading ? "The recording is still being read." : "Nothing was found: it does not grow by more than can be anything, or was seen too briefly.")];
-  const i = doc.findings.indexOf(f);
-  const commands = commandsOf(f);
-  return [
-    h("h2", {}, "verdict"),
-    h("p", { class: `title ${f.severity}` }, f.title),
-    (f.detail ?? []).map((d) => h("p", { class: "muted" }, d)),
-    (f.remedies ?? []).map((r) => h("p", {}, marked(r.text))),
-    commands.map(command),
-    h("button", { type: "button", class: "link", "data-key": "whole finding", onclick: () => set({ view: "findings", finding: i, sub: f.subject }, true) }, "the evidence"),
-  ].flat();
+  const x = subject();
+  byId("inspector").hidden = view() === "findings";
+  if ((root.hidden = s.finding === -1)) return;
+  const i = f ? doc.findings.indexOf(f) : -1;
+  const show = (n: number): void => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, win: null, range: null, ahead: null, alone: false }, true);
+  const go = (n: number): void => {
+    const of = doc.findings[n]?.subject ?? null;
+    const kind = doc.subjects.find((y) => y.key === of)?.kind;
+    set(n < 0 ? { finding: n } : { finding: n, win: null, range: null, ...(kind ? { view: kind, sub: of } : {}) }, true);
+  };
+  const others = new Set(doc.findings.map((y) => y.subject)).size > 1;
+  const left = x?.left ? h("p", {}, `The limit is reached ${x.left} (in 9 of 10 cases), if it goes on like this.`) : null;
+  const own = !f && x?.verdict ? { word: "NOTE", title: x.verdict } : null;
+  fullCard(root, f?.card ?? own ?? (doc.reading ? { word: "UNKNOWN", title: "The recording is still being read." } : doc.card), doc.findings, i, {
+    who: others ? (x?.label ?? "") : "", curve: left,
+    acts: [...(f ? commandsOf(f).filter((c) => !f.card.paste?.includes(c)).map((c) => command(c)) : []), f ? h("button", { type: "button", class: "link", "data-key": "whole finding", onclick: () => show(i) }, "the evidence") : null],
+  }, go, show);
 }
 
 function facts(): Node[] {

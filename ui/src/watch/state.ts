@@ -61,7 +61,7 @@ export function decode(hash: string): State {
     alone: q.get("z") === "1",
     mapped: q.get("m") === "1",
     ahead: ahead === "1" ? true : ahead === "0" ? false : null,
-    finding: number("fd"),
+    finding: q.get("fd") === "-1" ? -1 : number("fd"),
     q: q.get("q") ?? "",
   };
 }

@@ -1,14 +1,15 @@
 // The subjects of a view as a table, and the findings.
 
-import { byId, fill, h } from "../base/dom.ts";
+import { byId, command, fill, h } from "../base/dom.ts";
 import { bytes, bytesOrDash, delta } from "../base/format.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { table, type Column, type Row } from "../base/table.ts";
 import { article, findingList } from "../findings/article.ts";
+import { cardOf } from "../findings/card.ts";
 import { hostWords } from "../findings/hostwords.ts";
 import { time } from "../recording/bands.ts";
 import { slots } from "./bands.ts";
-import { commandsOf, command } from "./commands.ts";
+import { commandsOf } from "./commands.ts";
 import { doc, hooks, s, set, subject, view } from "./model.ts";
 import { kinds, type View } from "./state.ts";
 import type { Subject } from "./wire.ts";
@@ -91,8 +92,8 @@ export function subjects(root: HTMLElement): void {
 }
 
 export function findings(root: HTMLElement): void {
-  if (!doc.findings.length) return fill(root, h("p", { class: "note" }, doc.reading ? "The recording is still being read." : doc.verdict === "ok" ? "Nothing wrong was found in this recording." : "There are too few samples for a judgment."));
-  const i = Math.min(s.finding ?? 0, doc.findings.length - 1);
+  if (!doc.findings.length) return fill(root, h("div", { class: "findings" }, h("article", {}, doc.reading ? "The recording is still being read." : cardOf(doc.card, null, {}))));
+  const i = Math.max(0, Math.min(s.finding ?? 0, doc.findings.length - 1));
   const f = doc.findings[i]!;
   const kind = doc.subjects.find((x) => x.key === f.subject)?.kind;
   const show = kind ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => set({ view: kind, sub: f.subject, finding: i, win: null, range: null }, true) }, "show its table") : null;
@@ -102,7 +103,7 @@ export function findings(root: HTMLElement): void {
       "div",
       { class: "findings" },
       findingList(doc.findings, i, (n) => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, win: null, range: null, ahead: null, alone: false }, true), () => null),
-      article({ ...f, trend: [], evidence: shownEvidence(f.evidence) }, [show, ...commandsOf(f).map(command)], () => null, hostWords),
+      article({ ...f, trend: [], evidence: shownEvidence(f.evidence) }, [show, ...commandsOf(f).map((c) => command(c))], () => null, hostWords),
     ),
   );
 }

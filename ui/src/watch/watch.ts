@@ -11,7 +11,6 @@ import { termList, watchTerms } from "../base/terms.ts";
 import { picture as compose, save } from "../base/save.ts";
 import { keyCommands, palette, share, sharing, type Command } from "../base/share.ts";
 import { theme } from "../base/theme.ts";
-import { verdictStrip } from "../findings/strip.ts";
 import { moment } from "./bands.ts";
 import { inspector } from "./inspector.ts";
 import { ahead, asking, doc, drawn, engine, fromAddress, hooks, judged, load, mapped, s, seen, set, spot, subject, view } from "./model.ts";
@@ -71,7 +70,6 @@ function head(): void {
   badge.textContent = word;
   badge.title = text;
   badge.onclick = () => banner(byId("banner").hidden ? text : "", doc.partial !== null);
-  verdictStrip(byId("verdict"), doc.reading ? null : doc.findings, doc.verdict, true, (i) => set({ view: "findings", finding: i, sub: doc.findings[i]!.subject, win: null, range: null, ahead: null, alone: false }, true));
 }
 
 function tabs(): void {

@@ -1,0 +1,103 @@
+// The card of a verdict: what is wrong, where, how sure that is and what to do, as the
+// commands print it.
+
+import type { Card } from "../base/api.ts";
+import { command, fill, h } from "../base/dom.ts";
+import { bytes, plural } from "../base/format.ts";
+import { stackList } from "../base/stack.ts";
+import type { Judgment } from "./wire.ts";
+import { holders, holderWords, marked } from "./words.ts";
+
+/** What stands on a card beside the words of the finding. */
+export interface Beside {
+  who?: string; // whose finding it is, where that is not obvious
+  curve?: Node | null;
+  acts?: (Node | null)[];
+}
+
+const chip = (word: string): HTMLElement => h("span", { class: "word", "data-word": word }, word);
+
+/** The verdict in a word, and what it is about in large type. */
+export function head({ word, line, title, sure }: Card, who = ""): Node[] {
+  return [
+    h("p", { class: "chips" }, chip(word), sure ? h("span", {}, sure) : null, who ? h("span", { class: "muted" }, who) : null),
+    h("h2", { class: "what" }, (line || title).split(/(?<=[_:/.])(?=[^\s])/).map((part, i) => [i ? h("wbr") : null, part])),
+    ...(line ? [h("p", { class: "how" }, title)] : []),
+  ];
+}
+
+/** Draws a card in full, which a button closes, with buttons for the other findings that ask for something, or for all notes. */
+export function fullCard(root: HTMLElement, c: Card, findings: (Judgment & { card: Card })[], pinned: number, beside: Beside, go: (i: number) => void, all: (i: number) => void): void {
+  const asks = findings.some((f) => f.severity !== "info");
+  const others = findings.flatMap((f, i) => (i === pinned || (asks && f.severity === "info") ? [] : [i]));
+  const most = 4;
+  fill(
+    root,
+    h("button", { type: "button", class: "icon close", "data-key": "close card", "aria-label": "Close the card", title: "Close (Esc)", onclick: () => go(-1) }, "×"),
+    cardOf(c, findings[pinned] ?? null, beside),
+    others.length
+      ? [
+          h("h3", {}, asks ? "other findings" : "notes"),
+          h("ol", { class: "others" }, others.slice(0, most).map((i) => h("li", {}, h("button", { type: "button", "data-key": `other ${i}`, title: findings[i]!.title, onclick: () => go(i) }, chip(findings[i]!.card.word), h("span", { class: "name" }, findings[i]!.card.line || findings[i]!.card.title))))),
+          others.length > most ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => all(others[most]!) }, plural(others.length - most, "more finding")) : null,
+        ]
+      : null,
+  );
+}
+
+/** A card in short: a button that shows it in full. */
+export const shortCard = (root: HTMLElement, c: Card, act: () => void): void => fill(root, h("button", { type: "button", class: "short", "data-key": "verdict", onclick: act }, head(c)));
+
+/** A card in full. Of a verdict without a finding there is only what the words say. */
+export function cardOf(c: Card, f: Judgment | null, { who, curve, acts }: Beside): Node[] {
+  const out: (Node | null)[] = [
+    ...head(c, who),
+    c.fact ? h("p", {}, c.fact) : null,
+    curve ?? null,
+    c.course ? h("p", { class: "course" }, c.course) : null,
+    ...remedy(c),
+    ...(f ? [...stackOf(f, c.via), ...keptBy(f)] : []),
+    ...(c.why ? [h("h3", {}, "why"), h("p", {}, c.why)] : []),
+    ...(c.next ? [h("h3", {}, "next"), command(c.next)] : []),
+    acts?.length ? h("div", { class: "acts" }, acts) : null,
+  ];
+  return out.filter((n) => n !== null);
+}
+
+/** What to do first, ready to paste. */
+function remedy({ fix, paste, effect }: Card): Node[] {
+  if (!fix) return [];
+  return [h("h3", {}, "to do"), h("p", { class: "fix" }, marked(fix)), ...(paste?.length ? [command(paste.join("\n"))] : []), ...(effect ? [h("p", { class: "good" }, effect)] : [])];
+}
+
+/** The stack of a finding, innermost first. */
+export function stackOf(f: Judgment, via = ""): Node[] {
+  if (!f.stack?.length) return via ? [h("h3", {}, "stack"), h("p", { class: "mono" }, `← ${via}`)] : [];
+  return [h("h3", {}, "stack"), stackList(f.stack.map((x, n) => ({ ...x, origin: f.origins?.[n] })), "")];
+}
+
+/** Who keeps the tensors of a leak, where the recorder looked. */
+export function keptBy(f: Judgment): Node[] {
+  const held = holders(f.evidence as Record<string, unknown> | undefined);
+  if (!held.length) return [];
+  return [h("h3", {}, "kept by"), h("dl", { class: "held" }, held.slice(0, 8).map((x) => [h("dt", {}, `${Math.round(100 * x.share)} %`), h("dd", {}, h("span", { class: "mono" }, x.path), h("span", { class: "muted" }, ` ${holderWords(x)}`))]))];
+}
+
+/** A curve from zero, with its axes: bytes up to the highest value, and from where to where it goes. */
+export function curve(values: ArrayLike<number>, from: string, to: string): HTMLElement {
+  const n = values.length;
+  let most = 1;
+  for (let i = 0; i < n; i++) most = Math.max(most, values[i]!);
+  const ns = "http://www.w3.org/2000/svg";
+  const points = Array.from({ length: n }, (_, i) => `${((100 * i) / Math.max(1, n - 1)).toFixed(2)},${(40 - (39 * values[i]!) / most).toFixed(2)}`);
+  const svg = document.createElementNS(ns, "svg");
+  svg.setAttribute("viewBox", "0 0 100 40");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("aria-hidden", "true");
+  for (const [tag, at] of [["polygon", `0,40 ${points.join(" ")} 100,40`], ["polyline", points.join(" ")]] as const) {
+    const line = document.createElementNS(ns, tag);
+    line.setAttribute("points", at);
+    svg.append(line);
+  }
+  return h("div", { class: "curve", role: "img", "aria-label": `from ${bytes(values[0])} to ${bytes(values[n - 1])}, at most ${bytes(most)}` }, h("span", {}, bytes(most)), h("span", {}, "0"), svg, h("span", {}, from), h("span", {}, to));
+}
