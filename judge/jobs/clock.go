@@ -141,7 +141,7 @@ func (j *job) apply() {
 		for i := range r.events {
 			r.events[i].at = shift(r.events[i].At, r.node)
 		}
-		r.events = slices.DeleteFunc(r.events, func(e event) bool { return early(e.at) })
+		r.events = slices.DeleteFunc(r.events, func(e event) bool { return e.Timed && early(e.at) })
 		sorts.StableBy(r.events, func(a, b event) int {
 			if a.text == b.text {
 				return cmp.Compare(a.Line, b.Line)

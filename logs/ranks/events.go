@@ -64,7 +64,7 @@ var (
 
 	slow   = lazyregexp.New(`(?i)\b(?:is|are|seems?|very|too|running) (?:\w+ )?(?:slow|stuck|hung|stalled)|\b(?:stuck|stalled|hung|waiting) (?:for|in|at|on)\b.*\b\d+ ?(?:s|sec|seconds|min)\b|\bslow\b.*\(\d+`)
 	saving = lazyregexp.New(`(?i)\b(?:sav|writ|dump|stag|serializ)(?:ing|e)\b.*(?:checkpoint|ckpt|model|state|shard|weights)|checkpoint.*\b(?:sav|writ)(?:ing|e)\b`)
-	ended  = lazyregexp.New(`(?i)training (?:is )?(?:completed?|finished|done)|'?train_runtime'?\b|exits successfully|finished training|100%\|[^|]*\| *(\d+)/\d+|final validation|.trainer\.fit. stopped|completed successfully|job (?:completed|succeeded)|training (?:time|took)\b|exited with code 0\b|\bsucceeded\b`)
+	ended  = lazyregexp.New(`(?i)training (?:is )?(?:completed?|finished|done)|\b(?:done|completed|end of) training\b|'?train_runtime'?\b|exits successfully|finished training|100%\|[^|]*\| *(\d+)/\d+|final validation|.trainer\.fit. stopped|completed successfully|job (?:completed|succeeded)|training (?:time|took)\b|exited with code 0\b|\bsucceeded\b`)
 )
 
 const maxMoments = 64
@@ -158,6 +158,7 @@ var (
 		lazyregexp.New(`\bafter (\d+) iterations\b`),
 		lazyregexp.New(`\| *(\d+)/(\d+) \[`),
 		lazyregexp.New(`^\d+\|(\d+)\|Loss:`),
+		lazyregexp.New(`\[batch=(\d+)/(\d+)\]`),
 	}
 	lossLine = lazyregexp.New(`(?i)\bloss\b`)
 )
@@ -233,6 +234,8 @@ func mayStep(i int, low []byte) int {
 		return min(first("after"), 0)
 	case 3:
 		return min(first("|"), 0)
+	case 5:
+		return min(first("[batch="), 0)
 	}
 	return min(first("|loss:"), 0)
 }

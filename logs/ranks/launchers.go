@@ -120,7 +120,7 @@ func (t *reader) kill(v *voice, l lineOf) bool {
 		k.Host = string(m[1])
 	}
 	if k.Host == "" {
-		k.Host = cmp.Or(v.Speaker.IP, v.Speaker.Host)
+		k.Host = cmp.Or(v.Speaker.IP, v.Speaker.Host, t.described)
 	}
 	if f.Source == failure.SourceProcess && f.Weak {
 		return false
@@ -204,7 +204,7 @@ func list(s string) (out []int) {
 
 // restart takes the beginning of another attempt.
 func (t *reader) restart(v *voice, l lineOf) {
-	if !restarts.Match(l.rest) || v.Rank >= 0 {
+	if !restarts.Match(l.rest) || v.Rank >= 0 && !bytes.Contains(l.rest, []byte("restart_count=")) {
 		return
 	}
 	if n := len(t.out.Restarts); n > 0 && l.number-t.out.Restarts[n-1].Line < 40 {

@@ -51,7 +51,7 @@ var words = []struct {
 }{
 	{"traceback(mostrecentcalllast)", ofTrace},
 	{`file"`, ofFrame},
-	{"step", ofStep}, {"iteration", ofStep}, {"it/s", ofStep}, {"s/it", ofStep}, {"|loss:", ofStep},
+	{"step", ofStep}, {"iteration", ofStep}, {"it/s", ofStep}, {"s/it", ofStep}, {"|loss:", ofStep}, {"[batch=", ofStep},
 	{"tokens", ofLength}, {"len", ofLength}, {"input_ids", ofLength}, {"padded", ofLength}, {"seq", ofLength}, {"longest", ofLength},
 	{"alloc", ofMemory}, {"memory", ofMemory}, {"reserved", ofMemory}, {"mem", ofMemory}, {"vram", ofMemory},
 	{"expert", ofLoad}, {"moe", ofLoad}, {"router", ofLoad}, {"dispatch", ofLoad},
@@ -66,7 +66,7 @@ var words = []struct {
 	{"timelimit", ofEnding}, {"term_runlimit", ofEnding}, {"term_owner", ofEnding}, {"interruption", ofEnding},
 	{"xid", ofKernel | ofXid}, {"kernel:", ofKernel},
 	{"saving", ofSaving}, {"savecheckpoint", ofSaving}, {"writingcheckpoint", ofSaving}, {"savedcheckpoint", ofSaving}, {"savedmodel", ofSaving}, {"checkpoint", ofSaving},
-	{"trainingcompleted", ofEnd}, {"trainingcomplete", ofEnd}, {"trainingfinished", ofEnd}, {"trainingisdone", ofEnd}, {"train_runtime", ofEnd}, {"exitssuccessfully", ofEnd}, {"finishedtraining", ofEnd},
+	{"trainingcompleted", ofEnd}, {"trainingcomplete", ofEnd}, {"trainingfinished", ofEnd}, {"trainingisdone", ofEnd}, {"train_runtime", ofEnd}, {"exitssuccessfully", ofEnd}, {"finishedtraining", ofEnd}, {"donetraining", ofEnd}, {"completedtraining", ofEnd}, {"endoftraining", ofEnd},
 	{"trainingdone", ofEnd}, {"100%|", ofEnd}, {"finalvalidation", ofEnd}, {"`trainer.fit`stopped", ofEnd}, {"exitedwithcode0", ofEnd}, {"jobcompleted", ofEnd}, {"succeeded", ofEnd}, {"trainingtime", ofEnd}, {"completedsuccessfully", ofEnd}, {"trainingtook", ofEnd},
 	{"world", ofWorld}, {"nranks", ofWorld}, {"parallel", ofWorld}, {"devicemesh", ofWorld}, {"processes", ofWorld}, {"member:", ofWorld}, {"totalsteps", ofWorld}, {"totaltrainingsteps", ofWorld},
 	{"totaloptimizationsteps", ofWorld}, {"max_steps", ofWorld}, {"nnodes", ofWorld}, {"--tp", ofWorld}, {"--pp", ofWorld}, {"tp=", ofWorld}, {"pp=", ofWorld},
@@ -137,6 +137,8 @@ type reader struct {
 	ooms    int     // the index of the first of these words
 	others  int
 	ending  bool // a launcher ends processes
+	// described is the pod that `kubectl describe` describes.
+	described string
 	sizesIn Sizer
 }
 
@@ -196,6 +198,9 @@ func (t *reader) Line(number int64, line []byte, hits []text.Hit) {
 	if has&ofRank != 0 {
 		named, local = writer(rest)
 	}
+	if text.HasPrefix(rest, describes) {
+		t.described = string(bytes.TrimSpace(rest[len(describes):]))
+	}
 	v := t.voice(who, named)
 	v.note(number, at, rest, who, named, local)
 	if has&ofNCCL != 0 {
@@ -207,6 +212,9 @@ func (t *reader) Line(number int64, line []byte, hits []text.Hit) {
 	t.read(v, lineOf{number, line, rest, hits, at, ok, has, 0})
 	t.last = v
 }
+
+// describes is how `kubectl describe` begins.
+const describes = "Name:"
 
 // lineOf is a line with all that was found in it.
 type lineOf struct {

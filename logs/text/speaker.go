@@ -103,9 +103,12 @@ end:
 		n += blanks + 2
 	case HasPrefix(after, ": ") && !number(name):
 		n += 2
-	case blanks == 1 && dashes > 1 && Digit(name[n-1]):
+	case blanks == 1 && dashes > 0:
 		word := Run(after[1:], maxName63, func(c byte) bool { return c >= 'a' && c <= 'z' || c == '-' })
 		if word == 0 || !HasPrefix(after[1+word:], " ") {
+			return 0
+		}
+		if (dashes == 1 || !Digit(name[n-1])) && !prefixed(after[2+word:]) {
 			return 0
 		}
 		n += word + 2
@@ -119,6 +122,12 @@ end:
 	}
 	s.Host = string(name)
 	return n
+}
+
+// prefixed reports whether a text begins with a time, or with a tag that has a word.
+func prefixed(text []byte) bool {
+	s := nobody
+	return isoTime(text) > 0 || HasPrefix(text, "[") && s.bracket(text) > 0 && (s.Rank >= 0 || s.Word != "")
 }
 
 // number reports whether a name is a number or a version.
