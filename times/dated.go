@@ -57,6 +57,8 @@ func dateBefore(text string) (year, month, day int, ok bool) {
 	switch {
 	case n >= 10 && sep(n-3) && sep(n-6) && number(n-10, n-6) > 1970: // 2026-01-02
 		return number(n-10, n-6), number(n-5, n-3), number(n-2, n), true
+	case n >= 10 && text[n-5] == '.' && text[n-8] == '.' && number(n-4, n) > 1970: // 02.01.2026
+		return number(n-4, n), number(n-7, n-5), number(n-10, n-8), true
 	case n >= 10 && sep(n-5) && sep(n-8) && number(n-4, n) > 1970: // 01/02/2026
 		return number(n-4, n), number(n-10, n-8), number(n-7, n-5), true
 	case n >= 5 && sep(n-3) && number(n-5, n-3) > 0 && number(n-2, n) > 0: // 01-02

@@ -196,8 +196,20 @@ func (j *job) stray() *rank {
 // survived reports whether training went on after an event: at least two more steps.
 func (j *job) survived(e *event) bool {
 	const more = 2
+	done := e.Step // lines of other nodes may come late
+	own := map[*ranks.Voice]bool{}
+	if r := j.ranks[e.rank]; r != nil {
+		for _, v := range r.voices {
+			own[v.Voice] = true
+			done = max(done, v.Step)
+		}
+	}
 	for _, v := range e.text.Voices {
-		if v.Attempt == len(e.text.Restarts) && e.Step >= 0 && v.Number > e.Line && v.Step >= e.Step+more {
+		from := done
+		if own[v] {
+			from = e.Step
+		}
+		if v.Attempt == len(e.text.Restarts) && e.Step >= 0 && v.Number > e.Line && v.Step >= from+more*stride(v) {
 			return true
 		}
 	}
@@ -220,6 +232,19 @@ func (j *job) survived(e *event) bool {
 		}
 	}
 	return false
+}
+
+// stride is how many steps lie between those that a voice names last.
+func stride(v *ranks.Voice) int64 {
+	const last = 8
+	least := int64(1)
+	steps := v.Steps[max(0, len(v.Steps)-last):]
+	for i := 1; i < len(steps); i++ {
+		if d := steps[i].Step - steps[i-1].Step; i == 1 || d < least {
+			least = d
+		}
+	}
+	return max(1, least)
 }
 
 // own are the ranks that failed by themselves, in the order of time.

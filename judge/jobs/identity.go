@@ -54,6 +54,9 @@ func (j *job) lastAttempt() {
 	j.texts = slices.DeleteFunc(j.texts, func(t *ranks.Text) bool { n := attemptOf(t); return n >= 0 && n < last })
 	for _, t := range j.texts {
 		j.attempts = max(j.attempts, len(t.Restarts)+1)
+		for _, v := range t.Voices {
+			j.attempts = max(j.attempts, v.Again+1)
+		}
 	}
 }
 

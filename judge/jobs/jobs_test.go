@@ -260,3 +260,22 @@ func TestRuns(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 }
+
+// TestAgain judges the last of two attempts whose texts tell it only by the lines with which the
+// processes begin, and ignores the steps that wandb warns of.
+func TestAgain(t *testing.T) {
+	j := Judge(read(t, files(4, func(r int) string {
+		first := lost(r)
+		if r == 2 {
+			first = raised(2, oom(2, "2.00 GiB", "1.00 GiB", "77.00 GiB", "500.00 MiB"))
+		}
+		last := lost(r)
+		if r == 1 {
+			last = raised(1, "KeyError: 'labels'") + "wandb: WARNING Step must only increase in log calls.  Step 77 < 78; dropping {'loss': 2.1}.\n"
+		}
+		return steps(r, 40, 41) + first + fmt.Sprintf("2026-03-01 11:00:00 INFO rank %d of world_size=4 starts\n", r) + steps(r, 40, 41) + last
+	})), Evidence{})
+	if j == nil || j.Cause != NotMemory || j.First.Rank != 1 || j.Attempts != 2 {
+		t.Errorf("%+v", j)
+	}
+}

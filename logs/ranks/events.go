@@ -59,8 +59,8 @@ func (t *reader) read(v *voice, l lineOf) {
 }
 
 var (
-	// ofLauncher are lines of launchers, whose steps are not those of training.
-	ofLauncher = lazyregexp.New(`^(?:srun|slurmstepd|jsrun|mpirun|prterun)\b`)
+	// ofLauncher are lines of launchers and of wandb, whose steps are not those of training.
+	ofLauncher = lazyregexp.New(`^(?:srun|slurmstepd|jsrun|mpirun|prterun|wandb)\b`)
 
 	slow   = lazyregexp.New(`(?i)\b(?:is|are|seems?|very|too|running) (?:\w+ )?(?:slow|stuck|hung|stalled)|\b(?:stuck|stalled|hung|waiting) (?:for|in|at|on)\b.*\b\d+ ?(?:s|sec|seconds|min)\b|\bslow\b.*\(\d+`)
 	saving = lazyregexp.New(`(?i)\b(?:sav|writ|dump|stag|serializ)(?:ing|e)\b.*(?:checkpoint|ckpt|model|state|shard|weights)|checkpoint.*\b(?:sav|writ)(?:ing|e)\b`)

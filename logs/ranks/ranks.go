@@ -73,6 +73,7 @@ type Voice struct {
 	Loads    map[string]*Series // of experts in tokens
 	GPU      int64              // bytes of its device, as it states; 0 if unknown
 	Slice    bool               // the device is a MIG slice
+	Again    int                // how often the process began anew after a failure, which is left out
 	Quote    string             // the last line
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -139,7 +140,7 @@ type reader struct {
 	ending  bool // a launcher ends processes
 	// described is the pod that `kubectl describe` describes.
 	described string
-	sizesIn Sizer
+	sizesIn   Sizer
 }
 
 // speaking identifies a voice.
@@ -163,6 +164,36 @@ type voice struct {
 	// read: of many lines every eighth is.
 	sized  int
 	unread lineOf
+	// begins is the shape of the line with which the process began, 0 if it names no rank.
+	begins uint64
+}
+
+// again takes a line with which a process begins. If it is the second one, and the process had
+// failed, another attempt begins, and all before it counts no more.
+func (t *reader) again(v *voice, l *lineOf) {
+	const maxBegin = 5 // lines
+	if l.has&(ofRank|ofWorld) == 0 || l.has&(ofTrace|ofFrame|ofStep|ofError|ofOOM|ofFailure|ofNCCL) != 0 {
+		return
+	}
+	if v.begins == 0 {
+		if v.Lines <= maxBegin {
+			v.begins = shape(l.rest)
+		}
+		return
+	}
+	if shape(l.rest) != v.begins {
+		return
+	}
+	ended := func(e Event) bool { return !e.Caught && (e.Kind.Own() || e.Kind == Lost || e.Kind == Waited) }
+	for _, x := range t.order { // a process has a voice for the lines that name its rank, and one for the others
+		if x.Outer() != v.Outer() || x.Rank >= 0 && v.Ranks[x.Rank] == 0 || x.Attempt != v.Attempt || !slices.ContainsFunc(x.Events, ended) {
+			continue
+		}
+		x.Events, x.Step, x.Steps = nil, -1, nil
+		x.Sizes, x.Lengths, x.Loads = map[string]*Series{}, map[string]*Series{}, map[string]*Series{}
+		x.Again++
+		t.step = -1
+	}
 }
 
 // Idle implements [text.Reader].
@@ -209,7 +240,9 @@ func (t *reader) Line(number int64, line []byte, hits []text.Hit) {
 			v.PIDs[atoi(m[2])]++
 		}
 	}
-	t.read(v, lineOf{number, line, rest, hits, at, ok, has, 0})
+	l := lineOf{number, line, rest, hits, at, ok, has, 0}
+	t.again(v, &l)
+	t.read(v, l)
 	t.last = v
 }
 
