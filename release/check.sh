@@ -71,6 +71,8 @@ mkdir "$work/archive"
 start
 tar -xzf "$dist"/strandline_*_linux_"$arch".tar.gz -C "$work/archive" --strip-components 1
 finds "$work/archive/strandline" diagnose "$examples"
+size=$(stat -c %s "$work/archive/strandline")
+((size < 25000000)) || fail "the program has $size bytes"
 "$work/archive/strandline" version
 "$work/archive/strandline" version --licenses >"$work/licenses"
 python3 - "$work/licenses" "$dist"/*.spdx.json <<'PYTHON' || fail "the notices and the list of parts differ"
@@ -86,6 +88,14 @@ for page in "$work"/archive/man/*.1; do
 	! command -v mandoc >/dev/null || mandoc -T lint -W error "$page" || fail "$page"
 done
 bash -n "$work/archive/completions/strandline.bash"
+
+if command -v qemu-aarch64-static >/dev/null && compgen -G "$dist/strandline_*_linux_arm64.tar.gz" >/dev/null; then
+	say "archive for arm64"
+	mkdir "$work/arm64"
+	tar -xzf "$dist"/strandline_*_linux_arm64.tar.gz -C "$work/arm64" --strip-components 1
+	start
+	finds qemu-aarch64-static "$work/arm64/strandline" diagnose "$examples"
+fi
 
 say "wheel"
 python3 -m venv "$work/venv"
