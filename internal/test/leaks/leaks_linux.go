@@ -48,20 +48,19 @@ func All() []Program {
 	}
 }
 
-// Start builds and starts a program, which runs until the test ends. It skips
-// the test, by name, where something that the program needs is missing.
-func (p Program) Start(t testing.TB) (pid int) {
+// Command builds a program, and returns its command line. It skips the test, by name, where
+// something that the program needs is missing.
+func (p Program) Command(t testing.TB) (args []string) {
 	t.Helper()
 	if p.Name == "python-objects" {
 		python := live.Tool(t, "python3")
 		script := filepath.Join(t.TempDir(), p.Name+".py")
 		write(t, script, read(t, p.Name+".py"))
-		pid, _ := live.Start(t, python, script)
-		return pid
+		return []string{python, script}
 	}
 	header := t.TempDir()
 	write(t, filepath.Join(header, "pace.h"), read(t, "pace.h"))
-	args := []string{live.Build(t, read(t, p.Name+".c"), nil, "-I"+header, "-fno-optimize-sibling-calls", "-lpthread")}
+	args = []string{live.Build(t, read(t, p.Name+".c"), nil, "-I"+header, "-fno-optimize-sibling-calls", "-lpthread")}
 	switch p.Name {
 	case "allocator-retention": // which maps what it needs, and not ever larger pieces ahead
 		args = append([]string{"env", "LD_PRELOAD=" + jemalloc(t), "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1,retain:false"}, args...)
@@ -72,6 +71,13 @@ func (p Program) Start(t testing.TB) (pid int) {
 	case "page-cache", "file-mapping":
 		args = append(args, filepath.Join(t.TempDir(), "data"))
 	}
+	return args
+}
+
+// Start builds and starts a program as [Program.Command] does. It runs until the test ends.
+func (p Program) Start(t testing.TB) (pid int) {
+	t.Helper()
+	args := p.Command(t)
 	pid, line := live.Start(t, args[0], args[1:]...)
 	if child, err := strconv.Atoi(line); err == nil {
 		pid = child
