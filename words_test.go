@@ -135,7 +135,7 @@ func literals(t *testing.T, dir string) (m measure) {
 // texts are the texts of the program: pages by their path, and the packages that print.
 func texts(t *testing.T) map[string]measure {
 	out := map[string]measure{}
-	for _, pattern := range []string{"README.md", "docs/*.md", "examples/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/cases/*.md", "examples/*.md", "examples/*/*.md"} {
 		pages, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

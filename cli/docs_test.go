@@ -54,10 +54,11 @@ var prompt = regexp.MustCompile(`(?m)^ *\$ (.*)$`)
 
 // notSessions are the beginnings of such lines that TestSessions does not run, and why.
 var notSessions = map[string]string{
-	"sqlite3 step-4.db ":     "TestExportQueries asks them",
-	"go tool pprof ":         "the first time, Go builds pprof for several seconds",
-	"sudo strandline record": "records a running process, as root",
-	"sudo strandline doctor": "inspects a running process, as root",
+	"sqlite3 step-4.db ":                 "TestExportQueries asks them",
+	"go tool pprof ":                     "the first time, Go builds pprof for several seconds",
+	"strandline record -- python sum.py": "records a program, with PyTorch",
+	"sudo strandline record":             "records a running process, as root",
+	"sudo strandline doctor":             "inspects a running process, as root",
 }
 
 // TestSessions runs the commands that the documentation shows and compares their
@@ -122,7 +123,7 @@ func TestQuestions(t *testing.T) {
 }
 
 func pages(t *testing.T) (out []string) {
-	for _, pattern := range []string{"README.md", "docs/*.md", "examples/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/cases/*.md", "examples/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -22,22 +22,31 @@ func mappers(f *profiles.File) finding.Finding {
 	type mapper struct {
 		stack        []stack.Frame
 		bytes, count int64
+		leaks        string // how a library leaks here
+		remedies     []string
 	}
 	var list []*mapper
-	at := map[stack.Frame]*mapper{}
+	type key struct {
+		at    stack.Frame
+		leaks string
+	}
+	at := map[key]*mapper{}
 	var calls int64
 	for _, u := range f.Uses {
 		caller, _ := sites.Caller(u.Stack)
-		m := at[caller]
+		leaks, remedies := leakOf(u.Stack)
+		m := at[key{caller, leaks}]
 		if m == nil {
-			m = &mapper{stack: u.Stack}
-			at[caller] = m
+			m = &mapper{stack: u.Stack, leaks: leaks, remedies: remedies}
+			at[key{caller, leaks}] = m
 			list = append(list, m)
 		}
 		m.bytes, m.count = m.bytes+u.Size*u.Count, m.count+u.Count
 		calls += u.Count
 	}
-	sorts.StableBy(list, func(a, b *mapper) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(b.count, a.count)) })
+	sorts.StableBy(list, func(a, b *mapper) int {
+		return cmp.Or(strings.Compare(b.leaks, a.leaks), cmp.Compare(b.bytes, a.bytes), cmp.Compare(b.count, a.count))
+	})
 	first := list[0]
 	caller, whole := sites.Caller(first.stack)
 	out := finding.Finding{Kind: finding.Usage, Severity: finding.Info, Confidence: 1, Count: &first.count, Basis: "the stacks in the text"}
@@ -47,12 +56,12 @@ func mappers(f *profiles.File) finding.Finding {
 		out.Title += ", " + units.Bytes(first.bytes)
 	}
 	trace := finding.CodeChange(trace)
-	switch leaks, remedies := leakOf(first.stack); {
-	case leaks != "":
+	switch {
+	case first.leaks != "":
 		out.Kind, out.Severity, out.Confidence = finding.MmapLeak, finding.Problem, 0.9
-		out.Detail = append(out.Detail, leaks)
-		out.Brief.Why = leaks
-		for _, r := range slices.Backward(remedies) {
+		out.Detail = append(out.Detail, first.leaks)
+		out.Brief.Why = first.leaks
+		for _, r := range slices.Backward(first.remedies) {
 			out.Remedies = append(out.Remedies, asRemedy(r))
 		}
 	case !whole:
@@ -92,12 +101,11 @@ func inObject(f stack.Frame) string {
 
 // leakOf is how a library in a stack leaks, and the ways to end that.
 func leakOf(frames []stack.Frame) (leaks string, remedies []string) {
+	var functions []string
 	for _, f := range frames {
-		if leaks, remedies = hooks.LeakOf(f.File, f.Function); leaks != "" {
-			return leaks, remedies
-		}
+		functions = append(functions, f.Function)
 	}
-	return "", nil
+	return hooks.LeakOf(functions)
 }
 
 // asRemedy is advice with a setting where it names one: "set NAME=VALUE before it starts".

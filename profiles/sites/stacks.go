@@ -113,5 +113,6 @@ func Caller(frames []stack.Frame) (f stack.Frame, ok bool) {
 	return frames[0], false
 }
 
-// systemCall are the functions of the C library that enter the kernel.
-var systemCall = lazyregexp.New(`^(?:__)?(?:syscall|mmap(?:64)?|munmap|mremap|brk|sbrk)$`)
+// systemCall are the functions of the C library that enter the kernel, and those of UCX that pass
+// each call on.
+var systemCall = lazyregexp.New(`^(?:__)?(?:syscall|mmap(?:64)?|munmap|mremap|brk|sbrk)$|^ucm_(?:orig_|event_|mmap$|override_)`)

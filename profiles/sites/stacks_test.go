@@ -19,8 +19,8 @@ func TestStacks(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, want string
 	}{
-		"gdb":           {gdb(3), "3×1 syscall/libc.so.6 ucm_mmap/libucm.so.0 decode/a.c:88 | ucm_mmap"},
-		"gdb, no space": {strings.ReplaceAll(gdb(2), "\n\n", "\n"), "2×1 syscall/libc.so.6 ucm_mmap/libucm.so.0 decode/a.c:88 | ucm_mmap"},
+		"gdb":           {gdb(3), "3×1 syscall/libc.so.6 ucm_mmap/libucm.so.0 decode/a.c:88 | decode"},
+		"gdb, no space": {strings.ReplaceAll(gdb(2), "\n\n", "\n"), "2×1 syscall/libc.so.6 ucm_mmap/libucm.so.0 decode/a.c:88 | decode"},
 		"bpftrace":      {strings.Repeat("Thread 5 called mmap(addr=(nil), length=8192)\n\n        syscall+29\n\n", 4), "4×8192 syscall | syscall, cut off"},
 		"sums":          {"@[\n    mmap+71\n    arena_new+19\n]: 8192\n@[\n    mmap+71\n    arena_new+19\n]: 4096\n", "2×6144 mmap arena_new | arena_new"},
 		"counts":        {"@[\n    mmap+71\n    arena_new+19\n]: 7\n", "7×1 mmap arena_new | arena_new"},

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"strandline/host/code/image"
+	"strandline/internal/lazyregexp"
 )
 
 // A Library is a loaded library that is known to hook or replace functions that
@@ -158,13 +158,16 @@ func leaksByUnmapping(k *Library, env map[string]string) {
 	}
 }
 
-// LeakOf is how a library leaks by what it hooks, and the ways to end that; "" for others. It is
-// known by the name of its file, or of a function if the file is not known.
-func LeakOf(file, function string) (leaks string, remedies []string) {
-	if !strings.HasPrefix(path.Base(file), "libucm") && (file != "" || !strings.HasPrefix(function, "ucm_")) {
+// LeakOf is how a library leaks that maps memory in a call of these functions, and the ways to
+// end that; "" for others. UCX maps more for its cache inside the munmap of others.
+func LeakOf(functions []string) (leaks string, remedies []string) {
+	if !slices.ContainsFunc(functions, ucxGrows.MatchString) {
 		return "", nil
 	}
 	k := &Library{}
 	leaksByUnmapping(k, nil)
 	return k.Leaks, k.Remedies
 }
+
+// ucxGrows are functions of UCX in whose call its cache takes memory.
+var ucxGrows = lazyregexp.New(`^ucm_bget|^ucs_rcache|^ucs_mpool|^uc[ms]_\w*munmap`)
