@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -130,6 +131,7 @@ func (g *globals) saveOutside(ctx context.Context, o *recordOptions, folder *saf
 		return err
 	}
 	dump := record.Dump{File: filepath.ToSlash(name), Time: now, Reason: "outside", Bytes: size, Write: time.Since(began).Seconds()}
+	dump.HeldBy = growingContainers(r)
 	for _, d := range s.Devices() {
 		u := record.Usage{Device: d.Index}
 		for _, i := range d.Segments {
@@ -154,6 +156,25 @@ func (g *globals) saveOutside(ctx context.Context, o *recordOptions, folder *saf
 	return nil
 }
 
+// growingContainers is what is known of the containers that keep tensors, in the form of the recorder.
+func growingContainers(r *outside.Result) json.RawMessage {
+	type container struct {
+		Path  string `json:"path"`
+		Count int64  `json:"count"` // of the objects that came
+	}
+	var h struct {
+		Growing []container `json:"growing"`
+	}
+	for _, c := range r.Containers {
+		h.Growing = append(h.Growing, container{c.Path, c.Grew()})
+	}
+	if len(h.Growing) == 0 {
+		return nil
+	}
+	text, _ := json.Marshal(h)
+	return text
+}
+
 // lacks returns what a recording does not have, a sentence each.
 func lacks(r *outside.Result) []string {
 	out := r.Notes
@@ -161,6 +182,9 @@ func lacks(r *outside.Result) []string {
 		if n > 0 {
 			out = append(out, fmt.Sprintf(format, units.Count(int64(n))))
 		}
+	}
+	if r.Requests+r.Segments == 0 && r.Start == nil {
+		out = append(out, "it requested no memory of a device meanwhile: `strandline trace --pid` follows its main memory")
 	}
 	if r.Start != nil {
 		out = append(out, "earlier allocations are unknown: "+r.Start.Error())

@@ -69,6 +69,8 @@ func (m *Manifest) Again(p *Process, entries int64) string {
 		flag, argument = fmt.Sprintf(" --entries %d", entries), fmt.Sprintf(", entries=%d", entries)
 	}
 	switch {
+	case len(p.Dumps) > 0 && p.Dumps[0].Reason == "outside" && p.Dumps[0].Events == 0 && len(p.Dumps[0].Devices) == 0:
+		return fmt.Sprintf("sudo strandline trace --pid %d --duration 60s", p.PID)
 	case len(p.Dumps) > 0 && p.Dumps[0].Reason == "outside":
 		duration := max(time.Minute, (4 * recorded).Round(time.Second))
 		return fmt.Sprintf("sudo strandline record --pid %d --duration %s%s\n# long enough for ten steps or more; strandline record -- CMD… knows from the start what allocated the memory", p.PID, duration, flag)

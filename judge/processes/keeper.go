@@ -45,8 +45,8 @@ type Container struct {
 	Counts     []int64
 }
 
-// grew is by how many objects a container grew, if it did from look to look; otherwise 0.
-func (c *Container) grew() int64 {
+// Grew is by how many objects a container grew, if it did from look to look; otherwise 0.
+func (c *Container) Grew() int64 {
 	const minLooks, minGrown, times = 3, 100, 1.25
 	n := len(c.Counts)
 	if n < minLooks {
@@ -64,10 +64,19 @@ func (c *Container) grew() int64 {
 	return last - first
 }
 
+// Containers are what was counted of a program.
+type Containers interface {
+	Each(f func(path, kind string, counts []int64))
+}
+
 // Growing are the containers that grew from look to look, those that grew most first.
-func Growing(all []Container) []Container {
-	out := slices.DeleteFunc(slices.Clone(all), func(c Container) bool { return c.grew() == 0 })
-	slices.SortStableFunc(out, func(a, b Container) int { return cmp.Or(cmp.Compare(b.grew(), a.grew()), cmp.Compare(a.Path, b.Path)) })
+func Growing(all Containers) (out []Container) {
+	all.Each(func(path, kind string, counts []int64) {
+		if c := (Container{path, kind, counts}); c.Grew() > 0 {
+			out = append(out, c)
+		}
+	})
+	slices.SortFunc(out, func(a, b Container) int { return cmp.Or(cmp.Compare(b.Grew(), a.Grew()), cmp.Compare(a.Path, b.Path)) })
 	return out
 }
 

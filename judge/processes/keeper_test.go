@@ -26,9 +26,17 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
+type counted []Container
+
+func (all counted) Each(f func(path, kind string, counts []int64)) {
+	for _, c := range all {
+		f(c.Path, c.Kind, c.Counts)
+	}
+}
+
 // TestNameContainers names the containers that grew from look to look.
 func TestNameContainers(t *testing.T) {
-	growing := Growing([]Container{
+	growing := Growing(counted{
 		{"constant", "list", []int64{5000, 5000, 5000}},
 		{"sawtooth", "list", []int64{100, 5000, 4000, 6000}},
 		{"twice", "dict", []int64{100, 9000}},

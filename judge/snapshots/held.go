@@ -45,6 +45,20 @@ func (g *growth) heldBy(places []*place) []finding.HeldBy {
 		if out := holdersOf(held, blocks); len(out) > 0 {
 			return out
 		}
+		if h := growingWith(held, int64(len(blocks))); h != nil {
+			return []finding.HeldBy{*h}
+		}
+	}
+	return nil
+}
+
+// growingWith is the container that grew by about as many objects as there are blocks, which
+// were allocated meanwhile; nil if none did.
+func growingWith(h *compare.Held, blocks int64) *finding.HeldBy {
+	for i := range h.Growing {
+		if n := h.Growing[i].Count; 2*n >= blocks && n <= 2*blocks {
+			return &finding.HeldBy{Kind: byPython, Path: plain(h.Growing[i].Path), Share: min(1, float64(n)/float64(blocks))}
+		}
 	}
 	return nil
 }

@@ -225,3 +225,18 @@ func TestUndumped(t *testing.T) {
 		}
 	}
 }
+
+// TestGrowingWith names the container that grew as a leak did, of a process that was recorded
+// from outside.
+func TestGrowingWith(t *testing.T) {
+	h := &compare.Held{Growing: []compare.Holder{{Path: "log", Count: 90_000}, {Path: "meter.values in main()", Count: 228}}}
+	for blocks, want := range map[int64]string{282: "meter.values in main()", 120: "meter.values in main()", 5000: "", 100_000: "log"} {
+		got := ""
+		if x := growingWith(h, blocks); x != nil {
+			got = x.Path
+		}
+		if got != want {
+			t.Errorf("%d blocks: %q, want %q", blocks, got, want)
+		}
+	}
+}

@@ -25,6 +25,7 @@ import (
 	"strandline/host/gpu/cudaalloc"
 	"strandline/host/proc/procfs"
 	"strandline/internal/lazyregexp"
+	"strandline/judge/processes"
 	"strandline/torch/snapshot"
 )
 
@@ -64,6 +65,8 @@ type Result struct {
 	// Start and End state why what the allocator held then could not be read; they are
 	// nil where it was.
 	Start, End error
+	// Containers are those of the program that grew from look to look.
+	Containers []processes.Container
 	Notes      []string // what else could not be recorded, a sentence each
 }
 
@@ -117,7 +120,9 @@ type session struct {
 	polled    time.Time       // when events were last read
 	quiet     uint64          // events there had been at the last attempt to read the state
 	final     []cudaalloc.Segment
-	result    Result
+	// containers are counted as long as events are watched.
+	containers cpython.History
+	result     Result
 }
 
 func open(o Options) (_ *session, err error) {
@@ -262,6 +267,9 @@ func (s *session) run(ctx context.Context) error {
 			s.sum()
 			s.options.Progress(s.result)
 		}
+		if s.names.runtime != nil && s.containers.Due() {
+			s.containers.Look(s.names.runtime, s.image)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(min(pollEvery, time.Until(end))):
@@ -269,6 +277,7 @@ func (s *session) run(ctx context.Context) error {
 	}
 	err := s.end()
 	s.sum()
+	s.result.Containers = processes.Growing(&s.containers)
 	return err
 }
 

@@ -71,11 +71,10 @@ type Session struct {
 	known   []hooks.Library
 	looks   map[procfs.Process][]*footprint.Observation
 	// containers are how many objects the containers of Python programs held, look by look.
-	containers     map[procfs.Process]map[cpython.Kept][]int64
-	nextContainers time.Time
-	lost           error         // why the recording ended before the trace
-	judged         time.Time     // when a judgment was last put into it
-	checked        *report.Trace // as of the last check; nil until it is asked for
+	containers map[procfs.Process]*cpython.History
+	lost       error         // why the recording ended before the trace
+	judged     time.Time     // when a judgment was last put into it
+	checked    *report.Trace // as of the last check; nil until it is asked for
 }
 
 // Start begins a trace. If there is a command, it runs from then on.

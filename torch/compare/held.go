@@ -10,8 +10,9 @@ import (
 // of the places that grow.
 type Held struct {
 	Holders []Holder `json:"holders"`
-	Graphs  []Holder `json:"graphs"` // that tensors keep, the largest first
-	Host    []Holder `json:"host"`   // of tensors in main memory, those of most bytes first
+	Graphs  []Holder `json:"graphs"`  // that tensors keep, the largest first
+	Growing []Holder `json:"growing"` // containers that grew, of a process that was recorded from outside
+	Host    []Holder `json:"host"`    // of tensors in main memory, those of most bytes first
 	// Sampled are the addresses of the blocks that were looked into. Those of no
 	// holder have no Python object that refers to them.
 	Sampled []uint64 `json:"blocks_sampled"`

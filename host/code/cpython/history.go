@@ -1,0 +1,53 @@
+package cpython
+
+import (
+	"slices"
+	"time"
+)
+
+// A History is how many objects the containers of a program held, look by look.
+type History struct {
+	counts map[Kept][]int64 // by path and kind
+	next   time.Time
+}
+
+// A look follows the one before after some time, and takes a small share of it.
+const (
+	lookEvery = 2 * time.Second
+	lookShare = 20
+	maxLooks  = 12 // of a container that are kept
+)
+
+// Due reports whether it is time for a look.
+func (h *History) Due() bool { return !time.Now().Before(h.next) }
+
+// Look counts what the containers hold now.
+func (h *History) Look(r *Runtime, mem Memory) {
+	began := time.Now()
+	now := map[Kept]int64{}
+	for _, k := range r.Kept(mem) {
+		now[Kept{Path: k.Path, Kind: k.Kind}] += k.Count
+	}
+	if h.counts == nil {
+		h.counts = map[Kept][]int64{}
+	}
+	for k, n := range now {
+		all := append(h.counts[k], n)
+		if len(all) > maxLooks {
+			odd := true
+			all = slices.DeleteFunc(all, func(int64) bool { odd = !odd; return odd })
+		}
+		h.counts[k] = all
+	}
+	h.Wait(time.Since(began))
+}
+
+// Wait puts the next look off, as the last one took some time.
+func (h *History) Wait(took time.Duration) { h.next = time.Now().Add(max(lookEvery, lookShare*took)) }
+
+// Each calls f with each container, and the number of its objects at each look.
+func (h *History) Each(f func(path, kind string, counts []int64)) {
+	for k, counts := range h.counts {
+		f(k.Path, k.Kind, counts)
+	}
+}
