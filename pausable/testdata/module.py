@@ -50,6 +50,9 @@ import torch_memory_saver.utils
 instead = torch_memory_saver.torch_memory_saver
 assert tms.enabled and instead.enabled and instead._impl is None
 assert torch_memory_saver.configure_subprocess is configure_subprocess
+assert (torch_memory_saver.region, torch_memory_saver.pause, torch_memory_saver.resume) == (instead.region, instead.pause, instead.resume)
+assert (strandline.pausable.region, strandline.pausable.pause) == (tms.region, tms.pause)
+assert not hasattr(torch_memory_saver, "_nothing") and not hasattr(strandline.pausable, "nothing")
 assert torch_memory_saver.utils.get_binary_path_from_package("any").exists()
 
 MEMORY = 64 << 20  # of a device

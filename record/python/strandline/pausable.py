@@ -591,3 +591,10 @@ def _for_good(what: Any) -> Any:
 
 
 torch_memory_saver = MemorySaver()
+
+
+def __getattr__(name: str) -> Any:
+    """The calls of torch_memory_saver are those of the module, too: pausable.region(tag="weights")."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(torch_memory_saver, name)

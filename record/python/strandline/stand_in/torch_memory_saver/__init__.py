@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Optional
+from typing import Any, Optional
 
 from strandline import pausable
 from strandline.pausable import Failure, MemorySaver, NotEnoughMemory, configure_subprocess
@@ -41,3 +41,10 @@ class _Inside:
 
 
 torch_memory_saver = TorchMemorySaver()
+
+
+def __getattr__(name: str) -> Any:
+    """People also call region, pause and resume of the module itself."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(torch_memory_saver, name)
