@@ -313,3 +313,21 @@ scenario("names cannot turn text around, in the picture or beside it", [single],
   }
   assert.ok((await tab.eval<string[]>("drawn")).some((t) => t.includes("\ufffd")), "the picture has the name");
 });
+
+scenario("a block of the allocator is named under the pointer, by a click and by its address", [last], async ({ tab }) => {
+  await tab.until("strandline.state().figures.heap && document.querySelector('.heap canvas')");
+  const state = await tab.eval<any>(answer("'api/state?k=' + strandline.state().k"));
+  const big = state.blocks.size.map((n: number, i: number) => [n, i]).filter(([, i]: number[]) => state.blocks.state[i!] === "a" && state.blocks.alloc[i!] >= 0).sort((a: number[], b: number[]) => b[0]! - a[0]!)[0][1];
+  const segment = state.segments.find((s: any) => big >= s.first && big < s.first + s.blocks);
+  const address = `0x${(BigInt(segment.address) + BigInt(state.blocks.offset[big])).toString(16)}`;
+  await tab.eval(`(s => { s.value = ${JSON.stringify(address)}; s.dispatchEvent(new Event("input")) })(document.getElementById("search"))`);
+  await tab.until(`strandline.state().pinned?.alloc === ${state.blocks.alloc[big]} && document.querySelector('#pinned')`);
+  const { pinned } = await tab.state();
+  assert.equal(pinned.address, address);
+  const text = await tab.eval<string>("document.getElementById('detail').innerText");
+  for (const part of [address, `event ${pinned.birth.toLocaleString("en")}`]) assert.ok(text.includes(part), `${part} is in ${text}`);
+  assert.ok(await tab.eval("document.querySelectorAll('#detail .stack li').length > 0"));
+  // Its life is walked: to its birth.
+  await tab.key("b");
+  await tab.until(`strandline.state().k === ${pinned.birth}`);
+}, { fragment: "#v=allocator" });

@@ -2,10 +2,11 @@
 
 import { fresh, json, Latest, link, url } from "../base/ask.ts";
 import { fill, h, placeTip } from "../base/dom.ts";
-import { bytes, count, plural } from "../base/format.ts";
+import { base, bytes, count, plural } from "../base/format.ts";
+import type { Alloc } from "../base/wire.ts";
 import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
-import { pins, sections, type Heap } from "./heap.ts";
+import { addressed, blockAt, pins, sections, type Heap } from "./heap.ts";
 import { HeapInspector } from "./inspect.ts";
 import { paint, type Spot, type View } from "./paint.ts";
 
@@ -17,6 +18,8 @@ export class Allocator {
   private error = "";
   private readonly inspector: HeapInspector;
   private view: View | null = null; // as it was drawn last
+  private readonly hovering = new Latest(60);
+  private sought = ""; // the search whose block was pinned
   private unfolded = false;
   private playing = 0;
 
@@ -26,8 +29,9 @@ export class Allocator {
     private readonly root: HTMLElement,
     private readonly tooltip: HTMLElement,
     private readonly jump: (to: string, back: boolean) => void,
+    pinned: () => Node[],
   ) {
-    this.inspector = new HeapInspector(page);
+    this.inspector = new HeapInspector(page, pinned);
     new ResizeObserver(() => this.root.querySelector(".heap") && this.paint()).observe(root);
   }
 
@@ -61,6 +65,7 @@ export class Allocator {
         (v) => {
           this.heap = v;
           this.error = "";
+          this.find();
           const { reserved, allocated, pending, free, releasable, stranded } = v;
           page.figures.heap = { event: v.event, reserved, allocated, pending, free, releasable, stranded, strands: v.strands.reduce((n, s) => n + s.bytes, 0), segments: v.segments.length, pools: sections(v, true).map((x) => ({ name: x.name, reserved: x.reserved, active: x.used, segments: x.segments.length })) };
           this.draw();
@@ -72,6 +77,7 @@ export class Allocator {
         },
       );
     }
+    this.find();
     if (!this.root.querySelector(".heap, .note")) this.draw();
     else {
       this.paint();
@@ -156,11 +162,19 @@ export class Allocator {
     paint(this.view);
   }
 
-  private spotAt(e: MouseEvent): Spot | undefined {
+  private spotAt(e: MouseEvent): (Spot & { block: number }) | undefined {
     const r = (e.currentTarget as HTMLElement).getBoundingClientRect();
     const x = e.clientX - r.left;
     const y = e.clientY - r.top;
-    return this.view?.spots.find((s) => x >= s.x0 && x < s.x1 && y >= s.y0 && y < s.y1);
+    const s = this.view?.spots.find((s) => x >= s.x0 && x < s.x1 && y >= s.y0 && y < s.y1);
+    return s && { ...s, block: s.segment < 0 ? -1 : blockAt(this.heap!, s.segment, s.from + (x - s.x0) / s.scale) };
+  }
+
+  /** Pins a segment, and of it a block. */
+  private pin(segment: number, block: number): void {
+    const { address } = this.heap!.segments[segment]!;
+    const alloc = block < 0 ? -1 : this.heap!.blocks.alloc[block]!;
+    this.page.store.set({ segment: address, alloc: alloc < 0 ? null : alloc }, true);
   }
 
   private click(e: MouseEvent): void {
@@ -169,25 +183,50 @@ export class Allocator {
       this.unfolded = true;
       return this.paint();
     }
-    const address = s ? this.heap!.segments[s.segment]!.address : null;
-    this.page.store.set({ segment: address === this.page.s.segment ? null : address }, true);
+    if (s) this.pin(s.segment, s.block);
+    else this.page.store.set({ segment: null, alloc: null }, true);
+  }
+
+  /** Pins the block that the search names by its address, or lists what became of that. */
+  private find(): void {
+    const { q } = this.page.s;
+    if (!this.heap || q === this.sought) return;
+    this.sought = q;
+    const at = addressed(this.heap, q);
+    if (at) this.pin(at.segment, at.block);
+    else if (/^0x[0-9a-f]+$/i.test(q)) this.inspector.seek(q);
   }
 
   private point(e: PointerEvent): void {
     const s = this.spotAt(e);
     const t = this.tooltip;
     t.hidden = !s || s.segment < 0;
+    this.hovering.cancel();
     if (!s || s.segment < 0) return;
-    const seg = this.heap!.segments[s.segment]!;
-    const by = pins(this.heap!, this.page.bands!.groups, s.segment);
+    const heap = this.heap!;
+    const seg = heap.segments[s.segment]!;
+    const by = pins(heap, this.page.bands!.groups, s.segment);
     const sum = by.reduce((n, p) => n + p.bytes, 0);
-    t.replaceChildren(
-      h("div", { class: "head" }, `${bytes(seg.size)} segment`),
+    const segment = [
+      h("div", { class: s.block < 0 ? "head" : "muted" }, `${s.block < 0 ? "" : "in a "}${bytes(seg.size)} segment`),
       h("div", { class: "mono" }, `${seg.address} · ${seg.type} · stream ${seg.stream}`),
       h("div", {}, seg.stranded > 0 ? `${bytes(seg.stranded)} cannot be returned because ${plural(by.length, "block")} (${bytes(sum)}) ${by.length === 1 ? "is" : "are"} active` : by.length ? "full" : "free"),
-      ...by.slice(0, 6).map((p) => h("div", {}, h("span", { class: `sw s${p.slot}` }), ` ${p.label} · ${bytes(p.bytes)}`)),
-      ...(by.length > 6 ? [h("div", { class: "muted" }, `${count(by.length - 6)} more`)] : []),
-    );
-    placeTip(t, e.clientX, e.clientY);
+    ];
+    const show = (...block: Node[]): void => {
+      t.replaceChildren(...block, ...segment, ...(s.block < 0 ? by.slice(0, 6).map((p) => h("div", {}, h("span", { class: `sw s${p.slot}` }), ` ${p.label} · ${bytes(p.bytes)}`)) : []), ...(s.block < 0 && by.length > 6 ? [h("div", { class: "muted" }, `${count(by.length - 6)} more`)] : []));
+      placeTip(t, e.clientX, e.clientY);
+    };
+    if (s.block < 0) return show();
+    const { blocks } = heap;
+    const group = this.page.bands!.groups[blocks.group[s.block]!];
+    const address = `0x${(BigInt(seg.address) + BigInt(blocks.offset[s.block]!)).toString(16)}`;
+    const name = [h("div", { class: "head" }, h("span", { class: `sw s${group?.slot ?? -1}` }), ` ${group?.label ?? "unknown"}`), h("div", { "data-bytes": blocks.size[s.block] }, `block of ${bytes(blocks.size[s.block]!)} for ${bytes(blocks.requested[s.block]!)}${blocks.state[s.block] === "p" ? ", freed and awaiting a stream" : ""}`), h("div", { class: "mono" }, address)];
+    show(...name);
+    const i = blocks.alloc[s.block]!;
+    if (i >= 0) this.hovering.ask(() => json<Alloc>("alloc", { f: this.page.f, d: this.page.d, i }), (a) => {
+      if (t.hidden) return;
+      const frames = (a.stack ?? []).filter((f) => f.origin === "own").slice(0, 4);
+      show(...name, h("div", {}, `${a.birth < 0 ? "older than the recording" : `event ${count(a.birth)}`} → ${a.death === null ? "still alive" : `event ${count(a.death)}`}`), ...frames.map((f) => h("span", { class: "mono own" }, `${base(f.file)}:${f.line} ${f.function}`)));
+    });
   }
 }

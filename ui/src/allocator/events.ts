@@ -55,6 +55,12 @@ export class EventList {
     this.draw();
   }
 
+  /** Searches for a text. */
+  seek(q: string): void {
+    this.input.value = q;
+    this.search();
+  }
+
   /** The place that it is scrolled to, which it loses when it is put elsewhere. */
   get top(): number {
     return this.box.scrollTop;

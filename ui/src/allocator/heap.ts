@@ -97,6 +97,23 @@ export interface Pin {
   alloc: number;
 }
 
+/** The block in use of a segment that is at a number of bytes from its start; −1 if none is. */
+export function blockAt(heap: Heap, segment: number, at: number): number {
+  const { blocks, segments } = heap;
+  const s = segments[segment]!;
+  for (let b = s.first; b < s.first + s.blocks; b++) if (blocks.state[b] !== "f" && at >= blocks.offset[b]! && at < blocks.offset[b]! + blocks.size[b]!) return b;
+  return -1;
+}
+
+/** The block in use at an address: its segment and its place; null if there is none. */
+export function addressed(heap: Heap, address: string): { segment: number; block: number } | null {
+  if (!/^0x[0-9a-f]{1,16}$/i.test(address)) return null;
+  const at = BigInt(address);
+  const segment = heap.segments.findIndex((s) => at >= BigInt(s.address) && at < BigInt(s.address) + BigInt(s.size));
+  const block = segment < 0 ? -1 : blockAt(heap, segment, Number(at - BigInt(heap.segments[segment]!.address)));
+  return block < 0 ? null : { segment, block };
+}
+
 /** The blocks in use that keep a segment, largest first. */
 export function pins(heap: Heap, groups: Group[], segment: number): Pin[] {
   const { blocks, segments } = heap;

@@ -14,8 +14,16 @@ const mostStrands = 10;
 export class HeapInspector {
   private readonly events: EventList;
 
-  constructor(private readonly page: Page) {
+  constructor(
+    private readonly page: Page,
+    private readonly block: () => Node[], // what is known of the pinned one
+  ) {
     this.events = new EventList(page);
+  }
+
+  /** Lists the events of an address. */
+  seek(address: string): void {
+    this.events.seek(address);
   }
 
   /** Shows a state, or nothing. */
@@ -26,6 +34,7 @@ export class HeapInspector {
     fill(
       byId("detail"),
       sums(heap, this.page.device?.events ?? 0),
+      this.page.s.alloc === null ? [] : this.block(),
       segment === null ? [] : this.pinned(heap, segment),
       heap.strands.length ? this.strands(heap) : [],
       this.takers(heap),

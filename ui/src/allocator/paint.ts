@@ -18,6 +18,8 @@ export interface Spot {
   y0: number;
   y1: number;
   segment: number; // −1: the line of folded segments
+  from: number; // bytes of the segment before it
+  scale: number; // pixels a byte
   section: Section;
 }
 
@@ -91,7 +93,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
     const x1 = left + (p.x + p.bytes) * scale;
     const top = y + p.row * rowStep;
     paintPiece(v, g, c, p, x0, x1, top, scale, widest.get(p.segment) === p);
-    v.spots.push({ x0, x1, y0: top, y1: top + rowHigh, segment: p.segment, section: s });
+    v.spots.push({ x0, x1, y0: top, y1: top + rowHigh, segment: p.segment, from: p.from, scale, section: s });
   }
   y += s.rows * rowStep;
   if (s.folded.length) {
@@ -102,7 +104,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
     g.fillRect(left + 6, y + 1, g.measureText(text).width + 12, rowHigh - 2);
     g.fillStyle = css(c.ink);
     write(g, text, left + 12, y + rowHigh / 2);
-    v.spots.push({ x0: left, x1: left + room, y0: y, y1: y + rowHigh, segment: -1, section: s });
+    v.spots.push({ x0: left, x1: left + room, y0: y, y1: y + rowHigh, segment: -1, from: 0, scale: 1, section: s });
     y += rowStep;
   }
   return y + 8;
@@ -159,6 +161,7 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
     const solo = v.page.s.solo;
     if ((solo.length && !solo.includes(group?.key ?? "")) || (v.page.found && !v.page.found.has(group?.key ?? ""))) color = mix(color, c.page, 0.15);
     const w = Math.max(0.75, bx1 - bx0);
+    const chosen = blocks.alloc[b]! >= 0 && blocks.alloc[b] === v.page.s.alloc;
     if (blocks.state[b] === "p") hatch(g, bx0, y, w, rowHigh, css(color), css(c.page));
     else {
       g.fillStyle = css(color);
@@ -178,6 +181,11 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
       g.globalAlpha = 1;
     }
     if (group) label(group.label, bx0, bx1, css(textOn(color)), false);
+    if (chosen) {
+      g.strokeStyle = css(c.ink);
+      g.lineWidth = 2;
+      g.strokeRect(bx0, y + 1, Math.max(2, w), rowHigh - 2);
+    }
   }
   if (labeled && seg.stranded > 0) {
     const by = pins(heap, v.page.bands!.groups, p.segment);

@@ -96,7 +96,7 @@ export class Findings {
       }, () => {});
     }
     const values = this.values ?? page.bands?.lanes.find((l) => page.bands!.groups[l.group]!.key === w.keys[0])?.points ?? (link.saved ? f.trend : undefined);
-    return values && values.length > 1 ? curve(values, values === f.trend ? "first" : "event 0", values === f.trend ? "last" : count(device.events)) : null;
+    return values && values.length > 1 && Math.max(...Array.from(values)) > 0 ? curve(values, values === f.trend ? "first" : "event 0", values === f.trend ? "last" : count(device.events)) : null;
   }
 
   private draw(): void {

@@ -8,7 +8,7 @@ import { otherFiles, takeDrops } from "../base/drops.ts";
 import { Findings } from "../findings/findings.ts";
 import { bytes, count, deviceName, plural } from "../base/format.ts";
 import { JobView } from "../job/job.ts";
-import { inspector } from "./inspector.ts";
+import { allocation, inspector } from "./inspector.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
 import { coverages, groupings } from "../base/names.ts";
 import { Page } from "../session/page.ts";
@@ -40,7 +40,7 @@ const rail = new Rail(page, byId("rail"), byId("tooltip"), announce, (e) => e.st
 const view = byId("view");
 const parts = {
   timeline: new Timeline(page, rail, view),
-  allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back)),
+  allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back), () => (page.pinned ? allocation(page, rail, page.pinned) : [])),
   sites: new Sites(page, view, byId("tooltip")),
   compare: new Compare(page, view, byId("tooltip")),
   whatif: new WhatIf(page, rail, view, announce),

@@ -108,7 +108,7 @@ function happened(event: Event): Node[] {
   ];
 }
 
-function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
+export function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
   const go = (k: number): void => {
     page.store.set({ k });
     rail.reveal(k);
