@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -115,6 +116,8 @@ func (fs *Files) find(path string, seen map[string]bool) error {
 		}
 		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
 			fs.add(p, false, info, seen)
+		} else {
+			fs.Passed = append(fs.Passed, p) // a pipe, a device, or a link to a folder or nothing
 		}
 		return nil
 	})
@@ -190,36 +193,39 @@ func (d *disk) open(path string, named bool) (io.ReadCloser, error) {
 	}
 	in := &kept{r: d.stdin, max: keptOfPipe}
 	if path != "-" {
-		f, regular, err := d.openFile(path, named)
-		switch {
-		case err != nil:
+		f, info, err := d.openFile(path, named)
+		if err != nil {
 			return nil, err
-		case regular && len(d.byPath) >= maxKeptFiles:
-			return f, nil
 		}
-		if in.r = f; regular {
-			in.file, in.max = f, keptOfFile
+		if in.r = f; info.Mode().IsRegular() {
+			in.file, in.max, in.end = f, keptOfFile, cmp.Or(info.Size(), math.MaxInt64)
+			if len(d.byPath) >= maxKeptFiles {
+				return struct {
+					io.Reader
+					io.Closer
+				}{io.LimitReader(f, in.end), f}, nil
+			}
 		}
 	}
 	d.byPath[path] = in
 	return &replayed{in: in}, nil
 }
 
-// openFile opens a file, and reports whether it is a regular one.
-func (d *disk) openFile(path string, named bool) (f *os.File, regular bool, err error) {
-	if !named {
+// openFile opens a file, and says what it is.
+func (d *disk) openFile(path string, named bool) (f *os.File, info os.FileInfo, err error) {
+	if named {
+		f, err = d.openNamed(path)
+	} else {
 		f, err = safefile.Open(path, safefile.Unbounded)
-		return f, true, err
 	}
-	if f, err = d.openNamed(path); err != nil {
-		return nil, false, err
+	if err != nil {
+		return nil, nil, err
 	}
-	info, err := f.Stat()
-	if err != nil || info.IsDir() {
+	if info, err = f.Stat(); err != nil || info.IsDir() {
 		f.Close()
-		return nil, false, cmp.Or(err, fmt.Errorf("%s %w", path, ErrFolder))
+		return nil, nil, cmp.Or(err, fmt.Errorf("%s %w", path, ErrFolder))
 	}
-	return f, info.Mode().IsRegular(), nil
+	return f, info, nil
 }
 
 // release closes a regular file.
@@ -242,6 +248,7 @@ func (d *disk) closeAll() {
 type kept struct {
 	r    io.Reader
 	file *os.File // where it is a regular file, which can be read anywhere
+	end  int64    // of the file when it was opened: what a program adds meanwhile is left
 	head []byte
 	max  int  // bytes to keep
 	over bool // more was read than is kept
@@ -254,7 +261,11 @@ func (in *kept) readAt(p []byte, at int64) (n int, err error) {
 	case in.all:
 		return 0, io.EOF
 	case in.file != nil:
-		n, err = in.file.ReadAt(p, at)
+		if p = p[:min(int64(len(p)), max(0, in.end-at))]; len(p) > 0 {
+			n, err = in.file.ReadAt(p, at)
+		} else {
+			err = io.EOF
+		}
 	default:
 		n, err = in.r.Read(p)
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 
 	"strandline/host/store/recording"
+	"strandline/internal/budget"
 	"strandline/internal/packed"
 	"strandline/logs/text"
 	"strandline/profiles"
@@ -84,7 +85,7 @@ func (f *File) reading(ctx context.Context, read func(io.Reader) error) error {
 // none.
 func (f *File) unpacking(ctx context.Context, read func(r io.Reader, compression string) error) error {
 	return f.reading(ctx, func(r io.Reader) error {
-		unpacked, compression, err := packed.Open(bufio.NewReader(r), f.Size)
+		unpacked, compression, err := f.unpack(r)
 		if err != nil {
 			return err
 		}
@@ -101,12 +102,39 @@ func (f *File) unpackingQuietly(ctx context.Context, read func(r io.Reader) erro
 		return err
 	}
 	defer r.Close()
-	unpacked, _, err := packed.Open(bufio.NewReader(&watched{ctx: ctx, r: r}), f.Size)
+	unpacked, _, err := f.unpack(&watched{ctx: ctx, r: r})
 	if err != nil {
 		return err
 	}
 	defer unpacked.Close()
 	return read(unpacked)
+}
+
+// unpack unpacks what may be compressed, up to what the size of the file accounts for.
+func (f *File) unpack(r io.Reader) (io.ReadCloser, string, error) {
+	r, allowed := budget.Reader(r, budget.Packed)
+	if f.Size > 0 {
+		allowed = budget.Of(f.Size, budget.Packed)
+	}
+	unpacked, compression, err := packed.Open(bufio.NewReader(r), f.Size)
+	if err != nil || compression == "" {
+		return unpacked, compression, err
+	}
+	return &bounded{unpacked, allowed}, compression, nil
+}
+
+// A bounded reader spends a budget.
+type bounded struct {
+	io.ReadCloser
+	allowed *budget.Budget
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if over := b.allowed.Spend(n, "unpacked bytes"); over != nil {
+		return 0, over
+	}
+	return n, err
 }
 
 func (f *File) trace(ctx context.Context) Input {

@@ -211,8 +211,8 @@ func (e *UnknownGPU) Error() string {
 
 // similarGPUs returns a few names that begin as a given one does.
 func similarGPUs(asked string) (out []string) {
-	const maxNames, minLength = 5, 2
-	for n := len(asked); n >= minLength && len(out) == 0; n-- {
+	const maxNames, minLength, maxLength = 5, 2, 64
+	for n := min(len(asked), maxLength); n >= minLength && len(out) == 0; n-- {
 		for _, g := range gpus() {
 			if strings.HasPrefix(PlainGPU(g.Name), asked[:n]) && len(out) < maxNames {
 				out = append(out, g.Name)

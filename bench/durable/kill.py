@@ -7,9 +7,9 @@ For each command that writes, or that attaches to a process: start it on a small
 and after a random time
 
   kill      send SIGKILL to strandline alone;
-  full      interrupt it, where the output's file system has room for some random bytes (as root);
-  writers   interrupt it and a second one that writes to the same place;
-  clock     interrupt it, while the clock of the programs that it starts jumps by days (with
+  full      end it (SIGTERM), where the output's file system has room for some random bytes (as root);
+  writers   end it and a second one that writes to the same place;
+  clock     end it, while the clock of the programs that it starts jumps by days (with
             libfaketime; strandline itself is static, and its monotonic clock begins years later).
 
 Then check that
@@ -18,7 +18,7 @@ Then check that
     that must not outlive it, is gone),
   - what was written is read by `strandline diagnose` (status 0, 1 or 3), or is not there,
   - nothing else is left: no file in TMPDIR or beside the output, no probe in the kernel,
-  - an interrupted command has ended within 20 s.
+  - a command that is told to end has ended within 20 s.
 
 It prints a row a command. --rig names a Python with PyTorch for `record`. `mem` needs gcc.
 """
@@ -179,8 +179,8 @@ class Trial:
                 time.sleep(0.1)
             seconds = 0
         for p in both:
-            if not end(p, signal.SIGINT, seconds):
-                self.faults.append("an interrupted command does not end")
+            if not end(p, signal.SIGTERM, seconds):
+                self.faults.append("a command that is told to end does not")
             seconds = 0
 
     def diagnosed(self, *paths):

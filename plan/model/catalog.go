@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,14 +29,11 @@ var catalog = sync.OnceValue(func() map[string]json.RawMessage {
 })
 
 // Catalog are the names of the models that are built in.
-func Catalog() []string {
-	names := make([]string, 0, len(catalog()))
-	for name := range catalog() {
-		names = append(names, name)
-	}
-	sorts.By(names, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
-	return names
-}
+func Catalog() []string { return slices.Clone(names()) }
+
+var names = sync.OnceValue(func() []string {
+	return sorts.Collect(maps.Keys(catalog()), func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+})
 
 // plain returns the short form of a model's name: without its owner, in lower case.
 func plain(name string) string {
@@ -98,7 +97,7 @@ func Find(name, quant string) (*Model, error) {
 	}
 	for _, same := range []func(string) string{strings.ToLower, plain, stem} {
 		var found []string
-		for _, known := range Catalog() {
+		for _, known := range names() {
 			if same(known) == same(name) {
 				found = append(found, known)
 			}
@@ -140,9 +139,9 @@ func parseBuiltIn(name, quant string) (*Model, error) {
 // similar returns a few names that begin as a given one does.
 func similar(name string) (out []string) {
 	short := plain(name)
-	const few, least = 3, 4
-	for n := len(short); n >= least && len(out) == 0; n-- {
-		for _, known := range Catalog() {
+	const few, least, most = 3, 4, 64 // no name is longer
+	for n := min(len(short), most); n >= least && len(out) == 0; n-- {
+		for _, known := range names() {
 			if strings.HasPrefix(plain(known), short[:n]) && len(out) < few {
 				out = append(out, known)
 			}
