@@ -47,7 +47,7 @@ finds() {
 
 # listing FOLDER lists what is in a root, without the package managers' own books.
 listing() {
-	find "$1" -mindepth 1 -printf '%P %y %m\n' | grep -vE '^(var/lib/(dpkg|rpm)|usr/lib/sysimage|var/log|var/cache)(/| )' | sort
+	find "$1" -mindepth 1 -printf '%P %y %m\n' | grep -vE '^(var/lib/(dpkg|rpm|dnf)|usr/lib/sysimage|root/.rpmdb|etc/dnf|var/log|var/cache)(/| )' | sort
 }
 
 # unchanged NAME FOLDER compares a root with its listing before the installation.
@@ -133,7 +133,7 @@ if command -v rpm >/dev/null; then
 	root=$work/fedora
 	mkdir -p "$root"
 	cp -a "$work"/debian/{bin,lib*,usr} "$root/"
-	mkdir -p "$root"/{tmp,var/lib,var/tmp,usr/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,doc}}
+	mkdir -p "$root"/{etc,root,run,tmp,var/lib,var/tmp,usr/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,doc}}
 	rpm --root "$root" --initdb
 	listing "$root" >"$work/before"
 	cp -r "$examples" "$root/tmp/example"
@@ -145,6 +145,17 @@ if command -v rpm >/dev/null; then
 	rpm --root "$root" --erase strandline || fail "rpm --erase"
 	rm -rf "$root/tmp/example"
 	unchanged rpm "$root"
+	if command -v dnf >/dev/null; then
+		say "rpm, by dnf"
+		dnf() { command dnf --installroot="$root" --disablerepo='*' --releasever=40 --setopt=reposdir="$work" --quiet --assumeyes "$@" >"$work/log" 2>&1 || { cat "$work/log" && fail "dnf $1"; }; }
+		cp -r "$examples" "$root/tmp/example"
+		start
+		dnf install "$dist"/*."$(uname -m)".rpm
+		finds chroot "$root" strandline diagnose /tmp/example
+		dnf remove strandline
+		rm -rf "$root/tmp/example"
+		unchanged dnf "$root"
+	fi
 else
 	echo "skipped: rpm is not installed"
 fi
