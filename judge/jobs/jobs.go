@@ -101,6 +101,12 @@ func Judge(texts []*ranks.Text, more Evidence) *Job {
 	if len(j.ranks) < 2 && j.world < 2 || len(j.ranks) == 0 && len(dumps) < 2 {
 		return nil
 	}
+	if two := j.mixed(); two != nil {
+		return &Job{
+			World: j.world, First: First{Rank: -1}, Cause: Unknown, Restart: NotKnown, Attempts: 1, Failed: true,
+			Why: fmt.Sprintf("the texts are of two jobs at the same time: %s and %s are of one rank. Name the folder of one job", two[0].Name, two[1].Name),
+		}
+	}
 	j.setClocks()
 	j.fall()
 	v := j.verdict()

@@ -279,3 +279,26 @@ func TestAgain(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 }
+
+// TestMixed blames nobody for texts of two jobs at the same time, and names two of them.
+func TestMixed(t *testing.T) {
+	texts := one(2, steps(2, 40, 47, 54, 61, 68, 75)+raised(2, oom(2, "2.00 GiB", "1.00 GiB", "77.00 GiB", "500.00 MiB")))
+	for name, s := range one(1, steps(1, 40, 40, 40, 40, 40, 40)+raised(1, "KeyError: 'labels'")) {
+		texts["other/"+name] = strings.ReplaceAll(s, " 10:0", " 10:1")
+	}
+	for name, s := range texts { // both write until 10:20
+		texts[name] = s + "2026-03-01 10:20:00 INFO end\n"
+	}
+	j := Judge(read(t, texts), Evidence{})
+	if j == nil || j.Cause != Unknown || j.First.Rank >= 0 || j.Confidence >= 0.5 || !strings.Contains(j.Why, "two jobs at the same time") {
+		t.Errorf("%+v", j)
+	}
+	for name := range texts { // one job, of which each rank has two texts with the same steps
+		if after, ok := strings.CutPrefix(name, "other/"); ok {
+			texts[name] = texts[after]
+		}
+	}
+	if j := Judge(read(t, texts), Evidence{}); j == nil || j.Cause != Leak || j.First.Rank != 2 {
+		t.Errorf("copies: %+v", j)
+	}
+}

@@ -68,3 +68,50 @@ func sameEra(a, b float64) bool {
 	const y2001 = 978307200
 	return (a < y2001) == (b < y2001)
 }
+
+// mixed are two texts of one rank that are of different jobs: they go through steps at the same
+// time, and name the same steps at other times. It is nil if there are none.
+func (j *job) mixed() []*ranks.Text {
+	const minApart, minCommon = 60, 3 // seconds, steps
+	type course struct {
+		text  *ranks.Text
+		at    map[int64]float64
+		first float64
+		last  float64
+	}
+	byRank := map[int][]course{}
+	for _, t := range j.texts {
+		channels := j.channels(t)
+		if len(channels) != 1 || channels[0].rank < 0 || len(t.Restarts) > 0 {
+			continue
+		}
+		c := course{text: t, at: map[int64]float64{}}
+		c.first, c.last = span(t)
+		for _, v := range t.Voices {
+			for _, s := range v.Steps {
+				if !math.IsNaN(s.At) {
+					c.at[s.Step] = s.At
+				}
+			}
+		}
+		if len(c.at) < minCommon {
+			continue
+		}
+		for _, x := range byRank[channels[0].rank] {
+			if c.first > x.last || x.first > c.last || !sameEra(c.first, x.first) {
+				continue
+			}
+			var apart []float64
+			for step, at := range c.at {
+				if other, ok := x.at[step]; ok {
+					apart = append(apart, math.Abs(at-other))
+				}
+			}
+			if len(apart) >= minCommon && median(apart) > minApart {
+				return []*ranks.Text{x.text, t}
+			}
+		}
+		byRank[channels[0].rank] = append(byRank[channels[0].rank], c)
+	}
+	return nil
+}
