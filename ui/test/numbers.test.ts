@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { bytes, bytesOrDash, count, delta, duration, growth, percent, plural } from "../src/base/format.ts";
 import { printable } from "../src/base/dom.ts";
-import { contrast, mix, parse, textOn, wash } from "../src/picture/palette.ts";
+import { contrast, mix, parse, textOn, wash, type RGB } from "../src/picture/palette.ts";
 import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom } from "../src/base/scale.ts";
 import { decode, encode, initial } from "../src/session/store.ts";
 
@@ -90,6 +90,31 @@ for (const [theme, marker] of [["light", ":root {"], ["dark", ':root[data-theme=
       const slot = color(`s${i}`);
       assert.ok(contrast(slot, page) >= 2.95, `slot ${i} on the page: ${contrast(slot, page)}`);
       for (const fill of [slot, mix(slot, page, wash)]) assert.ok(contrast(textOn(fill), fill) >= 4.4, `text on slot ${i}: ${contrast(textOn(fill), fill)}`);
+    }
+  });
+}
+
+/** A color as a deuteranope sees it, in linear light (Machado, Oliveira and Fernandes, 2009), and as an average eye does. */
+const seen = ({ r, g, b }: RGB, deuteranope: boolean): number[] => {
+  const lin = [r, g, b].map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+  const eye = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]];
+  const [R, G, B] = deuteranope ? eye.map((row) => Math.max(0, Math.min(1, row.reduce((sum, k, i) => sum + k * lin[i]!, 0)))) : lin;
+  const cone = [[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566], [0.0883024619, 0.2817188376, 0.6299787005]].map((m) => Math.cbrt(m[0]! * R! + m[1]! * G! + m[2]! * B!));
+  return [[0.2104542553, 0.793617785, -0.0040720468], [1.9779984951, -2.428592205, 0.4505937099], [0.0259040371, 0.7827717662, -0.808675766]].map((m) => m.reduce((sum, k, i) => sum + k * cone[i]!, 0));
+};
+
+for (const [theme, marker] of [["light", ":root {"], ["dark", ':root[data-theme="dark"] {']] as const) {
+  test(`colors of the ${theme} theme differ for deuteranopes`, () => {
+    const css = readFileSync("src/page/app.css", "utf8");
+    const block = css.slice(css.indexOf(marker), css.indexOf("}", css.indexOf(marker)));
+    const names = [...Array.from({ length: 10 }, (_, i) => `s${i}`), "mark", "neutral"];
+    const of = (name: string) => parse(new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(block)![1]!);
+    for (const deuteranope of [false, true]) {
+      names.forEach((a, i) => names.slice(i + 1).forEach((b) => {
+        const [x, y] = [seen(of(a), deuteranope), seen(of(b), deuteranope)];
+        const far = Math.hypot(...x.map((v, k) => v - y[k]!));
+        assert.ok(far >= 0.1, `${a} and ${b} are ${far.toFixed(3)} apart`); // in OKLab, where 0.02 is just seen
+      }));
     }
   });
 }
