@@ -80,7 +80,11 @@ func grown(f *finding.Finding) int64 {
 	if f.Severity == finding.Info || len(f.Trend) == 0 {
 		return 0
 	}
-	return f.Trend[len(f.Trend)-1] - f.Trend[0]
+	n := f.Trend[len(f.Trend)-1] - f.Trend[0]
+	if e, ok := f.Evidence.(*finding.LevelsEvidence); ok && reservedName.MatchString(e.Column) {
+		return n / 2 // it contains allocated memory, which is to stand first
+	}
+	return n
 }
 
 // judge returns the findings on one series, and whether there was enough of it to judge

@@ -27,7 +27,9 @@ func courses(f *profiles.File, limit *int64) (out []finding.Finding, judged bool
 		}
 		v.Unit, v.Percent = c.Unit, c.Percent
 		judged = judged || v.Shape != trend.Unknown
-		out = append(out, course(c, &v, limit))
+		found := course(c, &v, limit)
+		cacheGrows(&found, c, f.Columns)
+		out = append(out, found)
 	}
 	return out, judged
 }
