@@ -96,6 +96,9 @@ func (d *Diagnosis) calm() api.Card {
 	for _, p := range d.Processes {
 		files += len(p.Files)
 	}
+	if files == 0 && d.Verdict == finding.Unknown {
+		return api.Card{Word: "UNKNOWN", Title: "nothing judged: the files are of different kinds; name one"}
+	}
 	over := count(files, cmp.Or(d.source, "file"))
 	if n := len(d.Processes); n > 1 {
 		over += " of " + count(n, "process")

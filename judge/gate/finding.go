@@ -45,7 +45,7 @@ func (j *Judgment) Finding() finding.Finding {
 		f.Remedies = remedies(s)
 		if s.Unit == Second {
 			f.Confidence = min(f.Confidence, sureByTime)
-			f.Basis += ". Without steps, a job that fills its tables until it ends looks the same: count the repeated steps to be sure"
+			f.Basis += ". Without steps, a job that fills tables until its end looks the same: count the steps to be sure"
 		}
 	case finding.Unknown:
 		f.Kind, f.Severity = finding.Growth, finding.Warning

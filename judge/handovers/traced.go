@@ -37,7 +37,7 @@ func Traced(p *rl.Phases, trace *recording.Run, device int, names map[string]str
 		of[h.PID] = append(of[h.PID], h)
 	}
 	if len(of) == 0 {
-		return nil, errors.New("no memory in this recording left a device and returned to its addresses; `strandline trace --gpu --out` sees such moves from this version on")
+		return nil, errors.New("no memory in this recording left a device and returned to its addresses; record again with `strandline trace --gpu --out`")
 	}
 	for _, pid := range slices.Sorted(maps.Keys(of)) {
 		c, err := traceOf(p, trace, pid, of[pid], len(of) == 1, device, names)

@@ -127,7 +127,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 				f.Severity = finding.Warning
 				f.Remedies = append(f.Remedies,
 					finding.CodeChange("before the pause: `torch.cuda.empty_cache()` gives segments back that no tensor uses"),
-					finding.CodeChange("allocate memory that can leave the device within `torch_memory_saver.region(tag)`; CUDA graphs within `torch_memory_saver.cuda_graph`, with the library preloaded, as their own pools are in no region"))
+					finding.CodeChange("allocate memory that can leave the device within `torch_memory_saver.region(tag)`, and CUDA graphs within `torch_memory_saver.cuda_graph`. Preload the library"))
 			}
 			f.Detail = append(f.Detail, text)
 		}

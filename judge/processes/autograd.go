@@ -99,6 +99,6 @@ func outsideBackward(u *ledger.Use) int {
 }
 
 var graphRemedies = []finding.Remedy{
-	finding.CodeChange("call .detach(), or .item() of a scalar, on what is kept beyond the step (a running loss, a list of outputs): each such tensor keeps its whole graph"),
-	finding.CodeChange("compute what needs no gradients in torch.no_grad() or torch.inference_mode()"),
+	finding.CodeChange("call .detach(), or .item() of a scalar, on tensors kept beyond the step (a running loss, a list of outputs): each keeps its whole graph"),
+	finding.CodeChange("compute without gradients in torch.no_grad() or torch.inference_mode() where none are needed"),
 }

@@ -217,7 +217,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 	case finding.SharedMemory:
 		if h.touched(p) {
 			f.Title = units.Bytes(p.Bytes) + " of shared memory from before the trace became resident"
-			f.Remedies = []finding.Remedy{traceLonger, finding.CodeChange("if it is a pool of buffers, such as a database's, it stops growing when all of it has been used")}
+			f.Remedies = []finding.Remedy{traceLonger, finding.CodeChange("a pool of buffers, such as a database's, stops growing when all of it is used")}
 		}
 	case finding.MmapLeak:
 		switch u := h.turning(p.Bytes); {
@@ -225,7 +225,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 			f.Severity, f.Remedies = finding.Info, nil
 			madeBy(&f, u)
 		case h.filled():
-			f.Remedies = []finding.Remedy{finding.CodeChange("find out what fills them: a mapping stops growing when it is full, and a large one takes long to fill")}
+			f.Remedies = []finding.Remedy{finding.CodeChange("find who fills them: a mapping stops growing when it is full, and a large one takes long")}
 			if !p.Settled { // full, or growing by further mappings: a longer trace shows it
 				f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 			}
@@ -268,7 +268,7 @@ func (h host) weigh(f *finding.Finding, p footprint.Part, loading string) {
 		f.Basis = seenOutside + "the class grew at first, and a third or more of the arenas is free"
 	case p.Earlier:
 		f.Title += "; it came before the trace"
-		f.Basis = "what the process has for itself of the memory that its parent has, too"
+		f.Basis = "the process's own copies of memory that its parent also has"
 	case p.Settled:
 		f.Severity, f.Remedies = finding.Info, nil
 		f.Title += fmt.Sprintf("; all of it came in the first %s of the trace, and none since", units.Duration(p.Until))
@@ -313,7 +313,7 @@ func (h host) touches(p footprint.Part) string {
 		return "the process has ended since"
 	}
 	if share := float64(p.Bytes) / float64(h.sums.Processes[i].RSS); share < copiesShare {
-		return fmt.Sprintf("that is %s of the process's memory; a child copies what it touches by running, and then no more", units.Percent(share))
+		return fmt.Sprintf("that is %s of the process's memory; a child copies the pages that it touches, once", units.Percent(share))
 	}
 	return ""
 }

@@ -22,7 +22,7 @@ var collectors = []collector{
 	{"Go's heap", lazyregexp.New(`^runtime\.\(\*mheap\)`),
 		"net/http/pprof's /debug/pprof/heap names the lines whose objects stay, /debug/pprof/goroutine the goroutines that do"},
 	{"V8's heap", lazyregexp.New(`^v8::base::OS::|^v8::internal::(MemoryAllocator|PagedSpaceBase|CompactionSpace|SemiSpace)::`),
-		"compare two heap snapshots (`node --heapsnapshot-signal=SIGUSR2`, or v8.writeHeapSnapshot): they name what holds the objects that stay"},
+		"compare two heap snapshots (`node --heapsnapshot-signal=SIGUSR2`, or v8.writeHeapSnapshot): they name the holders of the objects that stay"},
 	{"Java's heap", lazyregexp.New(`^os::(pd_)?commit_memory`),
 		"compare two outputs of `jcmd PID GC.class_histogram`; -Xmx bounds the heap, -XX:MaxMetaspaceSize the classes"},
 	{"PHP's heap", lazyregexp.New(`^zend_mm`),
@@ -60,5 +60,5 @@ func chunkOfPHP(u *ledger.Use, f symbolize.Frame) bool {
 
 // remedy is what to do about objects that stay in the heap.
 func (c *collector) remedy() finding.Remedy {
-	return finding.CodeChange("drop the references to what stays, so that the collector can free it: " + c.profile)
+	return finding.CodeChange("drop the references, so that the collector can free the objects: " + c.profile)
 }

@@ -54,12 +54,12 @@ func wrongSum(d *recording.GPUDevice) (f finding.Finding, ok bool) {
 	switch {
 	case d.Beyond >= least:
 		f.Bytes = finding.Int(d.Beyond)
-		f.Title = fmt.Sprintf("PyTorch's reserved memory and what was allocated outside it add up to %s more than the driver counts", units.Bytes(d.Beyond))
+		f.Title = fmt.Sprintf("PyTorch's reserved memory and the rest add up to %s more than the driver counts", units.Bytes(d.Beyond))
 		f.Detail = []string{"the snapshot is from another moment or another process, or memory shared by several processes is counted for each"}
 	case d.Absent >= least:
 		f.Bytes = finding.Int(d.Absent)
 		f.Title = fmt.Sprintf("PyTorch's allocator took %s from the driver that is in no segment of the snapshot", units.Bytes(d.Absent))
-		f.Detail = []string{"it was taken after the snapshot was written, the snapshot is from another process, or the call that returned it was not seen"}
+		f.Detail = []string{"it is newer than the snapshot, of another process, or returned by a call that was not seen"}
 	default:
 		return f, false
 	}
@@ -78,7 +78,7 @@ func unseenMemory(d *recording.GPUDevice) (f finding.Finding, ok bool) {
 		Kind: finding.DriverUnseen, Severity: finding.Warning, Confidence: 0.5, Bytes: finding.Int(n),
 		Basis:    "the driver's count when the trace began and at its end",
 		Title:    fmt.Sprintf("the driver counts %s more for the processes than when the trace began, and no watched call took it", units.Bytes(n)),
-		Detail:   []string{"it can be the code of loaded kernels, memory inside CUDA graphs, the stacks of kernels, or freed memory kept by a cudaMallocAsync pool"},
+		Detail:   []string{"possible: loaded kernels and their stacks, CUDA graphs, or freed memory in a cudaMallocAsync pool"},
 		Evidence: &finding.DriverUnseenEvidence{UnseenBytes: n},
 		Remedies: []finding.Remedy{finding.CodeChange("trace again for longer: if it keeps growing, look for code that captures graphs or loads kernels at each step")},
 	}, true

@@ -142,7 +142,7 @@ func ended(f *finding.Finding, e *finding.DriverLeakEvidence, all *trend.Populat
 	f.Title = fmt.Sprintf("%s in the first %s of the trace, and hardly anything since", taken, duration(until))
 	if 4*end <= 3*last {
 		f.Severity, f.Confidence = finding.Info, 1
-		f.Basis = "nearly all of what remains was taken by then; it was watched until " + duration(sums.Checkpoints[last])
+		f.Basis = "nearly all of the rest was taken by then; it was watched until " + duration(sums.Checkpoints[last])
 		e.SettledSeconds = seconds(until)
 		return true
 	}
@@ -258,7 +258,7 @@ func driverRemedies(u *gpudriver.Use) []finding.Remedy {
 	if f, ok := givesBack[u.Op.String()]; ok {
 		free = f
 	}
-	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("free what is allocated here (%s), or reuse it", free)).
+	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("free the memory that is allocated here (%s), or reuse it", free)).
 		Because("PyTorch does not know of it, and torch.cuda.empty_cache() does not return it")}
 }
 

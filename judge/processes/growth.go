@@ -439,7 +439,7 @@ func (h host) loading(kind finding.Kind, uses []*ledger.Use, bytes int64) string
 	case h.looks != nil && 2*h.readInto(kind) >= bytes && !mapsFiles(uses):
 		return fmt.Sprintf("the process started %s ago and read %s meanwhile, as when loading its data", age, units.Bytes(h.looks.Read))
 	case h.sums.Ended:
-		return fmt.Sprintf("the process ended %s after its start: a job holds what it works on until it ends", age)
+		return fmt.Sprintf("the process ended %s after its start: a job holds its work until it ends", age)
 	case began < young:
 		return fmt.Sprintf("the process started %s ago", age)
 	}

@@ -111,7 +111,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		f.Severity = finding.Info
 	case g.shape == settled:
 		f.Severity = finding.Info
-		f.Basis = "nearly all of what remains was allocated by then; it was watched until " + units.Duration(time.Duration(h.sums.Checkpoints[len(h.sums.Checkpoints)-1]))
+		f.Basis = "nearly all of the rest was allocated by then; it was watched until " + units.Duration(time.Duration(h.sums.Checkpoints[len(h.sums.Checkpoints)-1]))
 		if g.kind == finding.ArenaRetention && h.retained(g.resident) {
 			f.Severity = finding.Warning
 		}
@@ -239,7 +239,7 @@ func hostDetail(kind finding.Kind, u *ledger.Use) (out []string) {
 		out = append(out, "the stack is incomplete: its outermost frames are missing")
 	}
 	if u.Inferred > u.Live/2 {
-		out = append(out, fmt.Sprintf("the stack was captured for some of these calls; %s is from others at the same instruction and of the same size", units.Bytes(u.Inferred)))
+		out = append(out, fmt.Sprintf("the stack was captured for some of these calls; %s is from others like them", units.Bytes(u.Inferred)))
 	}
 	if detail := kindOf(kind).detail; detail != nil {
 		out = append(out, detail(u)...)
@@ -331,7 +331,7 @@ func unexplainedGrowth(s *ledger.Sums) (f finding.Finding, ok bool) {
 	if s.Unnamed > s.Growth/5 {
 		f.Detail = append(f.Detail, units.Bytes(s.Unnamed)+" was mapped by calls whose stack was not captured")
 	}
-	f.Remedies = []finding.Remedy{finding.CodeChange("trace for longer: what keeps growing is then mapped while it is watched")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("trace for longer: growth is then mapped while it is watched")}
 	if s.Blind {
 		f.Title = fmt.Sprintf("resident memory grew by %s, and the cause was not seen: polling sees no calls", units.Bytes(s.Growth))
 		f.Remedies = []finding.Remedy{finding.CodeChange("`strandline doctor` says how the calls can be watched as well")}

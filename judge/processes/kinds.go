@@ -81,7 +81,7 @@ var kinds = []kind{
 		call:  func(u *ledger.Use) bool { return u.Kind == ledger.Shared },
 		title: words("shared memory that stays mapped"),
 		remedies: func(*ledger.Use) []finding.Remedy { // judging by calls, it need not belong to a worker
-			return append([]finding.Remedy{finding.CodeChange("unmap what is mapped here once it is no longer used")}, finding.HostRemedies(finding.SharedMemory)...)
+			return append([]finding.Remedy{finding.CodeChange("unmap the mappings made here after use")}, finding.HostRemedies(finding.SharedMemory)...)
 		},
 	},
 	{
@@ -104,7 +104,7 @@ var kinds = []kind{
 				above < 4 && python.MatchString(filepath.Base(f.Object)) && pythonArena(u.Size) && u.Op == event.Map && onlyLibrary(u.Frames)
 		},
 		title:    func(g *hostGrowth) string { return units.Plural(g.count, "arena") + " of Python objects that stay" },
-		remedies: advice(finding.CodeChange("drop the references: tracemalloc or memray names what holds the objects; look for lists and dicts that only grow")),
+		remedies: advice(finding.CodeChange("drop the references: tracemalloc or memray names the holders; look for lists and dicts that only grow")),
 	},
 	{
 		of: finding.HeapLeak, rather: []finding.Kind{finding.ArenaRetention, finding.PythonObjects, finding.Pinned, finding.AllocatorRetention},
@@ -124,17 +124,17 @@ var kinds = []kind{
 				return nil
 			}
 			if enlarges(u) {
-				return []string{"the place is where there was no room left in the heap. What others allocate fills it too, and how much each holds is not seen"}
+				return []string{"the heap had no room left at this place. Others also fill it, and their shares are not seen"}
 			}
-			return []string{"these are the calls that grew the heap; what else is held in it is not seen"}
+			return []string{"these are the calls that grew the heap; its other contents are not seen"}
 		},
 		remedies: func(u *ledger.Use) []finding.Remedy {
 			if c := collectorOf(u); c != nil {
 				return []finding.Remedy{c.remedy()}
 			}
-			where := "free what is allocated here"
+			where := "free the memory that is allocated here"
 			if enlarges(u) {
-				where = "free what stays in the heap, which need not be what is allocated where it was enlarged"
+				where = "free the memory that stays in the heap; it need not come from the line that enlarged it"
 			}
 			return []finding.Remedy{finding.CodeChange(where + "; a heap profiler (heaptrack, memray --native, jemalloc's prof) names each allocation")}
 		},
@@ -147,7 +147,7 @@ var kinds = []kind{
 			if c := collectorOf(u); c != nil {
 				return []finding.Remedy{c.remedy()}
 			}
-			return []finding.Remedy{finding.CodeChange("unmap what is mapped here, or reuse it; heap profilers do not see it, since malloc is not called")}
+			return []finding.Remedy{finding.CodeChange("unmap the mappings made here, or reuse them; heap profilers do not see it, since malloc is not called")}
 		},
 		settings: true,
 	},

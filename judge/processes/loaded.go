@@ -48,6 +48,6 @@ func primitiveCache(uses []*ledger.Use) []finding.Remedy {
 }
 
 var primitiveRemedies = []finding.Remedy{
-	finding.CodeChange("pad inputs to a few shapes: oneDNN keeps a compiled primitive, with its buffers, for each shape that it has seen"),
+	finding.CodeChange("pad inputs to a few shapes: oneDNN keeps a compiled primitive, with buffers, for each shape"),
 	finding.SettingChange("ONEDNN_PRIMITIVE_CACHE_CAPACITY=64", "keep fewer of them (1024 by default); LRU_CACHE_CAPACITY=64 before PyTorch 2.0"),
 }

@@ -92,6 +92,6 @@ func regrownDetail(u *ledger.Use) (out []string) {
 }
 
 var regrownRemedies = []finding.Remedy{
-	finding.CodeChange("collect the parts and join them once (a list and b\"\".join, io.BytesIO, torch.cat at the end), or allocate the final size at first"),
-	finding.CodeChange("limit what is kept in it, if nothing empties it"),
+	finding.CodeChange("collect the parts and join them once (b\"\".join, io.BytesIO, torch.cat), or allocate the final size at first"),
+	finding.CodeChange("limit its length if nothing empties it"),
 }

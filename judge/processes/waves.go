@@ -31,7 +31,7 @@ func (g *hostGrowth) waves(h host) string {
 			continue
 		}
 		if fell, trough := wave(curve[g.from:]); fell > 0 {
-			return fmt.Sprintf("%s was given back in between, by %s into the trace, and what came since is hardly more than that: it may be a batch, which gives it back again",
+			return fmt.Sprintf("%s was given back in between, by %s into the trace, and hardly more came since. It may be a batch, which gives it back again",
 				units.Bytes(fell), duration(h.sums.Checkpoints[g.from+trough]))
 		}
 	}

@@ -48,9 +48,9 @@ func (w *Watch) doubt(p *sample.Process, s *series) string {
 	}
 	switch {
 	case watched < minWatched:
-		return "it was watched for " + units.Duration(watched.Round(time.Second/10)) + ", in which work that ends grows, too" + longer(minWatched)
+		return "it was watched for " + units.Duration(watched.Round(time.Second/10)) + ", in which work that ends also grows" + longer(minWatched)
 	case watched < minCurve && !s.steady():
-		return "it does not grow steadily, as what fills a cache" + longer(minCurve)
+		return "it does not grow steadily, like a cache that fills" + longer(minCurve)
 	}
 	return ""
 }
@@ -65,13 +65,13 @@ func (w *Watch) youngDoubt(p *sample.Process, s *series, age, watched time.Durat
 	}
 	switch read := readSince(b, p); {
 	case w.over && !w.killed(p):
-		return "the process has ended soon after its start: a job holds what it works on until it ends"
+		return "the process has ended soon after its start: a job holds its work until it ends"
 	case watched < minYoung:
-		return started + ", and what it needs to start grows, too" + longer(minYoung)
+		return started + ", and a start also grows" + longer(minYoung)
 	case 2*read >= s.high-s.low:
 		return started + ", and read " + units.Bytes(int64(read)) + " meanwhile, as when loading its data" + old
 	case !s.steady():
-		return started + ", and does not grow steadily, as what starts or fills a cache" + old
+		return started + ", and does not grow steadily, like a start or a cache that fills" + old
 	}
 	return ""
 }

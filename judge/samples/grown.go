@@ -42,6 +42,6 @@ func classes(f *finding.Finding, p *sample.Process) {
 		parts = append(parts, units.Bytes(c.Bytes)+" "+words)
 	}
 	if len(parts) > 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("its mappings show what came within %s: %s", units.Seconds(p.Grown.Seconds), strings.Join(parts, "; ")))
+		f.Detail = append(f.Detail, fmt.Sprintf("by its mappings, these came within %s: %s", units.Seconds(p.Grown.Seconds), strings.Join(parts, "; ")))
 	}
 }

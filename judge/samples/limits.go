@@ -27,8 +27,8 @@ func (w *Watch) judgeGroups(growing bool) (out []Found) {
 		k := key{subject{device: -1, group: g.Name}, used}
 		if c := w.course(k); c != nil && c.Leaks() && !growing && g.Limit != nil {
 			f := w.growing(c, k, groupPrefix+g.Name, g.Limit, "the limit of "+units.Bytes(*g.Limit))
-			f.Detail = append([]string{"no watched process of it grows: files in memory (/dev/shm, memfd), the kernel's own memory, or a process that is not watched"}, f.Detail...)
-			f.Remedies = []finding.Remedy{finding.CodeChange("see which it is: `du -ah /dev/shm | sort -h | tail` lists the largest files in memory, `grep -a memfd: /proc/*/maps` who has unnamed ones, `slabtop -o -s c` what the kernel holds")}
+			f.Detail = append([]string{"no watched process of it grows: files in memory (/dev/shm, memfd), the kernel's memory, or an unwatched process"}, f.Detail...)
+			f.Remedies = []finding.Remedy{finding.CodeChange("find the holder: files (`du -ah /dev/shm | sort -h | tail`), unnamed files (`grep -a memfd: /proc/*/maps`), or the kernel (`slabtop -o -s c`)")}
 			out = append(out, w.found(f, k))
 		}
 		if f, ok := nearLimit(g); ok {
@@ -92,7 +92,7 @@ func (w *Watch) kill(g *sample.Group, n int64, live map[sample.ID]bool) finding.
 		Title: fmt.Sprintf("the kernel killed %s of the control group %s: ", units.Plural(n, "process"), g.Name),
 		Basis: "the group's own count",
 		Remedies: []finding.Remedy{
-			finding.CodeChange("find what allocates the memory, from the start: `strandline trace -- COMMAND`; if all of it is needed, raise the limit"),
+			finding.CodeChange("find the allocating call, from the start: `strandline trace -- COMMAND`; if all of it is needed, raise the limit"),
 		},
 	}
 	if g.Limit != nil {
@@ -123,7 +123,7 @@ func (w *Watch) judgeDevices(growing bool) (out []Found) {
 			f := w.growing(c, k, d.Label(), d.Total, "the end of its "+units.Bytes(*d.Total))
 			f.Device = &d.Index
 			f.Detail = append([]string{"no watched process of it grows: it is a process that is not watched, or the driver"}, f.Detail...)
-			f.Remedies = []finding.Remedy{finding.CodeChange("see who has the device open: `fuser -v /dev/nvidia*` as root and outside a container, then `strandline watch --pid N` of each that this watch does not show")}
+			f.Remedies = []finding.Remedy{finding.CodeChange("see who has the device open: `fuser -v /dev/nvidia*`, as root and outside a container. Then `strandline watch --pid N` of each that is missing here")}
 			out = append(out, w.found(f, k))
 		}
 		if d.Unowned != nil && *d.Unowned >= minUnowned {
@@ -156,7 +156,7 @@ func (w *Watch) growing(c *trend.Course, k key, what string, limit *int64, end s
 	}
 	if seconds(c.Seconds) < minOthers {
 		f.Severity = finding.Warning
-		f.Detail = []string{"work that ends grows, too" + longer(minOthers)}
+		f.Detail = []string{"work that ends also grows" + longer(minOthers)}
 	} else if text := c.Reaches(e, end); text != "" {
 		f.Detail = []string{text}
 	}

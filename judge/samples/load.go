@@ -124,7 +124,7 @@ func (l *load) hold(c *trend.Course, s *series, e *finding.LevelsEvidence) strin
 		return ""
 	}
 	if requests <= 0 {
-		return "the engine has finished no request lately: what grows does not grow with each of them"
+		return "the engine has finished no request lately: the growth does not come from them"
 	}
 	rate, low, high, ok := l.each(s, l.requests)
 	if !ok {

@@ -74,12 +74,12 @@ var rules = []rule{
 		fills: "it does not grow any more",
 	},
 	{
-		figure: residue, device: true, kind: finding.Leak, severity: finding.Problem, what: "what stays on the device while all pausable memory is paused",
-		detail: "each cycle of pause and resume leaves more behind: it is in no region, or was allocated again and not freed",
+		figure: residue, device: true, kind: finding.Leak, severity: finding.Problem, what: "memory that stays on the device while all pausable memory is paused",
+		detail: "each pause and resume leaves more behind: it is in no region, or was allocated again and not freed",
 		remedies: func(p *sample.Process) []finding.Remedy {
 			return []finding.Remedy{
 				finding.CodeChange("before a pause: `torch.cuda.empty_cache()`, so that segments go that no tensor uses"),
-				finding.CodeChange(fmt.Sprintf("while it is paused: `strandline mem status --pid %d` says whose the rest is, and `strandline trace --gpu --pid %d` over some cycles what allocates it", p.PID, p.PID)),
+				finding.CodeChange(fmt.Sprintf("while it is paused: `strandline mem status --pid %d` says whose the rest is, and `strandline trace --gpu --pid %d` over some cycles who allocates it", p.PID, p.PID)),
 			}
 		},
 	},

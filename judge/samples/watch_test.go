@@ -390,7 +390,7 @@ func TestClassesOfGrowth(t *testing.T) {
 	}}}
 	var f finding.Finding
 	classes(&f, p)
-	want := "its mappings show what came within 30 s: 700 MiB in unnamed files in memory (memfd, or removed from /dev/shm); 12 MiB in use by Python objects"
+	want := "by its mappings, these came within 30 s: 700 MiB in unnamed files in memory (memfd, or removed from /dev/shm); 12 MiB in use by Python objects"
 	if len(f.Detail) != 1 || f.Detail[0] != want || len(f.Remedies) != 1 || !strings.Contains(f.Remedies[0].Text, "close the files") {
 		t.Errorf("%q, %+v", f.Detail, f.Remedies)
 	}

@@ -19,9 +19,9 @@ func autocast(s *subject) []finding.Finding {
 		Kind: finding.AutocastCache, Severity: finding.Info, Confidence: 1 - share(peak.By[purpose.Unknown], peak.Bytes),
 		Device: &device, Process: p.Name, Site: siteOf(c.Site), Stack: framesOf(b.Stacks.Stack(c.Stack)),
 		Bytes: finding.Int(c.Bytes), Count: finding.Int(int64(c.Count)),
-		Title: fmt.Sprintf("%s of the peak of %s is autocast's cache: weights in a lower precision, which stay until the autocast block ends, in %s",
+		Title: fmt.Sprintf("%s of the peak of %s is autocast's cache: lower-precision weights that stay until its block ends, in %s",
 			units.Bytes(c.Bytes), units.Bytes(peak.Bytes), units.Plural(int64(c.Count), "allocation")),
-		Basis: "leaving the autocast block frees them, or C++ frames show a cast from a tensor twice as large, as a parameter is. The share of the peak whose purpose is known",
+		Basis: "leaving the autocast block frees them, or C++ frames show a cast from a tensor twice as large. The share of the peak whose purpose is known",
 		Brief: finding.Brief{Title: fmt.Sprintf("%s of the peak is autocast's cache of weights: without it %s", units.Bytes(c.Bytes), units.Bytes(c.Without))},
 		Evidence: &finding.AutocastEvidence{
 			Event: peak.Event, PeakBytes: peak.Bytes, CacheBytes: c.Bytes, KeptForBackwardBytes: c.Kept, PeakWithoutBytes: c.Without,
@@ -34,7 +34,7 @@ func autocast(s *subject) []finding.Finding {
 // backward pass needs stay even with cache_enabled=False.
 func castRemedies(kept, bytes int64, effect string) []finding.Remedy {
 	if 2*kept > bytes {
-		return []finding.Remedy{finding.CodeChange("keep the weights in bfloat16, and in float32 only what the optimizer updates" + effect).
+		return []finding.Remedy{finding.CodeChange("keep the weights in bfloat16, and only the optimizer's copy in float32" + effect).
 			Because("the backward pass needs these copies, so that autocast's cache_enabled=False would not free them")}
 	}
 	return []finding.Remedy{{

@@ -238,7 +238,7 @@ func (s *subject) chain(x *compare.Holder, lengths []int64, steps bool) finding.
 	if f.Site = s.madeAt(s.process.Newest(), x.Blocks); f.Site == nil {
 		f.Site = siteOfHolder(&held)
 	}
-	return withSteps(f, steps, "no end of a step is seen between these snapshots: if they are all of one forward pass, its graph grows until its end; record --steps names what is a step")
+	return withSteps(f, steps, "no end of a step is seen between these snapshots: within one forward pass, its graph grows until its end. Name the step with record --steps")
 }
 
 // madeAt is where the first block that the file knows was allocated, or nil.

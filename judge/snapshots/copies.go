@@ -54,7 +54,7 @@ func copiesConfidence(x *purpose.Family) float64 {
 func copiesTitle(x *purpose.Family, peak int64) string {
 	source := fmt.Sprintf("the %s allocated at %s", units.Bytes(x.Bytes), short(x.Site))
 	if len(x.Copies) == 1 {
-		return fmt.Sprintf("%s of the peak of %s, allocated at %s, seems to be a copy of %s, which is kept alongside it",
+		return fmt.Sprintf("%s of the peak of %s, allocated at %s, seems to be a copy of %s, also kept",
 			units.Bytes(x.CopyBytes()), units.Bytes(peak), short(x.Copies[0].Site), source)
 	}
 	return fmt.Sprintf("%s of the peak of %s seems to be %d copies of one tensor, of %s. They are allocated at %s",

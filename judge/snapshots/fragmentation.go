@@ -40,7 +40,7 @@ func fragmentation(s *subject) []finding.Finding {
 		Basis: "the state of the segments and the history of driver calls", Evidence: e,
 	}
 	if d.Space.Taken > 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; %s of the peak is not explained by active memory",
+		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; active memory does not explain %s",
 			units.Bytes(d.Space.Taken), units.Bytes(d.Space.Overhead)))
 	}
 	switch {

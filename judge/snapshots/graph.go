@@ -40,8 +40,8 @@ func (g *growth) graph(places []*place) *finding.Finding {
 	f.Detail = append([]string{"kept by one graph: " + strings.Join(lines, "; ")}, f.Detail...)
 	root := places[0].site
 	f.Remedies = []finding.Remedy{
-		finding.CodeChange("call .detach() or .item() on what is kept beyond the step: total += loss.item()").
-			Because(fmt.Sprintf("something that was computed from this forward pass (%s) outlives the iteration: a loss that is summed or stored, a running metric, a hidden state carried over", short(root))),
+		finding.CodeChange("call .detach() or .item() on tensors kept beyond the step: total += loss.item()").
+			Because(fmt.Sprintf("a result of this forward pass (%s) outlives the iteration: a loss summed or stored, a running metric, a hidden state", short(root))),
 		finding.CodeChange("drop retain_graph=True where the graph is not used twice"),
 		finding.CodeChange("run evaluation under torch.no_grad()"),
 	}
@@ -86,7 +86,7 @@ const (
 
 // keepNumbers is advice on scalars that are kept as tensors.
 var keepNumbers = finding.CodeChange("keep x.item() if only the numbers are needed later, or x.detach() where they stay on the device").
-	Because("a tensor with gradients keeps its graph too")
+	Because("a tensor with gradients also keeps its graph")
 
 // toGraphLeak turns the leak of one place into that of a graph, if a graph keeps its tensors:
 // the recorder found that one does, or they are operands, which no container keeps, or
@@ -123,12 +123,12 @@ func (g *growth) toGraphLeak(p *place, f *finding.Finding) {
 		return
 	}
 	if operands {
-		f.Detail = append(f.Detail, "they are not the results of that line, but what these are computed from, which only a graph keeps")
+		f.Detail = append(f.Detail, "they are not the results of that line, but their inputs, which only a graph keeps")
 	}
 	f.Kind = finding.AutogradGraph
 	f.Remedies = append(holderRemedies(e.HeldBy),
-		finding.CodeChange(fmt.Sprintf("call .detach(), or .item() of a scalar, on what %s:%d keeps or sums up beyond the step: total += loss.item()", plain(p.site.File), p.site.Line)),
-		finding.CodeChange("compute what needs no gradients, such as metrics, under torch.no_grad()"))
+		finding.CodeChange(fmt.Sprintf("call .detach(), or .item() of a scalar, on the tensors that %s:%d keeps or sums up: total += loss.item()", plain(p.site.File), p.site.Line)),
+		finding.CodeChange("compute metrics under torch.no_grad()"))
 }
 
 // keptAs reports whether what a place keeps are operands of what its line computes, or

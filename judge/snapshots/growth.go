@@ -428,9 +428,9 @@ func (p *place) explain() string {
 			return "it is reallocated each time, and larger: more work, or something that is concatenated step by step"
 		}
 		if slices.IsSorted(p.pop.Count) && p.pop.Count[0] < p.count() {
-			return "most of what is allocated there is freed again, yet more is held each time; check whether that continues"
+			return "most allocations there are freed again, yet more is held each time; check whether that continues"
 		}
-		return "what is allocated there is freed again"
+		return "allocations there are freed again"
 	}
 	return "there is too little of it to call it one"
 }

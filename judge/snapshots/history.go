@@ -35,14 +35,14 @@ func history(s *subject) (out []finding.Finding) {
 		})
 	}
 	if !judged.Enough && d.Requested > 0 {
-		add(finding.Info, fmt.Sprintf("growth not judged: %s, %s; 3 files or 3 steps are needed",
+		add(finding.Info, fmt.Sprintf("growth not judged: %s, %s; 3 of either are needed",
 			units.Plural(int64(len(p.Files)), "file"), units.Plural(int64(judged.Checkpoints), "step")), s.recordAgain(), fmt.Sprintf("too little is recorded to judge growth: %s and %s%s",
 			units.Plural(int64(len(p.Files)), "file"), units.Plural(int64(d.Events), "event"), stepsFound(judged)),
 			&finding.HistoryEvidence{FileCount: len(p.Files), Events: &d.Events, Steps: &judged.Checkpoints},
 			"three files of one process are needed, or one file with a history of three steps")
 	}
 	if d.RingFull {
-		add(finding.Info, fmt.Sprintf("the ring of %s events overflowed", units.Count(int64(d.Events))), "", fmt.Sprintf("the ring of %s events overflowed: what happened before is lost", units.Count(int64(d.Events))),
+		add(finding.Info, fmt.Sprintf("the ring of %s events overflowed", units.Count(int64(d.Events))), "", fmt.Sprintf("the ring of %s events overflowed: the events before are lost", units.Count(int64(d.Events))),
 			&finding.HistoryEvidence{Events: &d.Events}, "a larger "+entries+" keeps more")
 	}
 	if d.UnknownBytes > d.Requested/100 && d.HasHistory {
@@ -50,7 +50,7 @@ func history(s *subject) (out []finding.Finding) {
 		if d.Complete {
 			what = "the recording has no stacks"
 		}
-		add(finding.Info, fmt.Sprintf("%s of %s has no known place", units.Bytes(d.UnknownBytes), units.Bytes(d.Requested)), "", fmt.Sprintf("what allocated %s of %s is unknown: %s", units.Bytes(d.UnknownBytes), units.Bytes(d.Requested), what),
+		add(finding.Info, fmt.Sprintf("%s of %s has no known place", units.Bytes(d.UnknownBytes), units.Bytes(d.Requested)), "", fmt.Sprintf("the place that allocated %s of %s is unknown: %s", units.Bytes(d.UnknownBytes), units.Bytes(d.Requested), what),
 			&finding.HistoryEvidence{UnknownBytes: d.UnknownBytes, UnknownCount: &d.UnknownCount, RequestedBytes: &d.Requested})
 	}
 	return out

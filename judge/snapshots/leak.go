@@ -184,7 +184,7 @@ func leakRemedies(site stack.Site, frames []stack.Frame) []finding.Remedy {
 		return []finding.Remedy{finding.SettingChange(`torch.cuda.memory._record_memory_history(stacks="all")`,
 			"record again with C++ stacks and all threads: where these tensors are allocated is unknown")}
 	}
-	out := []finding.Remedy{finding.CodeChange("drop what keeps these tensors when the step ends: a list, dict, closure, exception or attribute")}
+	out := []finding.Remedy{finding.CodeChange("drop the holder of these tensors when the step ends: a list, dict, closure, exception or attribute")}
 	if hasFunction(frames, "_call_impl", "forward") {
 		out = append(out, finding.CodeChange("keep x.detach().cpu() or x.item() instead of the tensor, if only the numbers are needed later"))
 	} else {

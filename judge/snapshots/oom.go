@@ -302,10 +302,10 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	switch {
 	case t.RanOut && t.Left != nil:
 		r.Text += fmt.Sprintf(": %s, the failed request is met with %s to spare", how, units.Bytes(*t.Left))
-		r.Detail += "; what would have come next is not recorded"
+		r.Detail += "; the events after it are not recorded"
 	case t.RanOut:
 		r.Text += fmt.Sprintf(": %s, the failed request is met", how)
-		r.Detail += "; what would have come next is not recorded"
+		r.Detail += "; the events after it are not recorded"
 	default:
 		r.Text += fmt.Sprintf(": %s, the run peaks at %s reserved instead of %s", how, units.Bytes(t.Peak), units.Bytes(t.Own))
 	}

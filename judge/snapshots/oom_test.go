@@ -282,7 +282,7 @@ func TestFailureWithoutStacks(t *testing.T) {
 		t.Errorf("site %v, sites %v, %v\n%s", f.Site, f.Sites, f.Evidence, text)
 	}
 	for _, f := range a.Findings {
-		if f.Title == "what allocated 900 MiB of 900 MiB is unknown: the recording has no stacks" {
+		if f.Title == "the place that allocated 900 MiB of 900 MiB is unknown: the recording has no stacks" {
 			return
 		}
 	}

@@ -28,13 +28,13 @@ func peak(s *subject) []finding.Finding {
 		Kind: finding.Peak, Severity: finding.Info, Confidence: min(knownShare(held), knownShare(end)),
 		Device: &device, Process: p.Name,
 		Title:    fmt.Sprintf("the peak is %s: %s", units.Bytes(at.Bytes), madeOf(held)),
-		Basis:    "the share of the memory at the peak (or at the end, if that is less) whose purpose is known from stacks, lifetimes and sizes",
+		Basis:    "the share of the peak (or of the end, if less) whose purpose stacks, lifetimes and sizes show",
 		Evidence: e,
 	}
 	if at.Event != timeline.Never {
 		f.Detail = append(f.Detail, fmt.Sprintf("it is reached at event %s of %s", units.Count(int64(at.Event)), units.Count(int64(d.Events))))
 	} else {
-		f.Detail = append(f.Detail, "it is what was live when the history began; what was live before is not recorded")
+		f.Detail = append(f.Detail, "it is the memory when the history began; earlier memory is not recorded")
 	}
 	if d.Doubt != "" {
 		f.Detail = append(f.Detail, d.Doubt)
@@ -65,7 +65,7 @@ func inferredOf(m *purpose.Moment) []string {
 	for _, p := range m.Inferred.By.Sorted() {
 		parts = append(parts, units.Bytes(m.Inferred.By[p])+" "+p.Words())
 	}
-	return []string{fmt.Sprintf("of what was allocated before the recording, sizes suggest: %s (inferred, confidence %s)",
+	return []string{fmt.Sprintf("sizes suggest, of the memory before the recording: %s (inferred, confidence %s)",
 		strings.Join(parts, ", "), units.Percent(m.Inferred.Confidence))}
 }
 
@@ -85,7 +85,7 @@ func addUnused(f *finding.Finding, d *digest.Device) *finding.UnusedGraphs {
 	}
 	what := "run the forward pass under torch.no_grad() or torch.inference_mode() if no backward pass follows: nothing is then kept for it"
 	if u.Graphs > 1 && severityOf(peak-u.Without, peak) != "" {
-		what += fmt.Sprintf(". Where gradients are needed, del the output before the next forward pass: replayed on this history, the peak would be %s instead of %s",
+		what += fmt.Sprintf(". Where gradients are needed, del the output before the next forward pass: replayed, the peak is %s instead of %s",
 			units.Bytes(u.Without), units.Bytes(peak))
 	}
 	f.Remedies = append(f.Remedies, finding.CodeChange(what))

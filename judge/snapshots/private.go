@@ -72,11 +72,11 @@ func privateRemedies(d *digest.Device) (out []finding.Remedy) {
 	}
 	if severityOf(ofGraphs, d.Reserved) != "" {
 		out = append(out, finding.CodeChange("capture fewer or smaller graphs").
-			Because("the free memory of a graph's pool is where its replays compute; empty_cache() returns it only once the graph and all others that share the pool are deleted"))
+			Because("replays compute in the free memory of a graph's pool; empty_cache() returns it after all graphs of the pool are deleted"))
 	}
 	if severityOf(ofPools, d.Reserved) != "" {
-		out = append(out, finding.CodeChange("allocate under torch.cuda.use_mem_pool only what needs it, and nothing short-lived").
-			Because("the free memory of a MemPool serves only allocations there, and is returned once the pool and all tensors in it are deleted. The same holds for graphs that share a graph_pool_handle()"))
+		out = append(out, finding.CodeChange("allocate under torch.cuda.use_mem_pool nothing short-lived").
+			Because("free memory of a MemPool serves only the pool, until it and its tensors are deleted. The same holds for graphs that share a graph_pool_handle()"))
 	}
 	return out
 }

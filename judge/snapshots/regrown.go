@@ -160,7 +160,7 @@ func (p *regrownAt) finding(s *subject) finding.Finding {
 	case !goes:
 		f.Title += "; it has stopped growing, or grows more slowly"
 	case p.ended > 0:
-		f.Title += "; others of this place were freed, as those of a request or an epoch are"
+		f.Title += "; others of this place were freed, like tensors of a request or an epoch"
 	case p.underWay(s):
 		f.Title += "; no step or request ended meanwhile, with which it may be freed"
 		if !p.inForwardPass(s) {
@@ -279,7 +279,7 @@ func (p *regrownAt) detail(s *subject, f *finding.Finding) {
 	}
 	f.Detail = append(f.Detail, fmt.Sprintf("%s was copied %s; while it is, both the old and the new are held (%s at the last)", which, units.Times(int64(n)), units.Bytes(r.Sizes[n]+r.Sizes[n-1])))
 	if free := p.free(); free > 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("%s of %s reserved is free in the segments in which former copies were, and the next one, which is larger than each of them, may not fit there",
+		f.Detail = append(f.Detail, fmt.Sprintf("%s of %s reserved is free where former copies were, and the next one is larger: it may not fit",
 			units.Bytes(free), units.Bytes(d.Reserved)))
 	}
 	if first := s.process.Files[0].Device(s.device).Reserved; len(s.process.Files) > 1 && d.Reserved > first {
@@ -297,7 +297,7 @@ func (p *regrownAt) remedies(s *subject, f *finding.Finding) {
 // joinOnce advises against copying a tensor for each part that is appended to it.
 func joinOnce(site stack.Site) []finding.Remedy {
 	return []finding.Remedy{
-		finding.CodeChange(fmt.Sprintf("allocate the final size once before the loop and write into slices of it, in place of what %s:%d concatenates", plain(site.File), site.Line)),
-		finding.CodeChange("collect the parts in a list, on the host if they are only needed later (x.cpu()), and call torch.cat once at the end. Limit what is kept if nothing ends it"),
+		finding.CodeChange(fmt.Sprintf("allocate the final size once before the loop and write into slices of it; %s:%d then concatenates nothing", plain(site.File), site.Line)),
+		finding.CodeChange("collect the parts in a list, on the host if possible (x.cpu()), and call torch.cat once at the end. Limit the list if nothing ends it"),
 	}
 }

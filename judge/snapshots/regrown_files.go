@@ -84,7 +84,7 @@ func (g *growth) replacedBy(p *place) finding.Finding {
 	}
 	f.Title = fmt.Sprintf("%s replaced by a larger one between all files at %s, from %s to %s, %s from file to file", what, short(p.site),
 		units.Bytes(first), units.Bytes(p.bytes()), units.SignedBytes((p.bytes()-first)/int64(n)))
-	f.Detail = []string{"the histories do not reach from copy to copy, so that what was appended is not known"}
+	f.Detail = []string{"the histories do not reach from copy to copy, so the appended parts are unknown"}
 	if from, to := e.ReservedAt[0], e.ReservedAt[len(files)-1]; to > from {
 		f.Detail = append(f.Detail, fmt.Sprintf("reserved memory grew from %s to %s in these files", units.Bytes(from), units.Bytes(to)))
 	}

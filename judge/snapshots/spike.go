@@ -36,7 +36,7 @@ func spike(s *subject) []finding.Finding {
 		Bytes: finding.Int(r.Bytes), Count: finding.Int(int64(r.Count)),
 		Title: fmt.Sprintf("without the %s in %s at %s, freed before the step ends, the peak of %s would be %s",
 			units.Bytes(r.Bytes), units.Plural(int64(r.Count), "allocation"), short(r.Site), units.Bytes(peak.Bytes), units.Bytes(r.Without)),
-		Basis: "the history, replayed without what this place allocates and frees within a step",
+		Basis: "the history, replayed without the memory that this place allocates and frees within a step",
 		Evidence: &finding.SpikeEvidence{
 			Event: peak.Event, PeakBytes: peak.Bytes, PeakWithoutBytes: r.Without, NextPeakEvent: eventAt(r.Event),
 			PlaceBytes: r.Bytes, KeptForBackwardBytes: r.Kept, EchoBytes: r.Echo, PassingBytes: passing(peak), Reliefs: reliefsOf(d.Purpose.Reliefs),
@@ -60,7 +60,7 @@ func addSpike(f *finding.Finding, d *digest.Device) {
 		units.Percent(share(passing(peak), peak.Bytes)), units.Bytes(passing(peak))))
 	first := &d.Purpose.Reliefs[0]
 	if first.Echo > 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("the backward pass holds %s more in allocations of these sizes, or half or twice these sizes: making these smaller makes most of those smaller too", units.Bytes(first.Echo)))
+		f.Detail = append(f.Detail, fmt.Sprintf("the backward pass holds %s more in allocations of half, equal or twice the size, which shrink with these", units.Bytes(first.Echo)))
 	}
 	if first.Event != peak.Event && first.Event != timeline.Never {
 		f.Detail = append(f.Detail, fmt.Sprintf("the peak would then be at event %s; if only part of this can be avoided, less is saved", units.Count(int64(first.Event))))
@@ -96,7 +96,7 @@ func spikeRemedies(frames []stack.Frame, r *purpose.Relief) []finding.Remedy {
 	case stack.InForeach(frames):
 		return []finding.Remedy{finding.SettingChange("foreach=False",
 			"let the optimizer update one tensor after another").
-			Because("with foreach, PyTorch's default, its temporaries are as large as all parameters together; fused=True needs none and is faster, where the optimizer supports it")}
+			Because("with foreach, PyTorch's default, its temporaries are as large as all parameters; fused=True, where supported, needs none")}
 	case stack.InSingle(frames):
 		return []finding.Remedy{finding.SettingChange("fused=True", "let the optimizer update without temporaries, where it supports that")}
 	case stack.InUpdate(frames):
@@ -112,5 +112,5 @@ func spikeRemedies(frames []stack.Frame, r *purpose.Relief) []finding.Remedy {
 		return []finding.Remedy{finding.CodeChange("compute it in chunks, each inside torch.utils.checkpoint; if these are logits, the loss with them").
 			Because("it is kept for the backward pass")}
 	}
-	return []finding.Remedy{finding.CodeChange("compute it in chunks, write into a buffer (out=), or del what is no longer needed before the next large tensor is made")}
+	return []finding.Remedy{finding.CodeChange("compute it in chunks, write into a buffer (out=), or del used tensors before the next large one")}
 }

@@ -21,7 +21,7 @@ func usage(s *subject) []finding.Finding {
 		Title:    fmt.Sprintf("%s is live: %s", units.Bytes(m.Bytes), madeOf(held)),
 		Basis:    "the share whose purpose is known from the stacks of the blocks",
 		Evidence: &finding.UsageEvidence{ByPurpose: sums.ByPurpose, Bytes: sums.Bytes, LeakedBytes: sums.LeakedBytes, Sites: h.places()},
-		Detail:   append([]string{"the file has no history: it does not show what the peak was, or what is soon freed"}, heaviest(held)...),
+		Detail:   append([]string{"the file has no history: it shows neither the peak nor the memory that is soon freed"}, heaviest(held)...),
 	}
 	f.Brief = finding.Brief{Title: units.Bytes(m.Bytes) + " live", Account: accountOf("live", held)}
 	return []finding.Finding{f}

@@ -40,7 +40,7 @@ var engines = []Engine{
 		Metrics: &Metrics{Running: []string{"num_requests_running"}, Waiting: []string{"num_requests_waiting"},
 			Cache:    []string{"kv_cache_usage_perc", "gpu_cache_usage_perc"}, // the second of older versions
 			Finished: []string{"request_success_total"}, Prompt: []string{"prompt_tokens_total"}, Done: []string{"generation_tokens_total"}},
-		Relief: Relief{Text: "leave more room besides weights and KV cache. --max-num-seqs and --max-num-batched-tokens make the profiling batch smaller, --max-model-len the cache, --tensor-parallel-size spreads the weights"},
+		Relief: Relief{Text: "leave more room besides weights and KV cache. --max-num-seqs and --max-num-batched-tokens shrink the profiling batch, --max-model-len the cache. --tensor-parallel-size spreads the weights"},
 	},
 	{
 		Name: SGLang, Planned: true, Begins: []string{"sglang"},

@@ -328,7 +328,7 @@ func (s Setup) cause(c *plan.Checked) string {
 		case c.Observed < 0:
 			return "another process freed memory while the engine measured"
 		case more && len(m.Predictors) > 0 && plan.RoughlyEqual(c.Off, predictors(m)/max(s.Parallel.TP*s.Parallel.PP, 1)):
-			return "the layers of multi-token prediction are loaded, too"
+			return "the layers of multi-token prediction are also loaded"
 		case more && m.Quant != "":
 			return "the files are less quantized than planned, or the kernel pads or repacks them"
 		case more:
@@ -364,7 +364,7 @@ func (s Setup) cause(c *plan.Checked) string {
 		return "the KV cache has another size than planned"
 	}
 	if s.widest().hybrid() {
-		return "layers differ in what they keep: engines print a number of blocks there, which is not a capacity"
+		return "layers keep different amounts: the blocks that engines print there are no capacity"
 	}
 	if s.Engine.V0 && s.Parallel.TP*s.Parallel.PP > 1 {
 		return "the KV size and the tokens may be of different workers; the smallest one counts"

@@ -166,7 +166,7 @@ func (s Setup) Fit() (*Fit, error) {
 	used := weights + activation.Middle() + graphs.Middle() + outside.Middle() + f.KV.Middle()
 	f.Components = []plan.Component{
 		{Name: plan.Weights, Size: plan.Exactly(weights), Source: "the model's tensors, as the engine lays them out"},
-		{Name: plan.KVCache, Size: f.KV, Source: "what is left of the engine's share"},
+		{Name: plan.KVCache, Size: f.KV, Source: "the rest of the engine's share"},
 		{Name: plan.Activations, Size: activation, Source: s.activationSource()},
 		{Name: plan.Graphs, Size: graphs, Source: graphsSource},
 		{Name: plan.NonTorch, Size: outside, Source: outsideSource},

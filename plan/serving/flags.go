@@ -19,15 +19,15 @@ func (s Setup) notes() (out []string) {
 		out = append(out, text)
 	}
 	if stated := s.Model.KVFormat; stated != "" && s.KV.name == "auto" {
-		out = append(out, fmt.Sprintf("the checkpoint states %s for keys and values, which releases of engines since the end of 2025 use without being told. They are planned in 16 bits here: give --kv-dtype %s to plan with it", stated, stated))
+		out = append(out, fmt.Sprintf("the checkpoint sets %s for keys and values, which engines use by themselves since the end of 2025. They are planned in 16 bits here: give --kv-dtype %s to plan with it", stated, stated))
 	}
 	if n := s.Model.Host; n > 0 {
 		out = append(out, fmt.Sprintf("the experts that are left out here take %s of the host's memory. Every token waits for those it goes through", units.Bytes(n)))
 	}
 	if windows := s.windows(); windows && !s.keepsWindows() {
-		out = append(out, "this engine keeps every token in layers with a window, too")
+		out = append(out, "this engine also keeps every token in layers with a window")
 	} else if windows && s.Engine.Name == engine.VLLM {
-		out = append(out, "layers with a window keep the window only while the hybrid KV cache manager is on; KV connectors turn it off, and every token counts in every layer then")
+		out = append(out, "layers with a window keep only the window while the hybrid KV cache manager is on. KV connectors turn it off: every token then counts in every layer")
 	}
 	if k := s.widest(); k.state > 0 {
 		out = append(out, "layers with a state keep the same for a sequence of any length; engines round their blocks up to it")
@@ -43,17 +43,17 @@ func (s Setup) notes() (out []string) {
 	}
 	out = append(out, s.nodeNotes()...)
 	if s.Parallel.DP > 1 {
-		out = append(out, fmt.Sprintf("tokens and requests are those of one of %d replicas of the attention", s.Parallel.DP))
+		out = append(out, fmt.Sprintf("tokens and requests are of one replica of the attention, of %d", s.Parallel.DP))
 	}
 	switch {
 	case !s.hasKind(model.Sparse):
 	case s.Engine.Name == engine.SGLang:
-		out = append(out, "a token takes its share of the pools for the window and for the compressors' states, each a tenth of the tokens (swa_full_tokens_ratio 0.1)")
+		out = append(out, "a token also takes its share of the pools for the window and the compressors, each a tenth of the tokens (swa_full_tokens_ratio 0.1)")
 	default:
-		out = append(out, "this engine brings the pages of layers that keep different things to one size; what it pads is not counted")
+		out = append(out, "this engine brings the pages of different layers to one size; the padding is not counted")
 	}
 	if s.GPU != nil && s.GPU.Name == "GB10" {
-		out = append(out, "this GPU shares its memory with the host: what other programs use is missing here")
+		out = append(out, "this GPU shares its memory with the host: other programs' use is missing here")
 	}
 	if len(s.Model.Predictors) > 0 && !s.Draft {
 		out = append(out, "the layers for multi-token prediction are not loaded; --mtp plans them")

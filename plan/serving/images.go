@@ -83,7 +83,7 @@ func (s Setup) images(k kvCell) (*ImageLoad, error) {
 	i := s.Images.normal()
 	each, ok := s.Model.Encode(i.Width, i.Height)
 	if !ok {
-		return nil, fmt.Errorf("--images %d: %s takes no images, or its config states no tower for them", i.Count, s.Model.Name)
+		return nil, fmt.Errorf("--images %d: %s takes no images, or its config has no tower for them", i.Count, s.Model.Name)
 	}
 	load := &ImageLoad{Images: i, Each: each, Tokens: i.Count * each.Tokens, AtOnce: s.encodedAtOnce(each)}
 	load.KV = plan.Whole(k.full*float64(load.Tokens) + k.window*float64(min(load.Tokens, max(k.size, 1))))
@@ -100,7 +100,7 @@ func (s Setup) imageNotes(i *ImageLoad) (out []string) {
 	case engine.SGLang:
 		out = append(out, "SGLang encodes all images of a request at once, in memory outside its fraction. Newer releases take SGLANG_VLM_MAX_IMAGES_PER_VIT and SGLANG_VLM_MAX_PATCHES_PER_VIT to do fewer at a time")
 	case engine.VLLM:
-		out = append(out, "the width and height in --limit-mm-per-prompt bound what vLLM profiles. Without them, and before 0.11, it profiles the largest image that the processor allows (max_pixels in --mm-processor-kwargs)")
+		out = append(out, "width and height in --limit-mm-per-prompt bound vLLM's profile. Without them, and before 0.11, it profiles the processor's largest image (max_pixels in --mm-processor-kwargs)")
 	}
 	return out
 }

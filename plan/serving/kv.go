@@ -155,7 +155,7 @@ func (s Setup) KVDoubt() string {
 	case s.Engine.V0 && s.Parallel.TP*s.Parallel.PP > 1:
 		return "this engine logs the KV size of each worker and takes the tokens of the smallest. The size may be another worker's"
 	case k.state > 0 || k.window > 0:
-		return "layers differ in what they keep of a token: the number that engines print is not a capacity"
+		return "layers keep different parts of a token: the number that engines print is no capacity"
 	}
 	return ""
 }

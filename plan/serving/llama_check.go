@@ -103,7 +103,7 @@ func (s Setup) causeLlama(c *plan.Checked) string {
 		return "the file is quantized further than planned, or a part of the log is missing. Give the file itself as --model for a closer plan"
 	case plan.KVCache:
 		if more {
-			return "a longer context, more requests or another type than planned, or a build that keeps the values of MLA, too: give --max-model-len, --max-num-seqs, --kv-dtype"
+			return "a longer context, more requests or another type than planned, or a build with MLA's values. Give --max-model-len, --max-num-seqs, --kv-dtype"
 		}
 		return "a shorter context or another type than planned: give --max-model-len, --kv-dtype"
 	}

@@ -16,7 +16,7 @@ func (s Setup) fitLocal() (*Fit, error) {
 	s = s.localNormal()
 	var notes []string
 	if s.Engine.Name == engine.Ollama && !s.flash() && (s.KV.ggml || s.Local.Values.ggml) {
-		notes = append(notes, "Ollama takes OLLAMA_KV_CACHE_TYPE with flash attention only, which it does not turn on for this model by itself; OLLAMA_FLASH_ATTENTION=1 does, and is planned")
+		notes = append(notes, "Ollama takes OLLAMA_KV_CACHE_TYPE with flash attention only, which is off for this model. The plan assumes OLLAMA_FLASH_ATTENTION=1")
 		s.Local.Flash = On
 	}
 	if err := s.possibleLocal(); err != nil {
@@ -24,7 +24,7 @@ func (s Setup) fitLocal() (*Fit, error) {
 	}
 	if asked == 0 && s.Engine.Name == engine.LlamaCPP && s.Local.Layers == nil {
 		if own := s.ownContext(); own < s.Length {
-			notes = append(notes, fmt.Sprintf("llama.cpp shortens the context of %s tokens to what fits unless one is given (-c)", units.Count(s.Length)))
+			notes = append(notes, fmt.Sprintf("llama.cpp shortens the context of %s tokens until it fits unless one is given (-c)", units.Count(s.Length)))
 			s.Length = own
 		}
 	}
@@ -40,7 +40,7 @@ func (s Setup) fitLocal() (*Fit, error) {
 	f.Host = []plan.Component{
 		{Name: plan.Weights, Size: plan.Exactly(l.host.weights), Source: s.hostWeights(&l)},
 		{Name: plan.KVCache, Size: plan.Exactly(l.host.kv), Source: "of the layers that stay there"},
-		{Name: plan.Buffers, Size: l.host.buffer, Source: "inputs, masks, logits, and what layers there compute"},
+		{Name: plan.Buffers, Size: l.host.buffer, Source: "inputs, masks, logits, and the results of layers there"},
 	}
 	f.Host = append(f.Host, s.prompts()...)
 	f.Flags = s.localFlags(&l)
@@ -199,7 +199,7 @@ func (s Setup) localNotes(l *layout) (out []string) {
 		add("the experts of %d layers stay in the host's memory: every token waits for those it goes through", l.hostMoE)
 	}
 	if s.Engine.Name == engine.Ollama && !s.flash() && s.Local.Flash == Auto {
-		add("Ollama uses flash attention by itself for some families only, and not for this one; OLLAMA_FLASH_ATTENTION=1 makes the compute buffer smaller")
+		add("Ollama does not use flash attention by itself for this family; OLLAMA_FLASH_ATTENTION=1 makes the compute buffer smaller")
 	}
 	if n := s.Local.Prompts; n != nil && *n < 0 && s.Engine.Name == engine.LlamaCPP {
 		add("--cache-ram %d keeps all earlier prompts in host memory, without a limit", *n>>20)
@@ -214,7 +214,7 @@ func (s Setup) localNotes(l *layout) (out []string) {
 		add("layers with a window keep the window and one pass; --swa-full keeps every token, for the cache of prompts")
 	}
 	if len(s.Model.Towers) > 0 {
-		add("the image encoder (mmproj) is counted on the first GPU, without what it computes")
+		add("the image encoder (mmproj) is counted on the first GPU, without its activations")
 	}
 	if s.Model.Quant == "" {
 		add("the weights are planned in 16 bits; give the GGUF file itself, or --quant q4_k_m, for a closer plan")

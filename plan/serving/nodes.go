@@ -74,7 +74,7 @@ func (s Setup) nodeNotes() (out []string) {
 		out = append(out, fmt.Sprintf("only the hand-over from stage to stage crosses the %d nodes (%s, --node-link); TP %d stays inside a node", p.Nodes(), link, p.TP))
 	}
 	if n := p.Across(p.EP); p.EP > 1 && n > 1 {
-		out = append(out, fmt.Sprintf("EP %d lies on %d nodes: tokens go to their experts and back over the network, which the times leave out", p.EP, n))
+		out = append(out, fmt.Sprintf("EP %d lies on %d nodes: tokens travel to their experts over the network, which the times leave out", p.EP, n))
 	}
 	if s.Engine.Name == engine.VLLM {
 		out = append(out, fmt.Sprintf("vLLM runs on %d nodes as a Ray cluster (--distributed-executor-backend ray), newer releases with --nnodes %d and --node-rank", p.Nodes(), p.Nodes()))

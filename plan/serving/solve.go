@@ -142,7 +142,7 @@ func (s Setup) possibleStages() bool { return s.Parallel.PP <= int64(len(s.Model
 // is outside PyTorch may not fit beside the engine's pool.
 func (s Setup) largestFraction() (plan.Answer, error) {
 	if s.Engine.Local() {
-		return plan.Answer{Binding: s.Engine.Name + " takes what it needs: it has no memory fraction"}, nil
+		return plan.Answer{Binding: s.Engine.Name + " takes as much as it needs: it has no memory fraction"}, nil
 	}
 	f, err := s.Fit()
 	if err != nil {
