@@ -137,17 +137,43 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 }
 
 // options are what the command does with each file that the page reads.
-func (v *viewed) options(follow bool) engine.Options {
+func (v *viewed) options(serves bool) engine.Options {
 	o := engine.Options{Noticed: v.notice, Warn: func(text string) { v.g.warn("%s", text) }}
-	if v.redact != 0 {
+	switch {
+	case v.redact == 0 && serves: // a saved page has no code of others
+		o.Code = codeHere
+	case v.redact != 0:
 		o.Redact = func(s *snapshot.Snapshot) *snapshot.Snapshot { return export.Redact(s, v.redact) }
 		o.Name = v.displayName
 	}
-	if path := v.files.Given[0]; follow && len(v.files.Given) == 1 && path != "-" {
+	if path := v.files.Given[0]; serves && len(v.files.Given) == 1 && path != "-" {
 		info, err := os.Stat(v.files.List[0].Path)
 		o.Follow = err == nil && info.Mode().IsRegular()
 	}
 	return o
+}
+
+// codeHere reads source code below the current folder.
+func codeHere(path string) ([]byte, error) {
+	const maxCode = 4 << 20 // bytes
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	if filepath.IsAbs(path) {
+		if path, err = filepath.Rel(here, path); err != nil {
+			return nil, err
+		}
+	}
+	if !filepath.IsLocal(path) {
+		return nil, errors.New("the source code is not below the current folder")
+	}
+	folder, err := safefile.OpenFolder(here)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	return folder.Read(path, maxCode)
 }
 
 // notice reports on a file that was read.

@@ -218,6 +218,29 @@ func TestViewRedactsDamaged(t *testing.T) {
 	}
 }
 
+// Source code is read below the current folder, and nowhere else.
+func TestCodeHere(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "secret.py", "secret")
+	here := filepath.Join(dir, "here")
+	if err := os.Mkdir(here, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, here, "train.py", "step()")
+	if err := os.Symlink(filepath.Join(dir, "secret.py"), filepath.Join(here, "link.py")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(here)
+	for path, want := range map[string]string{
+		"train.py": "step()", filepath.Join(here, "train.py"): "step()",
+		"../secret.py": "", filepath.Join(dir, "secret.py"): "", "link.py": "", "/etc/passwd": "", "": "", ".": "", "none.py": "",
+	} {
+		if text, err := codeHere(path); string(text) != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", path, text, err)
+		}
+	}
+}
+
 // unpacked returns what the parts of a saved page hold.
 func unpacked(t *testing.T, page []byte) string {
 	t.Helper()

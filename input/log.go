@@ -130,6 +130,38 @@ func (l *Log) Holds() string {
 	return "tables of memory_summary()"
 }
 
+// Lines are lines of a text, by their numbers from 1 on. The end of one that is very long is left
+// out.
+func (f *File) Lines(ctx context.Context, from, to int) (out []string, err error) {
+	const maxLine = 1000 // bytes
+	defer f.release()
+	err = f.unpackingQuietly(ctx, func(r io.Reader) error {
+		in := bufio.NewReader(r)
+		head, _ := in.Peek(1024)
+		if !text.IsText(head) {
+			return errors.New("is not text")
+		}
+		in = bufio.NewReaderSize(text.Plain(in, head), lookSize)
+		for n, begins := 1, true; n <= to; {
+			piece, more, err := in.ReadLine()
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if begins && n >= from {
+				out = append(out, strings.ToValidUTF8(string(piece[:min(len(piece), maxLine)]), "?"))
+			}
+			if begins = !more; begins {
+				n++
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
 // EngineLog reads the file as the start-up log of an engine or a trainer.
 func (f *File) EngineLog(ctx context.Context) (log *engine.Log, err error) {
 	err = f.unpacking(ctx, func(r io.Reader, _ string) error {

@@ -32,7 +32,7 @@ func TestTypeScript(t *testing.T) {
 		"../../ui/src/base/api.ts": {
 			page.Session{}, page.Device{}, page.Bands{}, page.At{}, page.Range{}, page.Diff{}, page.Keys{}, page.Hit{}, page.Alloc{},
 			page.Event{}, page.Events{}, page.Next{}, page.Flame{}, page.State{}, page.StateGroups{}, page.Findings{}, page.Comparison{},
-			page.Replay{}, page.Outcome{}, page.Runs{}, page.Fits{}, page.Recording{}, page.Window{}, page.Watch{}, page.Levels{}, page.Refusal{}, page.Wall{}, api.Job{},
+			page.Replay{}, page.Outcome{}, page.Runs{}, page.Fits{}, page.Recording{}, page.Window{}, page.Watch{}, page.Levels{}, page.Refusal{}, page.Wall{}, page.Lines{}, api.Job{},
 		},
 		"../../ui/src/plan/api.ts": {api.PlanForm{}, api.Plan{}, api.TrainPlan{}, api.RLPlan{}, api.Solved{}, api.Error{}},
 	} {

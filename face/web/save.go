@@ -175,6 +175,11 @@ func (s *saver) session(e *engine.Engine) error {
 	if err := s.putDoc("findings", nil, findings); err != nil {
 		return err
 	}
+	for _, f := range findings.Findings {
+		if path, line := engine.Evident(&f.Finding); line > 0 && f.Where == nil {
+			_ = s.keep("lines", params{"path", path, "line", line}) // a text that is gone has none
+		}
+	}
 	if doc.Job {
 		if err := s.keep("job", nil); err != nil {
 			return err

@@ -75,6 +75,7 @@ var handlers = map[string]struct {
 	"findings": {(*question).findings, true},
 	"job":      {(*question).job, false},
 	"wall":     {(*question).wall, true},
+	"lines":    {(*question).lines, true}, // of files that are edited
 	"compare":  {(*question).compare, true},
 	"csv":      {(*question).csv, true},
 	"replay":   {(*question).replayed, false},

@@ -40,6 +40,8 @@ type Source struct {
 	// for an input that is judged without a picture. Beside are the inputs that are judged in
 	// the place of a snapshot.
 	Read func(ctx context.Context, progress func(read int64)) (shown *snapshot.Snapshot, beside []input.Input, err error)
+	// Lines, if not nil, are lines of a text, from 1 on.
+	Lines func(ctx context.Context, from, to int) ([]string, error)
 }
 
 // The states of a file and of the findings.
@@ -74,7 +76,8 @@ type Engine struct {
 	slots   map[tile.Grouping][]*slots
 	running chan struct{} // holds one while a run is simulated
 
-	readable chan struct{} // closed when a file was read
+	readable chan struct{}                     // closed when a file was read
+	code     func(path string) ([]byte, error) // reads source code, if not nil
 
 	findingsState string
 	judgment      *judgment

@@ -45,6 +45,8 @@ type Options struct {
 	// the names that Name gives them.
 	Redact func(*snapshot.Snapshot) *snapshot.Snapshot
 	Name   func(path string) string
+	// Code, if not nil, reads the source code that a recording names, where that is safe.
+	Code func(path string) ([]byte, error)
 	// Follow states that the recording of a watch lies on a disk, where it may grow.
 	Follow bool
 }
@@ -71,7 +73,9 @@ func Open(ctx context.Context, files *input.Files, o Options) (*Page, error) {
 	if o.Redact != nil {
 		files = input.Of(nil, input.Options{}) // without the recorder's manifest, which has names and paths
 	}
-	return newPage(files, sources), nil
+	p := newPage(files, sources)
+	p.Asker.(*Engine).code = o.Code
+	return p, nil
 }
 
 // With is the page of the engine's files and those of another page, the first of which has the
@@ -81,7 +85,9 @@ func (e *Engine) With(files *input.Files, more *Page) (p *Page, first int) {
 	for _, f := range slices.Concat(e.files, more.Asker.(*Engine).files) {
 		sources = append(sources, f.Source)
 	}
-	return newPage(files, sources), len(e.files)
+	p = newPage(files, sources)
+	p.Asker.(*Engine).code = e.code
+	return p, len(e.files)
 }
 
 func newPage(files *input.Files, sources []Source) *Page {
@@ -97,7 +103,9 @@ func openRecording(ctx context.Context, files *input.Files, f *input.File, o Opt
 	switch in := in.(type) {
 	case *input.Trace:
 		o.noticed(f, in, nil)
-		return &Page{Asker: NewRecording(files, in), Index: "recording.html", Load: func(context.Context) error { return nil }}, nil
+		r := NewRecording(files, in)
+		r.code = o.Code
+		return &Page{Asker: r, Index: "recording.html", Load: func(context.Context) error { return nil }}, nil
 	case *input.Watch:
 		o.noticed(f, in, nil)
 		w := NewWatch(f.Path, o.Follow)
@@ -164,7 +172,11 @@ func Sources(files *input.Files) (out []Source) {
 }
 
 func (o *Options) source(f *input.File) Source {
-	return Source{Path: o.name(f.Path), Size: f.Size, Named: f.Named && o.Redact == nil, Read: func(ctx context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+	lines := f.Lines
+	if o.Redact != nil {
+		lines = nil
+	}
+	return Source{Path: o.name(f.Path), Size: f.Size, Named: f.Named && o.Redact == nil, Lines: lines, Read: func(ctx context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 		s, beside, err := o.read(ctx, f, progress)
 		if o.Redact == nil || ctx.Err() != nil {
 			return s, beside, err
@@ -238,7 +250,7 @@ func (o *Options) tables(ctx context.Context, files *input.Files) (out []Source,
 		}
 	}
 	for path, in := range byPath {
-		out = append(out, Source{Path: o.name(path), Size: in.Origin().Size, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		out = append(out, Source{Path: o.name(path), Size: in.Origin().Size, Named: true, Lines: in.Origin().Lines, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 			if o.Redact != nil {
 				return nil, nil, snapshot.ErrNotSnapshot
 			}

@@ -35,6 +35,7 @@ type Recording struct {
 	blamed   map[int]bool // stacks of findings
 	verdict  finding.Verdict
 	findings []page.RecordedFinding
+	code     func(path string) ([]byte, error) // reads source code, if not nil
 }
 
 // An instant is a mark of the recording, or its last judgment.
@@ -301,6 +302,8 @@ func (r *Recording) Ask(ctx context.Context, name string, params url.Values) Ans
 		doc = r.document()
 	case "window":
 		doc, err = r.window(q)
+	case "lines":
+		doc, err = q.codeLines(r.code, namedByFinding(r.run.Document.Findings, q.text("path", "")))
 	default:
 		err = absent("there is no request %q", name)
 	}

@@ -285,6 +285,11 @@ export interface Wall {
   rows: WallRow[];
 }
 
+export interface Lines {
+  from: number;
+  lines: string[];
+}
+
 export interface Job {
   world_size: number;
   first: JobFirst;

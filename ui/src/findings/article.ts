@@ -1,10 +1,11 @@
 // A list of findings and one of them in full, for the pages of snapshots and of
 // recordings.
 
-import { command, h } from "../base/dom.ts";
+import { json } from "../base/ask.ts";
+import { command, fill, h } from "../base/dom.ts";
 import { base, bytes, count } from "../base/format.ts";
 import { purposes } from "../base/names.ts";
-import type { Card } from "../base/api.ts";
+import type { Card, Lines } from "../base/api.ts";
 import { curve, head, keptBy, stackOf } from "./card.ts";
 import type { Judgment } from "./wire.ts";
 import { evidenceName, evidenceWords, kindName, marked } from "./words.ts";
@@ -47,6 +48,8 @@ export function article(f: Judgment & { card: Card }, acts: (Node | null)[], act
     h("div", { class: "acts" }, acts),
     f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, marked(r.text)), r.detail ? h("p", { class: "muted" }, marked(r.detail)) : null, r.setting ? [command(r.setting), act(r.setting)] : null])] : null,
     f.detail?.length ? [h("h3", {}, "in detail"), f.detail.map((d) => h("p", {}, marked(d)))] : null,
+    evident(f.evidence),
+    f.site?.file && f.site.line ? excerpt(f.site.file, f.site.line) : null,
     f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), curve(f.trend, "first", "last")] : null,
     keptBy(f),
     stackOf(f),
@@ -54,6 +57,24 @@ export function article(f: Judgment & { card: Card }, acts: (Node | null)[], act
     f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence, words)] : null,
     f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
   );
+}
+
+/** The line of a text that shows a finding. */
+const evident = (e: Record<string, unknown> | undefined): Node | null => (typeof e?.file === "string" && typeof e.line === "number" ? excerpt(e.file, e.line) : null);
+
+/** Lines of a text or of source code around one, where they are at hand. */
+function excerpt(path: string, line: number): HTMLElement {
+  const el = h("div", { class: "excerpt", hidden: true });
+  json<Lines>("lines", { path, line }).then(
+    ({ from, lines }) => {
+      if (!lines.length) return; // they are not at hand
+      el.hidden = false;
+      const row = (text: string, i: number): Node => h(from + i === line ? "b" : "span", {}, `${String(from + i).padStart(6)}  ${text}\n`);
+      fill(el, h("h3", {}, `${base(path)}:${line}`), h("pre", { tabindex: "0" }, lines.map(row)));
+    },
+    () => {}, // so in saved pages
+  );
+  return el;
 }
 
 function evidence(e: Record<string, unknown>, words: Record<string, string>): HTMLElement {
