@@ -24,6 +24,7 @@ CASES = [
     Case("sum-device", "accumulate.py value cuda {seconds}", GRAPH, line=True, needs="device"),
     Case("meter", "meter.py cpu {seconds}", GRAPH, line=True, needs="torch"),
     Case("meter-device", "meter.py cuda {seconds}", GRAPH, line=True, needs="device"),
+    Case("tensors", "tensors.py {seconds}", r"CACHE", line=True, needs="torch"),
     Case("steady", "steady.py cpu {seconds}", needs="torch"),
     Case("steady-device", "steady.py cuda {seconds}", needs="device"),
     Case("prompts", "prompts.py {seconds}", needs="device"),

@@ -49,7 +49,7 @@ class Bench:
         if case.needs in ("torch", "device"):
             line[:1] = [os.path.join(HERE, "..", "pytorch", "run.sh"), self.options.torch]
         if case.needs == "torch":
-            env["CUDA_VISIBLE_DEVICES"] = ""
+            env["CUDA_VISIBLE_DEVICES"], env["FAKE_CUDA_DEVICES"] = "", "0"
         if case.needs == "ucx":
             env["LD_LIBRARY_PATH"] = os.path.join(self.options.ucx, "libucx", "lib")
         return line, env, port

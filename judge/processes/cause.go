@@ -57,6 +57,9 @@ func PIDOf(name string) (pid int) {
 	return pid
 }
 
+// Traced begins the detail that a trace adds to a finding.
+const Traced = "traced: "
+
 // Attribute gives a finding that memory of the host leaks its cause: what is kept, where,
 // and what ends that.
 func Attribute(f, cause *finding.Finding) {
@@ -69,7 +72,7 @@ func Attribute(f, cause *finding.Finding) {
 		what = cause.Detail[0]
 	}
 	f.Kind, f.Site, f.Stack, f.Sites = cause.Kind, cause.Site, cause.Stack, cause.Sites
-	f.Detail = append(f.Detail, "traced: "+what)
+	f.Detail = append(f.Detail, Traced+what)
 	f.Brief.Title = f.Title + ": " + what
 	f.Remedies = slices.DeleteFunc(slices.Clone(cause.Remedies), func(r finding.Remedy) bool { return r == traceLonger })
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"strandline/face/api"
 	"strandline/finding"
@@ -127,14 +128,14 @@ func oneCause(findings []finding.Finding) []finding.Finding {
 		for k := range findings {
 			kept := &findings[k]
 			e, ok := kept.Evidence.(*finding.LeakEvidence)
-			if !ok || kept.Severity == finding.Info || len(e.HeldBy) == 0 || processes.PIDOf(host.Process) != processes.PIDOf(kept.Process) {
+			if !ok || kept.Severity == finding.Info || len(e.HeldBy) == 0 || !sameProcess(host, kept) {
 				continue
 			}
 			graph := kept.Kind == finding.AutogradGraph
 			switch {
 			case kept.Device == nil && (graph || kept.Bytes != nil && float64(*kept.Bytes) >= minLeakShare*grewBy(host)):
-				host.Kind, host.Site, host.Remedies = kept.Kind, kept.Site, kept.Remedies
-				host.Detail = append(host.Detail, kept.Detail...)
+				host.Kind, host.Site, host.Remedies, host.Stack, host.Sites = kept.Kind, kept.Site, kept.Remedies, nil, nil
+				host.Detail = append(slices.DeleteFunc(host.Detail, func(text string) bool { return strings.HasPrefix(text, processes.Traced) }), kept.Detail...)
 				host.Brief.Title = host.Title + ": " + cmp.Or(kept.Brief.Title, kept.Title)
 				return slices.Delete(findings, k, k+1)
 			case kept.Device != nil && graph && host.Kind == finding.AutogradGraph:
@@ -144,6 +145,12 @@ func oneCause(findings []finding.Finding) []finding.Finding {
 		}
 	}
 	return findings
+}
+
+// sameProcess reports whether findings may be of one process: growth can be that of all.
+func sameProcess(host, kept *finding.Finding) bool {
+	a, b := processes.PIDOf(host.Process), processes.PIDOf(kept.Process)
+	return a == b || a == 0
 }
 
 // grewBy is how many bytes a series grew by, 0 if unknown.

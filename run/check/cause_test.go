@@ -1,0 +1,33 @@
+package check
+
+import (
+	"slices"
+	"testing"
+
+	"strandline/finding"
+	"strandline/judge/gate"
+)
+
+// TestOneCause joins the growth of main memory with what is kept there, and with the growth of a
+// device by the same graph.
+func TestOneCause(t *testing.T) {
+	device := 0
+	held := &finding.LeakEvidence{HeldBy: []finding.HeldBy{{Kind: "autograd", Path: "total in main()"}}}
+	site := &finding.Site{File: "a.py", Line: 7}
+	host := finding.Finding{Kind: finding.ArenaRetention, Severity: finding.Problem, Process: "all processes", Title: "host memory grows", Detail: []string{"traced: kept by malloc"},
+		Evidence: &finding.StepGrowthEvidence{Metric: gate.Host}}
+	kept := finding.Finding{Kind: finding.AutogradGraph, Severity: finding.Problem, Process: "pid7", Site: site, Detail: []string{"total ends a chain"}, Evidence: held}
+	out := oneCause([]finding.Finding{kept, host})
+	if len(out) != 1 || out[0].Kind != finding.AutogradGraph || out[0].Site != site || !slices.Equal(out[0].Detail, kept.Detail) || out[0].Title != host.Title {
+		t.Errorf("%+v", out)
+	}
+	host.Kind, host.Process, host.Detail = finding.AutogradGraph, "pid7", nil
+	kept.Device = &device
+	if out := oneCause([]finding.Finding{kept, host}); len(out) != 1 || out[0].Device == nil || len(out[0].Detail) != 2 {
+		t.Errorf("on a device: %+v", out)
+	}
+	host.Process = "pid8"
+	if out := oneCause([]finding.Finding{kept, host}); len(out) != 2 {
+		t.Errorf("of two processes: %+v", out)
+	}
+}
