@@ -55,6 +55,7 @@ type named int
 const (
 	foreign  named = iota // it is not opened
 	possible              // a snapshot, a recording, a table or a profile
+	either                // likewise, or the text of a rank
 	output                // a log, too
 )
 
@@ -64,11 +65,13 @@ func nameOf(name string) named {
 	switch ext := extOf(name); ext {
 	case ".log", ".out", ".err", ".txt", ".stdout", ".stderr":
 		return output
-	case "", ".pickle", ".pkl", ".json", ".jsonl", ".strandline", ".trace", ".csv", ".tsv", ".prof", ".pb", ".sqlite", ".sqlite3", ".db", ".dat", ".smaps":
+	case "", ".jsonl":
+		return either
+	case ".pickle", ".pkl", ".json", ".strandline", ".trace", ".csv", ".tsv", ".prof", ".pb", ".sqlite", ".sqlite3", ".db", ".dat", ".smaps":
 		return possible
 	default:
-		if _, err := strconv.ParseUint(ext[1:], 10, 64); err == nil { // step.100, smaps.2
-			return possible
+		if _, err := strconv.ParseUint(ext[1:], 10, 64); err == nil { // step.100, smaps.2, out.3
+			return either
 		}
 		if _, err := strconv.ParseUint(strings.TrimLeft(ext, ".oe"), 10, 64); err == nil { // job.o77 of PBS and Grid Engine
 			return output

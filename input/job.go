@@ -81,13 +81,8 @@ func (f *File) mayBeOfJob() bool {
 	if f.Path == "-" || f.Size == 0 {
 		return false // it can be read only once
 	}
-	switch extOf(f.Path) {
-	case ".log", ".out", ".err", ".txt", ".stdout", ".stderr", "", ".jsonl":
-		return true
-	case ".pickle", ".pkl", ".json", ".strandline", ".trace", ".csv", ".tsv", ".prof", ".pb", ".sqlite", ".sqlite3", ".db", ".dat", ".smaps":
-		return false
-	}
-	return nameOf(filepath.Base(f.Path)) != foreign
+	name := nameOf(filepath.Base(f.Path))
+	return name == output || name == either
 }
 
 // ranks reads the file, nil if it is no text.
