@@ -144,3 +144,18 @@ scenario("where room is short a name loses its middle, not its end", [last], asy
   const { nodes } = await tab.send("Accessibility.getFullAXTree");
   assert.ok(nodes.some((n: any) => n.role?.value === "rowheader" && n.name?.value === name.text), `a row is called ${name.text}`);
 }, { width: 900 });
+
+for (const width of [390, 768, 1280, 2560]) {
+  scenario(`parts of the page stand beside each other at ${width} pixels`, [last], async ({ tab }) => {
+    await tab.until("document.querySelector('#verdict .stack')");
+    for (const view of ["timeline", "allocator", "findings"]) {
+      await tab.click(`[data-key='view ${view}']`);
+      await tab.settled();
+      assert.ok(await tab.eval("document.documentElement.scrollWidth <= innerWidth"), `${view} scrolls sideways`);
+      const over = await tab.eval<string[]>(`(boxes => boxes.flatMap(([a, r], i) => boxes.slice(i + 1).filter(([, o]) => r.left < o.right - 1 && o.left < r.right - 1 && r.top < o.bottom - 1 && o.top < r.bottom - 1).map(([b]) => a + " and " + b)))(["#top", "#verdict", "#detail", "#tools", "#rail", "#view"].map(s => [s, document.querySelector(s)]).filter(([, e]) => e.checkVisibility() && e.clientHeight).map(([s, e]) => [s, e.getBoundingClientRect()]))`);
+      assert.deepEqual(over, [], view);
+      const wide = await tab.eval<number>("Math.max(0, ...[...document.querySelectorAll('#view table')].map(e => e.clientWidth))");
+      assert.ok(wide <= 1100, `${view}: a table of ${wide} pixels`);
+    }
+  }, { width });
+}

@@ -7,7 +7,7 @@ import { measureName } from "../base/terms.ts";
 import { keptLine, labelPlaces, stackOf } from "../picture/blit.ts";
 import { left, place, write } from "../picture/canvas.ts";
 import { fillOf } from "../picture/paint.ts";
-import { css, markSlot, siteColor, textOn } from "../picture/palette.ts";
+import { css, textOn } from "../picture/palette.ts";
 import { lastAt } from "../session/runs.ts";
 import type { Scene } from "./scene.ts";
 
@@ -190,7 +190,7 @@ export function drawFindings(scene: Scene, g: CanvasRenderingContext2D, peak: Ta
     taken.push([x, y]);
     y = Math.max(l.top - 15, y);
     const pinned = i === page.finding;
-    if (to) leader(g, css(pinned ? siteColor(scene.colors, markSlot) : scene.colors.ink), css(scene.colors.page), [x + 24, y + 12], to);
+    if (to) leader(g, css(scene.colors.ink), css(scene.colors.page), [x + 24, y + 12], to);
     const pin = h("button", {
       type: "button", class: `over pin ${f.severity}`, "data-key": `pin ${i}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`, "aria-pressed": String(pinned),
       onclick: () => page.store.set({ finding: i, alloc: null, segment: null, solo: [], k: w.event }, true),
