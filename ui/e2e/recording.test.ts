@@ -92,7 +92,7 @@ scenario("growth, with the figures of diagnose", () => server, async (tab) => {
   assert.equal(await figure(tab, "#place dd"), top.live_bytes);
   assert.equal(await tab.eval("document.querySelector('[data-complete]').dataset.complete"), String(top.complete));
   await tab.eval("[...document.querySelectorAll('#inspector .stack button')].forEach(b => b.click())");
-  assert.equal(await tab.eval("document.querySelectorAll('#inspector .stack li').length"), top.frames.length);
+  assert.equal(await tab.eval("document.querySelectorAll('#detail .stack li').length"), top.frames.length);
   assert.ok(!(await tab.eval<string>("location.href")).includes("t="), "the secret left the address");
 });
 

@@ -63,7 +63,7 @@ async function at(tab: Tab, x: number, y: number): Promise<[number, number]> {
 scenario("findings and figures are those of diagnose", node, async (tab, _, file) => {
   const want = json("diagnose", file);
   const { doc, subject, judged, picture } = await tab.state();
-  const plain = ({ origins, subject, parts, fit, ...f }: any): any => f;
+  const plain = ({ card, origins, subject, parts, fit, ...f }: any): any => f;
   assert.deepEqual(doc.findings.map(plain), want.findings);
   assert.equal(doc.verdict, want.verdict);
   assert.equal(doc.samples, 400);

@@ -21,7 +21,7 @@ const chip = (word: string): HTMLElement => h("span", { class: "word", "data-wor
 export function head({ word, line, title, sure }: Card, who = ""): Node[] {
   return [
     h("p", { class: "chips" }, chip(word), sure ? h("span", {}, sure) : null, who ? h("span", { class: "muted" }, who) : null),
-    h("h2", { class: "what" }, (line || title).split(/(?<=[_:/.])(?=[^\s])/).map((part, i) => [i ? h("wbr") : null, part])),
+    h("h2", { class: "what" }, (line || title || "nothing is said of it").split(/(?<=[_:/.])(?=[^\s])/).map((part, i) => [i ? h("wbr") : null, part])),
     ...(line ? [h("p", { class: "how" }, title)] : []),
   ];
 }
