@@ -186,10 +186,13 @@ func TestWatchRecording(t *testing.T) {
 	if stdout, _, _ = run("diagnose", path); !strings.Contains(stdout, "pid") || !strings.Contains(stdout, own) {
 		t.Errorf("the text is %s", stdout)
 	}
-	for _, args := range [][]string{{"diagnose", path, path}, {"view", path, path, "--no-open"}, {"view", path, "--redact", "both"}} {
+	for _, args := range [][]string{{"diagnose", path, path}, {"view", path, path, "--no-open"}} {
 		if _, stderr, code := run(args...); code != exitUsage || !strings.Contains(stderr, "recording of a watch") {
 			t.Errorf("%v: exit status %d: %s", args, code, stderr)
 		}
+	}
+	if _, stderr, code := run("view", path, "--redact", "both"); code != exitUsage || !strings.Contains(stderr, "--redact is for snapshots") {
+		t.Errorf("names of a recording: exit status %d: %s", code, stderr)
 	}
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
