@@ -255,14 +255,16 @@ func stepsAt(to []StepAt, s StepAt) []StepAt {
 	return append(to, s)
 }
 
-var lengthIn = lazyregexp.New(`(?i)\b((?:\w*(?:tokens|max_len|seqlen|seq_len|seq_length|sequence length|padded_to|longest|input_len|length|input_ids))\b[^\d\[(]{0,12}(?:\(?\[?\s?\d[\d,\s]*)?)`)
-
 // lengths keeps the largest number of tokens that a line states by each label.
 func (t *reader) lengths(to map[string]*Series, l lineOf) {
 	const maxSeries = 8
 	line := l.rest[:min(len(l.rest), 400)]
-	for _, m := range lengthIn.FindAllSubmatch(line, 8) {
-		label, numbers := m[1], m[1]
+	for n, end := 0, 0; n < 8; n++ {
+		var start int
+		if start, end = nextLength(line, end); start < 0 {
+			break
+		}
+		label, numbers := line[start:end], line[start:end]
 		if i := bytes.IndexAny(label, "0123456789[("); i >= 0 {
 			label, numbers = label[:i], numbers[i:]
 		}
