@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"strandline/logs/ranks"
 )
@@ -392,7 +393,11 @@ func (j *job) hung(v *Job) bool {
 	v.Cause, v.Confidence, v.Restart = NotMemory, sure, NotKnown
 	v.Why, v.Fix = "all others waited for it in a collective that it never began", "look where it hangs: py-spy dump --pid PID on its node"
 	if j.recorded.seq >= 0 {
-		v.Why = fmt.Sprintf("the others waited for it in collective %d, which it never enqueued, by the flight recorder", j.recorded.seq)
+		since := ""
+		if j.recorded.since > 0 {
+			since = time.Unix(0, j.recorded.since).UTC().Format(" since 15:04:05 UTC")
+		}
+		v.Why = fmt.Sprintf("the others waited for it in collective %d%s, which it never enqueued, by the flight recorder", j.recorded.seq, since)
 	}
 	return true
 }
