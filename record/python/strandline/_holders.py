@@ -235,7 +235,7 @@ class _Tensors:
                 elif len(g[0].paths) < 2:
                     g[0].add(self.walk.path(t))
                 g[1], g[2] = g[1] + 1, g[2] + size
-        most = sorted(groups.values(), key=lambda g: -g[2])[:_SITES]
+        most = sorted(groups.values(), key=lambda g: -int(g[2]))[:_SITES]
         return [{"kind": "python", "path": g.text(), "count": n, "bytes": size} for g, n, size in most], [g.paths[0] for g, _, _ in most]
 
     def in_arrays(self) -> None:
