@@ -5,6 +5,7 @@ package bpf
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -220,14 +221,26 @@ func TestSizeClass(t *testing.T) {
 // TestBrokenObjectIsAnError shows that an object that cannot be loaded anywhere is
 // not taken for a machine without BPF, which would skip every test.
 func TestBrokenObjectIsAnError(t *testing.T) {
-	whole := object
-	defer func() { object = whole }()
+	packed := object
+	defer func() { object = packed }()
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, broken := range map[string][]byte{
 		"header":       append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 100)...),
 		"cut":          whole[:len(whole)/2],
 		"instructions": scrambled(t, whole),
 	} {
-		object = broken
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		w.Write(broken)
+		w.Close()
+		object = b.Bytes()
 		tr, err := Start()
 		if err == nil {
 			tr.Close()
