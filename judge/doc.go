@@ -6,6 +6,7 @@
 //   - judge/samples: samples of running processes (watch, and diagnose of its recordings)
 //   - judge/gate: whether growth is enough to fail a build (check) or a server (soak)
 //   - judge/texts, judge/tables: pasted text, files of other tools (diagnose)
+//   - judge/jobs: the texts of a job's ranks together: which fell first, and why (diagnose DIR)
 //   - judge/diagnosis: all that package input opened, by the packages above: one verdict
 //   - judge/verdict: the bounds, the order and the verdict of judge/snapshots and judge/texts
 //   - judge/shortage: what failed requests have in common, for judge/snapshots and judge/texts

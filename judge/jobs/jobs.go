@@ -3,7 +3,8 @@
 // texts of package logs/ranks. Out comes a [Job], or nil for texts that are not of several ranks.
 //
 // It decides in four steps: who wrote what (identity.go), when that was (clock.go), what
-// happened to each rank (falls.go), and why the first one fell (cause.go).
+// happened to each rank (falls.go), and why the first one fell (verdict.go; cause.go compares the
+// memory of ranks).
 package jobs
 
 import (

@@ -3,7 +3,7 @@
 // the entry point. tables.go judges the tables. account.go adds up the figures of PyTorch's
 // own message. The kinds of failure of inference engines are in engines.go, and those of
 // programs that run models locally in local.go. host.go has those of the host: the kernel's
-// OOM killer, containers, pods, and Slurm.
+// OOM killer, containers, pods, Ray, and the schedulers Slurm, LSF and PBS.
 package texts
 
 import (
