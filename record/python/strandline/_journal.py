@@ -6,6 +6,7 @@ The lines of all processes are gathered into strandline.json when the recording 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -16,6 +17,7 @@ from . import _about, _descriptors, _folder, _secret, _why
 
 _NOTES = "notes.jsonl"
 _MAX_NOTES = 200  # of a process
+_PAUSES = (0.01, 0.1)  # seconds between attempts to append
 
 
 class Journal:
@@ -36,6 +38,13 @@ class Journal:
     def append(self, event: Mapping[str, Any]) -> None:
         """Append an event. Raises OSError."""
         line = json.dumps({"time": round(time.time(), 6), "pid": os.getpid(), **event}, default=str) + "\n"
+        for pause in _PAUSES:  # the program may still be closing descriptors, or another thread have opened the folder again
+            try:
+                return self.open().write(line.encode())
+            except OSError as e:
+                if e.errno not in (errno.EBADF, errno.ENOTDIR):
+                    raise
+            time.sleep(pause)
         self.open().write(line.encode())
 
     def note(self, what: str, e: Optional[BaseException] = None, **more: Any) -> None:
