@@ -112,7 +112,7 @@ export function copyButton(text: string, label = "copy", key = `copy ${text}`): 
 }
 
 /** A command with a button that copies it. */
-export const command = (text: string, key?: string): HTMLElement => h("div", { class: "command" }, h("pre", { tabindex: "0" }, text), copyButton(text, "copy", key));
+export const command = (text: string, key?: string, label?: string): HTMLElement => h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": label }, text), copyButton(text, "copy", key));
 
 /** An element of index.html. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {

@@ -1,6 +1,6 @@
 // The form: a field for each flag, in groups. What a field is comes from the command.
 
-import { fill, h } from "../base/dom.ts";
+import { fill, h, own } from "../base/dom.ts";
 import type { Asked } from "./state.ts";
 import type { Field, Form, Mode } from "./wire.ts";
 
@@ -118,7 +118,7 @@ export class PlanForm {
   }
 
   private row(f: Field, label: string): HTMLElement {
-    const control = this.control(f);
+    const control = own(this.control(f));
     this.controls.set(f.name, control);
     const help = `--${f.name}: ${f.help}`;
     if (f.kind === "bool") return h("label", { class: "field check", title: help }, control, label);

@@ -117,7 +117,7 @@ function go(mode: Mode): void {
 }
 
 /** A text with a button that copies it. */
-const toCopy = (title: string, text: string, key: string): HTMLElement => h("div", {}, h("h3", {}, title), toPaste(text, key));
+const toCopy = (title: string, text: string, key: string): HTMLElement => h("div", {}, h("h3", {}, title), toPaste(text, key, title));
 
 // ---- the answer
 
