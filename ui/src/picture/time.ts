@@ -1,7 +1,7 @@
 // A picture over time: its canvases, its window, and what the pointer does. What is drawn
 // and what a click means is up to each page.
 
-import { h, placeTip } from "../base/dom.ts";
+import { h, placeTip, own } from "../base/dom.ts";
 import { byteTick, clamp, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
 import type { Tile } from "../base/wire.ts";
 import { blit, type Frame, type Paint, type Run } from "./blit.ts";
@@ -16,7 +16,7 @@ export abstract class TimePicture {
   protected readonly data = h("canvas", { "aria-hidden": "true" });
   protected readonly ink = h("canvas", { "aria-hidden": "true" });
   protected readonly front = h("canvas", { role: "img" });
-  protected readonly box = h("div", { class: "box", tabindex: "0", role: "group" }, this.data, this.ink, this.front);
+  protected readonly box = own(h("div", { class: "box", tabindex: "0", role: "group" }, this.data, this.ink, this.front));
   protected colors: Palette = palette();
   protected frame: Frame = { width: 1, height: 1, win: [0, 1], top: 1, gridAt: [], scale: 1 };
   protected layout = { lanes: 0, top: 0, width: 1, height: 1 };

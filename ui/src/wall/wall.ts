@@ -2,7 +2,7 @@
 
 import type { Finding, Wall as Answer, WallRow } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
-import { cut, fill, h } from "../base/dom.ts";
+import { cut, fill, h, own } from "../base/dom.ts";
 import { base, bytes, count, deviceName } from "../base/format.ts";
 import { window } from "../base/rows.ts";
 import { kindName } from "../findings/words.ts";
@@ -92,7 +92,7 @@ export class WallView {
 
   private window(kind: string): void {
     const rows = window(this.root.querySelector<HTMLElement>(".wall .scroll")!, this.shown.length, rowHeight, this.drawn.split(" | ")[1] ?? "", (i) => {
-      const made = this.made.get(i) ?? this.row(this.shown[i]!, i);
+      const made = this.made.get(i) ?? own(this.row(this.shown[i]!, i));
       this.made.set(i, made);
       return made;
     });
