@@ -54,20 +54,9 @@ class Bench:
             env["LD_LIBRARY_PATH"] = os.path.join(self.options.ucx, "libucx", "lib")
         return line, env, port
 
-    def run(self, arguments, env, timeout=300):
+    def run(self, arguments, env):
         """What strandline prints as JSON, and its exit status."""
-        done = subprocess.run([self.options.strandline] + arguments, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=timeout, cwd=self.folder)
-        text = done.stdout + "\n" + done.stderr
-        best = None
-        for at in [m.start() for m in re.finditer(r"^\{", text, re.M)]:
-            try:
-                doc = json.JSONDecoder().raw_decode(text[at:])[0]
-            except ValueError:
-                continue
-            if best is None or findings_of(doc) or "findings" in doc:
-                best = doc  # a watch prints its samples first
-        return best, done
+        return run_json([self.options.strandline] + arguments, env, self.folder)
 
     def try_one(self, case, command):
         """The cell of a case and a command: its word, and the document."""
@@ -114,6 +103,21 @@ class Bench:
         finally:
             target.send_signal(signal.SIGKILL)
             target.wait()
+
+
+def run_json(command, env, folder, timeout=600):
+    """The JSON document that a command of strandline prints, and how it ended."""
+    done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, cwd=folder)
+    text = done.stdout + "\n" + done.stderr
+    best = None
+    for at in [m.start() for m in re.finditer(r"^\{", text, re.M)]:
+        try:
+            doc = json.JSONDecoder().raw_decode(text[at:])[0]
+        except ValueError:
+            continue
+        if best is None or findings_of(doc) or "findings" in doc:
+            best = doc  # a watch prints its samples first
+    return best, done
 
 
 def text_of(finding):

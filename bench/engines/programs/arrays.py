@@ -1,0 +1,28 @@
+"""JAX on the CPU.
+
+    arrays.py LEAK STEPS FOLDER      LEAK: clean, list, compiled"""
+import sys
+
+import jax
+import jax.numpy as jnp
+
+LEAK, STEPS = sys.argv[1], int(sys.argv[2])
+
+
+@jax.jit
+def step(w, x):
+    return w - 0.01 * jax.grad(lambda w: jnp.square(x @ w).mean())(w)
+
+
+def main():
+    w, kept = jnp.zeros((256, 256)), []
+    for i in range(STEPS * 4):
+        w = step(w, jnp.ones((64, 256)))
+        if LEAK == "list":
+            kept.append(jnp.square(w))  # LINE list
+        if LEAK == "compiled":
+            jax.jit(lambda w: w * i + 1)(w)  # LINE compiled
+    w.block_until_ready()
+
+
+main()

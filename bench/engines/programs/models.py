@@ -1,0 +1,38 @@
+"""Tiny models with random weights, and data, made on the spot."""
+import torch
+from torch.utils.data import Dataset
+
+VOCABULARY = 512
+LENGTH = 64
+
+
+def language_model():
+    """A Llama of two layers, some 0.6 M parameters."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+    return LlamaForCausalLM(LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=128, intermediate_size=256, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=256, use_cache=False))
+
+
+class Tokens(Dataset):
+    """Random tokens, with themselves as labels."""
+
+    def __init__(self, count):
+        self.ids = torch.randint(0, VOCABULARY, (count, LENGTH))
+
+    def __len__(self):
+        return len(self.ids)
+
+    def __getitem__(self, i):
+        return {"input_ids": self.ids[i], "labels": self.ids[i], "attention_mask": torch.ones(LENGTH, dtype=torch.long)}
+
+
+def tokenizer():
+    """A tokenizer of numbers as words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+    words = {str(i): i for i in range(VOCABULARY - 3)}
+    words.update({"<pad>": VOCABULARY - 3, "<eos>": VOCABULARY - 2, "<unk>": VOCABULARY - 1})
+    bare = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    bare.pre_tokenizer = pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=bare, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>")

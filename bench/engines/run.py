@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Runs programs on real frameworks under strandline, and prints a table.
+
+    bench/engines/run.py [OPTIONS] [NAME...]   # the scenarios of that name, or all
+
+    --strandline PATH  the program to try (default: built from this checkout)
+    --torch DIR        PyTorch and the frameworks, as setup.sh leaves them
+    --jax DIR          a virtual environment with JAX
+    --devices LIST     cuda (the rig's), cpu (default: both)
+    --overhead         also run each program without strandline
+    --keep DIR         write each document there
+
+On a device `record` and `diagnose` are tried, on the CPU `check`. An answer is right if each
+problem names the leaking line or the holder, and there is one if it leaks. The exit
+status is 1 if an answer is wrong.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import scenarios
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "cases"))
+from run import findings_of, places, run_json  # noqa: E402
+
+
+def marks(program):
+    """The file of a program, and the lines that its kind leaks at or is held at."""
+    name, kind = program.split()[:2]
+    with open(os.path.join(HERE, "programs", name)) as f:
+        return name, [i for i, text in enumerate(f, 1) if any(text.rstrip().endswith(f"# {mark} {kind}") for mark in ("LINE", "HOLDS"))]
+
+
+def judge(scenario, doc, done):
+    """Whether an answer is right, unknown or WRONG, and why."""
+    if doc is None:
+        return "WRONG", "no document: " + (done.stderr.strip().splitlines() or ["nothing said"])[-1][:160]
+    problems = [f for f in findings_of(doc) if f["severity"] == "problem"]
+    if not scenario.leak:
+        if problems:
+            return "WRONG", problems[0]["kind"] + ": " + problems[0]["title"][:160]
+        return "right", doc.get("verdict", "")
+    if not problems:
+        return "unknown" if doc.get("verdict") == "unknown" else "WRONG", "no problem"
+    file, lines = marks(scenario.program)
+    for f in problems:
+        named = places(f) + list(f.get("held_by") or [])
+        if not any(os.path.basename(p.get("file") or "") == file and p.get("line") in lines for p in named):
+            return "WRONG", f["kind"] + " elsewhere: " + f["title"][:160]
+    holders = [h.get("path") or h.get("kind") for f in problems for h in f.get("held_by") or []]
+    return "right", problems[0]["kind"] + (" held by " + holders[0] if holders else "")
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.folder = tempfile.mkdtemp(prefix="engines-")
+        self.number = 0
+
+    def line(self, scenario, device):
+        """The command line of a program, and its environment."""
+        self.number += 1
+        folder = os.path.join(self.folder, f"work{self.number}")
+        os.mkdir(folder)
+        name, kind = scenario.program.split()
+        program = [os.path.join(HERE, "programs", name), kind, str(scenario.steps), folder, *scenario.more.split()]
+        env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
+        if scenario.python == "jax":
+            return [os.path.join(self.options.jax, "bin", "python"), *program], env
+        if device == "cpu":
+            env["CUDA_VISIBLE_DEVICES"] = ""
+        return [os.path.join(HERE, "..", "pytorch", "run.sh"), self.options.torch, *program], env
+
+    def try_one(self, scenario, device):
+        line, env = self.line(scenario, device)
+        strandline = self.options.strandline
+        if device == "cpu":
+            return run_json([strandline, "check", "--json", "--", *line], env, self.folder)
+        out = os.path.join(self.folder, f"out{self.number}")
+        run_json([strandline, "record", "-o", out, "--", *line], env, self.folder)
+        answer = run_json([strandline, "diagnose", "--json", out], env, self.folder)
+        shutil.rmtree(out, ignore_errors=True)
+        return answer
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--strandline")
+    parser.add_argument("--torch")
+    parser.add_argument("--jax", help="default: jax in the folder of --torch")
+    parser.add_argument("--devices", default="cuda,cpu")
+    parser.add_argument("--overhead", action="store_true")
+    parser.add_argument("--keep")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    if not options.strandline:
+        options.strandline = os.path.join(tempfile.mkdtemp(), "strandline")
+        subprocess.run(["go", "build", "-o", options.strandline, "./cmd/strandline"], cwd=os.path.join(HERE, "..", ".."), check=True)
+    bench = Bench(options)
+    count = {}
+    for s in scenarios.SCENARIOS:
+        if options.names and s.name not in options.names:
+            continue
+        if not getattr(options, s.python):
+            print(f"{s.name:18} not run: needs --{s.python}", flush=True)
+            continue
+        for device in s.devices:
+            if device not in options.devices.split(","):
+                continue
+            began = time.time()
+            try:
+                doc, done = bench.try_one(s, device)
+                word, why = judge(s, doc, done)
+            except subprocess.TimeoutExpired as e:
+                doc, word, why = None, "WRONG", str(e)[:160]
+            count[word] = count.get(word, 0) + 1
+            spent = ""
+            if options.overhead:
+                line, env = bench.line(s, device)
+                alone = time.time()
+                subprocess.run(line, env=env, stdin=subprocess.DEVNULL, capture_output=True)
+                spent = f" ({time.time() - alone:.0f} s alone)"
+            print(f"{s.name:18} {device:4} {word:8} {time.time() - began:4.0f} s{spent}  {why}", flush=True)
+            if options.keep and doc is not None:
+                os.makedirs(options.keep, exist_ok=True)
+                with open(os.path.join(options.keep, f"{s.name}-{device}.json"), "w") as f:
+                    json.dump(doc, f, indent=1)
+    print(", ".join(f"{n} {word}" for word, n in sorted(count.items())))
+    return 1 if count.get("WRONG") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

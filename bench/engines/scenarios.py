@@ -1,0 +1,57 @@
+"""The programs that run.py tries, and the right answer to each."""
+import dataclasses
+
+STEPS = 80
+
+
+@dataclasses.dataclass
+class Scenario:
+    name: str
+    program: str  # its file and first argument
+    more: str = ""  # further arguments
+    leak: bool = True  # whether the line marked LINE, or the holder marked HOLDS, is to be named
+    devices: tuple = ("cuda", "cpu")
+    python: str = "torch"  # which environment it needs
+    steps: int = STEPS
+
+
+def clean(name, program, **more):
+    return Scenario(name, program, leak=False, **more)
+
+
+SCENARIOS = [
+    clean("trainer", "trainer.py clean"),
+    Scenario("trainer-callback", "trainer.py callback"),
+    Scenario("trainer-loss", "trainer.py metrics"),
+    Scenario("trainer-logits", "trainer.py logits"),
+    Scenario("trainer-hook", "trainer.py hook"),
+    clean("accelerate", "accelerated.py clean"),
+    clean("accelerate-ema", "accelerated.py ema"),
+    Scenario("accelerate-loss", "accelerated.py losses"),
+    Scenario("accelerate-logger", "accelerated.py logger"),
+    clean("lightning", "lightened.py clean"),
+    Scenario("lightning-outputs", "lightened.py outputs"),
+    Scenario("lightning-callback", "lightened.py callback"),
+    Scenario("lightning-metric", "lightened.py metric"),
+    clean("peft", "adapters.py clean"),
+    Scenario("peft-added", "adapters.py added"),
+    clean("sft", "sft.py clean"),
+    Scenario("sft-callback", "sft.py callback"),
+    clean("grpo", "grpo.py clean", steps=24),
+    Scenario("grpo-rewards", "grpo.py rewards", steps=24),
+    clean("zero2", "zero.py clean", more="2", devices=("cuda",)),
+    Scenario("zero2-logits", "zero.py losses", more="2", devices=("cuda",)),
+    Scenario("zero2-checkpoints", "zero.py checkpoints", more="2", devices=("cuda",)),
+    clean("zero3-offload", "zero.py clean", more="3", devices=("cuda",)),
+    Scenario("zero3-logits", "zero.py losses", more="3", devices=("cuda",)),
+    clean("recompute", "plain.py recompute"),
+    clean("offload", "plain.py offload"),
+    clean("graphs", "plain.py graphs", devices=("cuda",)),
+    clean("replay-buffer", "plain.py replay"),
+    clean("cycles", "plain.py cycle"),
+    clean("workers", "plain.py workers"),
+    Scenario("hooks", "plain.py hooks"),
+    clean("jax", "arrays.py clean", devices=("cpu",), python="jax"),
+    Scenario("jax-list", "arrays.py list", devices=("cpu",), python="jax"),
+    Scenario("jax-compiled", "arrays.py compiled", devices=("cpu",), python="jax"),
+]
