@@ -17,22 +17,12 @@ type Answer struct {
 
 func Rank(list []Answer, least bool) {
 	sorts.StableBy(list, func(a, b Answer) int {
-		if none := cmp.Compare(b2i(a.Value == 0), b2i(b.Value == 0)); none != 0 {
-			return none
-		}
 		order := cmp.Compare(b.Value, a.Value)
 		if least {
 			order = -order
 		}
-		return cmp.Or(order, cmp.Compare(a.Changes, b.Changes))
+		return cmp.Or(sorts.Bool(a.Value == 0, b.Value == 0), order, cmp.Compare(a.Changes, b.Changes))
 	})
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // Largest is the Largest number from 1 on that fits, 0 if none does. What fits

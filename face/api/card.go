@@ -56,6 +56,15 @@ func NewCard(f *finding.Finding, names Names) Card {
 	return c
 }
 
+// Over names what was judged: "6 files of 2 processes".
+func Over(files, processes int, noun string) string {
+	over := units.Plural(int64(files), noun)
+	if processes > 1 {
+		over += " of " + units.Plural(int64(processes), "process")
+	}
+	return over
+}
+
 // CalmCard is the verdict where nothing asks for something. Peak is the note on what memory is
 // for, history that on what is not recorded; both may be nil.
 func CalmCard(verdict finding.Verdict, over string, peak, history *finding.Finding) Card {
@@ -222,7 +231,7 @@ func Sum(a *finding.Account) string {
 	}
 	parts := slices.Clone(a.Parts)
 	sorts.StableBy(parts, func(x, y finding.Part) int { // all others are one part, the last
-		return cmp.Compare(btoi(x.Name == "other"), btoi(y.Name == "other"))
+		return sorts.Bool(x.Name == "other", y.Name == "other")
 	})
 	if len(parts) > maxParts {
 		last := finding.Part{Name: "other"}
@@ -244,14 +253,6 @@ func Sum(a *finding.Account) string {
 	return total + " = " + strings.Join(words, " + ")
 }
 
-// btoi is 1 for true.
-func btoi(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
 // apportion rounds parts of a whole to steps so that they add up to the rounded whole: what
 // rounding leaves over goes to those that lost the most by it.
 func apportion(parts []finding.Part, whole int64, steps float64) []int64 {
@@ -265,15 +266,7 @@ func apportion(parts []finding.Part, whole int64, steps float64) []int64 {
 		lost[i] = x - float64(out[i])
 		left -= out[i]
 	}
-	sorts.StableBy(order, func(i, j int) int {
-		switch {
-		case lost[i] > lost[j]:
-			return -1
-		case lost[i] < lost[j]:
-			return 1
-		}
-		return 0
-	})
+	sorts.StableBy(order, func(i, j int) int { return cmp.Compare(lost[j], lost[i]) })
 	for k := 0; left > 0 && k < len(order); k++ {
 		out[order[k]]++
 		left--

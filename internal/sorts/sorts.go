@@ -25,3 +25,14 @@ func Collect[E any](seq iter.Seq[E], compare func(a, b E) int) []E {
 	By(out, compare)
 	return out
 }
+
+// Bool compares as [cmp.Compare] does: false is less than true.
+func Bool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

@@ -29,3 +29,15 @@ func TestEqual(t *testing.T) {
 		}
 	}
 }
+
+// TestBool orders false before true.
+func TestBool(t *testing.T) {
+	for _, c := range []struct {
+		a, b bool
+		want int
+	}{{false, false, 0}, {true, true, 0}, {false, true, -1}, {true, false, 1}} {
+		if got := Bool(c.a, c.b); got != c.want {
+			t.Errorf("%v and %v: %d", c.a, c.b, got)
+		}
+	}
+}

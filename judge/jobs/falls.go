@@ -261,18 +261,11 @@ func (j *job) own() (out []*rank) {
 			if a.fall.text == b.fall.text {
 				return cmp.Compare(a.fall.Line, b.fall.Line)
 			}
-			return cmp.Compare(b2i(math.IsNaN(x)), b2i(math.IsNaN(y)))
+			return sorts.Bool(math.IsNaN(x), math.IsNaN(y))
 		}
 		return cmp.Compare(x, y)
 	})
 	return out
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // lostAt is when the first of the others lost a peer, +Inf if none did.

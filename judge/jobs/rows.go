@@ -66,13 +66,7 @@ func (j *job) rows(v *Job) []Row {
 		out[i].Seconds -= began
 	}
 	sorts.StableBy(out, func(a, b Row) int {
-		if c := cmp.Compare(b2i(a.Role != FellFirst), b2i(b.Role != FellFirst)); c != 0 {
-			return c
-		}
-		if c := cmp.Compare(b2i(math.IsNaN(a.Seconds)), b2i(math.IsNaN(b.Seconds))); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.Seconds, b.Seconds)
+		return cmp.Or(sorts.Bool(a.Role != FellFirst, b.Role != FellFirst), sorts.Bool(math.IsNaN(a.Seconds), math.IsNaN(b.Seconds)), cmp.Compare(a.Seconds, b.Seconds))
 	})
 	return out
 }
