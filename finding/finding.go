@@ -150,5 +150,13 @@ type Finding struct {
 	Remedies []Remedy `json:"remedies,omitempty"`
 }
 
+// Grew is by how many bytes the trend ends above its beginning; 0 if there is none.
+func (f *Finding) Grew() int64 {
+	if len(f.Trend) == 0 {
+		return 0
+	}
+	return f.Trend[len(f.Trend)-1] - f.Trend[0]
+}
+
 // Int is a pointer to n, for the fields that can be absent.
 func Int(n int64) *int64 { return &n }

@@ -72,8 +72,8 @@ func (b *brief) head(f *finding.Finding) string {
 
 // grown is by how many bytes the memory of a finding grew, 0 if that is not known.
 func grown(f *finding.Finding) int64 {
-	if n := len(f.Trend); n > 1 {
-		return max(0, f.Trend[n-1]-f.Trend[0])
+	if len(f.Trend) > 1 {
+		return max(0, f.Grew())
 	}
 	if f.BytesPerStep != nil {
 		return max(0, *f.BytesPerStep)

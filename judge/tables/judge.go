@@ -77,10 +77,10 @@ func Judge(all []Series) Answer {
 
 // grown is by how many bytes the level of a finding grew, 0 if it asks for nothing.
 func grown(f *finding.Finding) int64 {
-	if f.Severity == finding.Info || len(f.Trend) == 0 {
+	if f.Severity == finding.Info {
 		return 0
 	}
-	n := f.Trend[len(f.Trend)-1] - f.Trend[0]
+	n := f.Grew()
 	if e, ok := f.Evidence.(*finding.LevelsEvidence); ok && reservedName.MatchString(e.Column) {
 		return n / 2 // it contains allocated memory, which is to stand first
 	}

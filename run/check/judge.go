@@ -133,7 +133,7 @@ func oneCause(findings []finding.Finding) []finding.Finding {
 			}
 			graph := kept.Kind == finding.AutogradGraph
 			switch {
-			case kept.Device == nil && (graph || kept.Bytes != nil && float64(*kept.Bytes) >= minLeakShare*grewBy(host)):
+			case kept.Device == nil && (graph || kept.Bytes != nil && float64(*kept.Bytes) >= minLeakShare*float64(host.Grew())):
 				host.Kind, host.Site, host.Remedies, host.Stack, host.Sites = kept.Kind, kept.Site, kept.Remedies, nil, nil
 				host.Detail = append(slices.DeleteFunc(host.Detail, func(text string) bool { return strings.HasPrefix(text, processes.Traced) }), kept.Detail...)
 				host.Brief.Title = host.Title + ": " + cmp.Or(kept.Brief.Title, kept.Title)
@@ -151,14 +151,6 @@ func oneCause(findings []finding.Finding) []finding.Finding {
 func sameProcess(host, kept *finding.Finding) bool {
 	a, b := processes.PIDOf(host.Process), processes.PIDOf(kept.Process)
 	return a == b || a == 0
-}
-
-// grewBy is how many bytes a series grew by, 0 if unknown.
-func grewBy(f *finding.Finding) float64 {
-	if n := len(f.Trend); n > 1 {
-		return float64(f.Trend[n-1] - f.Trend[0])
-	}
-	return 0
 }
 
 // unsteady takes back the verdict of a leak over time if a process could not be seen to
