@@ -267,8 +267,8 @@ func (s *session) run(ctx context.Context) error {
 			s.sum()
 			s.options.Progress(s.result)
 		}
-		if s.names.runtime != nil && s.containers.Due() {
-			s.containers.Look(s.names.runtime, s.image)
+		if s.names.runtime != nil {
+			s.containers.WhenDue(func() { s.containers.Count(s.names.runtime, s.image) })
 		}
 		select {
 		case <-ctx.Done():

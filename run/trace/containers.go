@@ -1,8 +1,6 @@
 package trace
 
 import (
-	"time"
-
 	"strandline/finding"
 	"strandline/host/code/cpython"
 	"strandline/host/code/image"
@@ -31,21 +29,18 @@ func (w *Session) countContainers(p procfs.Process) {
 		h = &cpython.History{}
 		w.containers[p] = h
 	}
-	if !h.Due() {
-		return
-	}
-	began := time.Now()
-	defer func() { h.Wait(time.Since(began)) }()
-	files := image.NewFiles()
-	defer files.Close()
-	im, err := image.Open(p, files)
-	if err != nil {
-		return
-	}
-	defer im.Close()
-	if r, err := cpython.Find(im); err == nil {
-		h.Look(r, im)
-	}
+	h.WhenDue(func() {
+		files := image.NewFiles()
+		defer files.Close()
+		im, err := image.Open(p, files)
+		if err != nil {
+			return
+		}
+		defer im.Close()
+		if r, err := cpython.Find(im); err == nil {
+			h.Count(r, im)
+		}
+	})
 }
 
 // nameContainers names the containers that keep what grows.

@@ -18,12 +18,19 @@ const (
 	maxLooks  = 12 // of a container that are kept
 )
 
-// Due reports whether it is time for a look.
-func (h *History) Due() bool { return !time.Now().Before(h.next) }
-
-// Look counts what the containers hold now.
-func (h *History) Look(r *Runtime, mem Memory) {
+// WhenDue calls look, in which the containers are counted, if it is time for that.
+func (h *History) WhenDue(look func()) {
 	began := time.Now()
+	if began.Before(h.next) {
+		return
+	}
+	look()
+	now := time.Now()
+	h.next = now.Add(max(lookEvery, lookShare*now.Sub(began)))
+}
+
+// Count counts what the containers hold now.
+func (h *History) Count(r *Runtime, mem Memory) {
 	now := map[Kept]int64{}
 	for _, k := range r.Kept(mem) {
 		now[Kept{Path: k.Path, Kind: k.Kind}] += k.Count
@@ -39,11 +46,7 @@ func (h *History) Look(r *Runtime, mem Memory) {
 		}
 		h.counts[k] = all
 	}
-	h.Wait(time.Since(began))
 }
-
-// Wait puts the next look off, as the last one took some time.
-func (h *History) Wait(took time.Duration) { h.next = time.Now().Add(max(lookEvery, lookShare*took)) }
 
 // Each calls f with each container, and the number of its objects at each look.
 func (h *History) Each(f func(path, kind string, counts []int64)) {
