@@ -68,7 +68,7 @@ func Read(r io.Reader) (*profiles.File, error) {
 	if form == nil {
 		return nil, profiles.ErrOther
 	}
-	t := &reader{file: &profiles.File{Format: form.format}, depth: -1}
+	t := &reader{file: &profiles.File{Format: form.format}, stacks: map[string]int{}, depth: -1}
 	for {
 		line, err := in.ReadSlice('\n')
 		if len(t.file.Uses) < maxUses {
@@ -101,7 +101,8 @@ type reader struct {
 	length int64         // bytes of its call
 	times  int64         // how often it was made, 0 for once
 	call   string
-	sizes  []int // columns of memory: those of the device first, of each what is its own first
+	stacks map[string]int // the uses of stacks that came, by their frames
+	sizes  []int          // columns of memory: those of the device first, of each what is its own first
 }
 
 // add adds a use of some bytes.

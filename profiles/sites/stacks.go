@@ -2,6 +2,7 @@ package sites
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,14 +31,13 @@ var (
 // stack takes a line of a text of stacks.
 func (r *reader) stack(text string) {
 	if m := gdbFrame.FindStringSubmatch(strings.TrimSpace(text)); m != nil {
-		if n, _ := strconv.Atoi(m[1]); n <= r.depth && r.depth >= 0 {
+		n, _ := strconv.Atoi(m[1])
+		if n <= r.depth {
 			r.endStack()
-		} else {
-			r.depth = n
 		}
+		r.depth = n
 		line, _ := strconv.ParseInt(m[5], 10, 64)
 		r.frames = append(r.frames, stack.Frame{File: m[3] + m[4], Line: line, Function: m[2]})
-		r.depth, _ = strconv.Atoi(m[1])
 		return
 	}
 	if m := bpfSum.FindStringSubmatch(text); m != nil {
@@ -83,7 +83,8 @@ func (r *reader) endStack() {
 	if call == "munmap" && !maps || len(frames) == 1 && strings.HasSuffix(frames[0].Function, "munmap") {
 		return
 	}
-	if i := slices.IndexFunc(r.file.Uses, func(u profiles.Use) bool { return slices.Equal(u.Stack, frames) }); i >= 0 {
+	key := fmt.Sprint(frames)
+	if i, ok := r.stacks[key]; ok {
 		u := &r.file.Uses[i]
 		u.Size = (u.Size*u.Count + bytes*times) / (u.Count + times)
 		u.Count += times
@@ -91,6 +92,7 @@ func (r *reader) endStack() {
 	}
 	const maxStacks = 4096
 	if len(r.file.Uses) < maxStacks {
+		r.stacks[key] = len(r.file.Uses)
 		r.file.Uses = append(r.file.Uses, profiles.Use{Kind: "mmap", Stack: frames, Size: bytes, Count: times})
 	}
 }
