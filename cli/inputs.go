@@ -205,9 +205,8 @@ func (g *globals) eachSnapshot(ctx context.Context, files *input.Files, take fun
 
 // session reads the files to be judged, but for what the texts of a job tell.
 func (g *globals) session(ctx context.Context, files *input.Files, of *diagnosis.Job, o diagnosis.Options) (*diagnosis.Session, error) {
-	left := *files
-	left.List = slices.DeleteFunc(slices.Clone(files.List), of.Has)
-	s := diagnosis.New(&left, o)
+	left := of.Rest(files)
+	s := diagnosis.New(left, o)
 	err := g.each(files, left.Ordered(), func(f *input.File) error {
 		if !f.Named && f.IsRecording() {
 			g.warnOfFile("skipped %s: a recording is judged if it is named, alone or with snapshots", f.Path)

@@ -54,6 +54,13 @@ func (j *Job) Has(f *input.File) bool {
 	return j != nil && (f.IsDump() || j.many && f.Told() && !j.again[f.Path])
 }
 
+// Rest are the files of which the job does not have all: they are read one by one, too.
+func (j *Job) Rest(files *input.Files) *input.Files {
+	left := *files
+	left.List = slices.DeleteFunc(slices.Clone(files.List), j.Has)
+	return &left
+}
+
 // Holds reports whether a file is a text of the job.
 func (j *Job) Holds(f *input.File) bool { return j != nil && (f.Told() || f.IsDump()) }
 

@@ -180,21 +180,19 @@ func (e *Engine) Load(ctx context.Context) error {
 	of := diagnosis.NewJob(ctx, e.from)
 	e.change(func() { e.of = of })
 	ofJob := map[string]*input.File{}
-	left := *e.from
-	left.List = slices.DeleteFunc(slices.Clone(left.List), func(f *input.File) bool {
-		if e.of.Holds(f) {
+	for _, f := range e.from.List {
+		if of.Holds(f) {
 			ofJob[f.Path] = f
 		}
-		return e.of.Has(f)
-	})
-	s := diagnosis.New(&left, diagnosis.Options{})
+	}
+	s := diagnosis.New(of.Rest(e.from), diagnosis.Options{})
 	for _, f := range e.files {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if of := ofJob[f.Path]; of != nil && (e.of.Has(of) || !s.Wants(of)) {
+		if text := ofJob[f.Path]; text != nil && (of.Has(text) || !s.Wants(text)) {
 			e.change(func() { f.state, f.blocks = judged, unknown })
-		} else if err := e.load(ctx, f, s, of != nil); err != nil {
+		} else if err := e.load(ctx, f, s, text != nil); err != nil {
 			last = err
 			continue
 		}
