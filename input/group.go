@@ -171,10 +171,6 @@ func (fs *Files) recordedProcesses(snapshots []*digest.File) (out []*compare.Pro
 		}
 		byProcess[p].add(f, d)
 	}
-	given := map[*record.Process]bool{}
-	for p := range byProcess {
-		given[p] = true
-	}
 	names := map[string]int{}
 	for _, r := range all {
 		name := r.process.DisplayName()
@@ -182,7 +178,7 @@ func (fs *Files) recordedProcesses(snapshots []*digest.File) (out []*compare.Pro
 			name = fmt.Sprintf("%s #%d", name, names[name])
 		}
 		p := r.named(name)
-		p.About.Beside = r.beside(p.Newest(), given)
+		p.About.Beside = r.beside(p.Newest(), byProcess)
 		out = append(out, p)
 	}
 	sorts.StableBy(out, func(a, b *compare.Process) int { return cmp.Compare(rankOf(a), rankOf(b)) })
@@ -236,13 +232,13 @@ func (r *recordedFiles) named(name string) *compare.Process {
 }
 
 // beside is what other processes hold of the devices of the newest file.
-func (r *recordedFiles) beside(newest *digest.File, given map[*record.Process]bool) map[int]compare.Beside {
+func (r *recordedFiles) beside(newest *digest.File, given map[*record.Process]*recordedFiles) map[int]compare.Beside {
 	d := r.dumps[newest]
 	out := map[int]compare.Beside{}
 	for _, u := range d.Devices {
 		b := compare.Beside{Used: u.Used, Dumped: u.Reserved}
 		for _, h := range r.manifest.Beside(r.process, d, u.Device) {
-			if given[h.Process] {
+			if given[h.Process] != nil {
 				b.Dumped += h.Bytes
 			} else {
 				b.Others = append(b.Others, compare.Holding{Process: h.Process.DisplayName(), Bytes: h.Bytes})
