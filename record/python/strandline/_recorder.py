@@ -55,7 +55,7 @@ def _wait_for_device(torch: Any) -> None:
         _begin(True)
         return
     torch.cuda._lazy_call(_begin_on_device)
-    _thread.start_new_thread(_begin_without, (_WITHOUT_DEVICE if _about.no_device(torch) else _BEFORE_DEVICE,))
+    _begin_later()
 
 
 def _forked() -> None:
@@ -67,11 +67,16 @@ def _forked() -> None:
         r.control.leave()
         r.journal.close()
     if r is None or not r.on_device:
-        _thread.start_new_thread(_begin_without, (_WITHOUT_DEVICE if _about.no_device(_torch) else _BEFORE_DEVICE,))
+        _begin_later()
 
 
 def _begin_on_device() -> None:
     _begin(True)
+
+
+def _begin_later() -> None:
+    """Have a thread begin, unless a device is initialized by then."""
+    _thread.start_new_thread(_begin_without, (_WITHOUT_DEVICE if _about.no_device(_torch) else _BEFORE_DEVICE,))
 
 
 def _begin_without(seconds: float) -> None:
