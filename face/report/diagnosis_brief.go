@@ -99,11 +99,7 @@ func (d *Diagnosis) calm() api.Card {
 	if files == 0 && d.Verdict == finding.Unknown {
 		return api.Card{Word: "UNKNOWN", Title: "nothing judged: the files are of different kinds; name one"}
 	}
-	over := count(files, cmp.Or(d.source, "file"))
-	if n := len(d.Processes); n > 1 {
-		over += " of " + count(n, "process")
-	}
-	return api.CalmCard(d.Verdict, over, d.peak(), d.history())
+	return api.CalmCard(d.Verdict, api.Over(files, len(d.Processes), cmp.Or(d.source, "file")), d.peak(), d.history())
 }
 
 // noProblem prints a verdict without a finding that asks for something: what the memory is for,

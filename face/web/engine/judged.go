@@ -13,7 +13,6 @@ import (
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/tile"
-	"strandline/units"
 )
 
 func sortBy[T any, N cmp.Ordered](list []T, by func(*T) N) {
@@ -89,11 +88,7 @@ func calm(j *judgment) api.Card {
 			files, processes = files+len(p.Files), processes+1
 		}
 	}
-	over := units.Plural(int64(files), "file")
-	if processes > 1 {
-		over += " of " + units.Plural(int64(processes), "process")
-	}
-	return api.CalmCard(j.answer.Verdict, over, first(finding.Peak, finding.Usage), first(finding.History))
+	return api.CalmCard(j.answer.Verdict, api.Over(files, processes, "file"), first(finding.Peak, finding.Usage), first(finding.History))
 }
 
 // whereIs points to a finding: in the newest file of its process, its lines, and
