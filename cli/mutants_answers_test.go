@@ -22,6 +22,7 @@ import (
 
 	"strandline/host/gpu/nvsmi"
 	"strandline/host/sampling/engine"
+	"strandline/internal/test/live"
 	"strandline/run/soak/load"
 	"strandline/torch/pickle"
 )
@@ -80,29 +81,15 @@ func mutantAnswers(t *testing.T, dir string) []mutantKind {
 
 // answerWith sends a file to each that connects to a socket of this process, after its request.
 func answerWith(t *testing.T, prefix, file string) {
-	l, err := net.Listen("unix", fmt.Sprintf("@%s%d", prefix, os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				c.SetDeadline(time.Now().Add(time.Minute))
-				if _, err := c.Read(make([]byte, 1<<16)); err != nil {
-					return
-				}
-				if text, err := os.ReadFile(file); err == nil {
-					c.Write(text)
-				}
-			}()
+	live.Answer(t, fmt.Sprintf("%s%d", prefix, os.Getpid()), func(c net.Conn) {
+		c.SetDeadline(time.Now().Add(time.Minute))
+		if _, err := c.Read(make([]byte, 1<<16)); err != nil {
+			return
 		}
-	}()
+		if text, err := os.ReadFile(file); err == nil {
+			c.Write(text)
+		}
+	})
 }
 
 // chat asks a server of models, as `strandline soak` does.

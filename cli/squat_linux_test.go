@@ -26,27 +26,13 @@ func TestSquatters(t *testing.T) {
 	})
 	self, other := strconv.Itoa(os.Getpid()), strconv.Itoa(sleep.Process.Pid)
 	serve := func(pid, prefix, answer string) {
-		l, err := net.Listen("unix", "@"+prefix+pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { l.Close() })
-		go func() {
+		live.Answer(t, prefix+pid, func(c net.Conn) {
 			for {
-				c, err := l.Accept()
-				if err != nil {
+				if _, err := io.WriteString(c, answer); err != nil {
 					return
 				}
-				go func() {
-					defer c.Close()
-					for {
-						if _, err := io.WriteString(c, answer); err != nil {
-							return
-						}
-					}
-				}()
 			}
-		}()
+		})
 	}
 	serve(other, "strandline/", `{"path":"--output=x","folder":"/"}`+"\n")
 	serve(other, "strandline-mem/", "tag x 1 1 active none 0 1\nend\n")

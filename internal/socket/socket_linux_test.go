@@ -21,24 +21,7 @@ import (
 // listen binds the name of a process's socket, and answers each connection.
 func listen(t *testing.T, prefix string, pid int, answer func(net.Conn)) net.Listener {
 	t.Helper()
-	l, err := net.Listen("unix", fmt.Sprintf("@%s%d", prefix, pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				answer(c)
-			}()
-		}
-	}()
-	return l
+	return live.Answer(t, fmt.Sprintf("%s%d", prefix, pid), answer)
 }
 
 // other is a process that has no socket.
