@@ -114,6 +114,14 @@ export function copyButton(text: string, label = "copy", key = `copy ${text}`): 
 /** A command with a button that copies it. */
 export const command = (text: string, key?: string, label?: string): HTMLElement => h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": label }, text), copyButton(text, "copy", key));
 
+/** Makes an element of a drawing. */
+export function svg(tag: string, attrs: Record<string, string | number>, ...children: Node[]): SVGElement {
+  const el = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attrs)) el.setAttribute(name, String(value));
+  el.append(...children);
+  return el;
+}
+
 /** An element of index.html. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const el = document.getElementById(id);

@@ -2,7 +2,7 @@
 // commands print it.
 
 import type { Card } from "../base/api.ts";
-import { command, fill, h } from "../base/dom.ts";
+import { command, fill, h, svg } from "../base/dom.ts";
 import { bytes, plural } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
 import type { Judgment } from "./wire.ts";
@@ -88,16 +88,12 @@ export function curve(values: ArrayLike<number>, from: string, to: string): HTML
   const n = values.length;
   let most = 1;
   for (let i = 0; i < n; i++) most = Math.max(most, values[i]!);
-  const ns = "http://www.w3.org/2000/svg";
   const points = Array.from({ length: n }, (_, i) => `${((100 * i) / Math.max(1, n - 1)).toFixed(2)},${(40 - (39 * values[i]!) / most).toFixed(2)}`);
-  const svg = document.createElementNS(ns, "svg");
-  svg.setAttribute("viewBox", "0 0 100 40");
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("aria-hidden", "true");
-  for (const [tag, at] of [["polygon", `0,40 ${points.join(" ")} 100,40`], ["polyline", points.join(" ")]] as const) {
-    const line = document.createElementNS(ns, tag);
-    line.setAttribute("points", at);
-    svg.append(line);
-  }
-  return h("div", { class: "curve", role: "img", "aria-label": `from ${bytes(values[0])} to ${bytes(values[n - 1])}, at most ${bytes(most)}` }, h("span", {}, bytes(most)), h("span", {}, "0"), svg, h("span", {}, from), h("span", {}, to));
+  const drawn = svg(
+    "svg",
+    { viewBox: "0 0 100 40", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("polygon", { points: `0,40 ${points.join(" ")} 100,40` }),
+    svg("polyline", { points: points.join(" ") }),
+  );
+  return h("div", { class: "curve", role: "img", "aria-label": `from ${bytes(values[0])} to ${bytes(values[n - 1])}, at most ${bytes(most)}` }, h("span", {}, bytes(most)), h("span", {}, "0"), drawn, h("span", {}, from), h("span", {}, to));
 }

@@ -2,7 +2,7 @@
 
 import type { Finding, Wall as Answer, WallRow } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
-import { cut, fill, h, own } from "../base/dom.ts";
+import { cut, fill, h, own, svg } from "../base/dom.ts";
 import { base, bytes, count, deviceName } from "../base/format.ts";
 import { window } from "../base/rows.ts";
 import { kindName } from "../findings/words.ts";
@@ -122,12 +122,7 @@ export class WallView {
 /** A curve from zero to its peak. */
 function curve(course: number[], severity: string | undefined): Element | null {
   if (!course.length) return null;
-  const ns = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(ns, "svg");
-  for (const [name, v] of Object.entries({ viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-hidden": "true", class: severity ?? "" })) svg.setAttribute(name, String(v));
-  const path = document.createElementNS(ns, "path");
   const x = (i: number): string => ((i / Math.max(1, course.length)) * width).toFixed(1);
-  path.setAttribute("d", `M0 ${high}${course.map((v, i) => `V${(high - (v / 1000) * (high - 2)).toFixed(1)}H${x(i + 1)}`).join("")}V${high}Z`);
-  svg.append(path);
-  return svg;
+  const d = `M0 ${high}${course.map((v, i) => `V${(high - (v / 1000) * (high - 2)).toFixed(1)}H${x(i + 1)}`).join("")}V${high}Z`;
+  return svg("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-hidden": "true", class: severity ?? "" }, svg("path", { d }));
 }
