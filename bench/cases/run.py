@@ -194,6 +194,21 @@ def load(port):
         time.sleep(0.02)
 
 
+def built():
+    """The program, built from this checkout."""
+    path = os.path.join(tempfile.mkdtemp(), "strandline")
+    subprocess.run(["go", "build", "-o", path, "./cmd/strandline"], cwd=os.path.join(HERE, "..", ".."), check=True)
+    return path
+
+
+def keep(folder, name, doc):
+    """Writes a document into a folder, if there are both."""
+    if folder and doc is not None:
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, name + ".json"), "w") as f:
+            json.dump(doc, f, indent=1)
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--strandline")
@@ -207,9 +222,7 @@ def main():
     options = parser.parse_args()
     if options.load:
         return load(options.load)
-    if not options.strandline:
-        options.strandline = os.path.join(tempfile.mkdtemp(), "strandline")
-        subprocess.run(["go", "build", "-o", options.strandline, "./cmd/strandline"], cwd=os.path.join(HERE, "..", ".."), check=True)
+    options.strandline = options.strandline or built()
     bench = Bench(options)
     wrong = 0
     for case in cases.CASES:
@@ -231,10 +244,7 @@ def main():
             word, why = judge(case, command, doc, done)
             wrong += word == "WRONG"
             print(f"{case.name:15} {command:9} {word:8} {time.time() - began:5.0f} s  {why}", flush=True)
-            if options.keep and doc is not None:
-                os.makedirs(options.keep, exist_ok=True)
-                with open(os.path.join(options.keep, f"{case.name}-{command}.json"), "w") as f:
-                    json.dump(doc, f, indent=1)
+            keep(options.keep, f"{case.name}-{command}", doc)
     return 1 if wrong else 0
 
 

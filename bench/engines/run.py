@@ -5,7 +5,7 @@
 
     --strandline PATH  the program to try (default: built from this checkout)
     --torch DIR        PyTorch and the frameworks, as setup.sh leaves them
-    --jax DIR          a virtual environment with JAX
+    --jax DIR          a virtual environment with JAX (default: jax in the folder of --torch)
     --devices LIST     cuda (the rig's), cpu (default: both)
     --overhead         also run each program without strandline
     --keep DIR         write each document there
@@ -15,7 +15,6 @@ problem names the leaking line or the holder, and there is one if it leaks. The 
 status is 1 if an answer is wrong.
 """
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -27,7 +26,7 @@ import scenarios
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cases"))
-from run import findings_of, places, run_json  # noqa: E402
+from run import built, findings_of, keep, places, run_json  # noqa: E402
 
 
 def marks(program):
@@ -93,15 +92,14 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--strandline")
     parser.add_argument("--torch")
-    parser.add_argument("--jax", help="default: jax in the folder of --torch")
+    parser.add_argument("--jax")
     parser.add_argument("--devices", default="cuda,cpu")
     parser.add_argument("--overhead", action="store_true")
     parser.add_argument("--keep")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    if not options.strandline:
-        options.strandline = os.path.join(tempfile.mkdtemp(), "strandline")
-        subprocess.run(["go", "build", "-o", options.strandline, "./cmd/strandline"], cwd=os.path.join(HERE, "..", ".."), check=True)
+    options.strandline = options.strandline or built()
+    options.jax = options.jax or options.torch and os.path.join(options.torch, "jax")
     bench = Bench(options)
     count = {}
     for s in scenarios.SCENARIOS:
@@ -127,10 +125,7 @@ def main():
                 subprocess.run(line, env=env, stdin=subprocess.DEVNULL, capture_output=True)
                 spent = f" ({time.time() - alone:.0f} s alone)"
             print(f"{s.name:18} {device:4} {word:8} {time.time() - began:4.0f} s{spent}  {why}", flush=True)
-            if options.keep and doc is not None:
-                os.makedirs(options.keep, exist_ok=True)
-                with open(os.path.join(options.keep, f"{s.name}-{device}.json"), "w") as f:
-                    json.dump(doc, f, indent=1)
+            keep(options.keep, f"{s.name}-{device}", doc)
     print(", ".join(f"{n} {word}" for word, n in sorted(count.items())))
     return 1 if count.get("WRONG") else 0
 
