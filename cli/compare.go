@@ -109,7 +109,7 @@ func (g *globals) snapshots(ctx context.Context, args []string, group *regexp.Re
 	}
 	defer files.Close()
 	s := diagnosis.New(files, diagnosis.Options{Group: group})
-	partial, err := g.eachSnapshot(ctx, files, func(in *input.Snapshot) { s.AddSnapshot(in.Name, in.Snapshot) })
+	partial, err := files.EachSnapshot(ctx, func(in *input.Snapshot) { s.AddSnapshot(in.Name, in.Snapshot) })
 	return s, partial, err
 }
 
@@ -124,7 +124,7 @@ func (g *globals) compareRuns(ctx context.Context, args []string) (*report.Compa
 		if err != nil {
 			return nil, nil, false, err
 		}
-		part, err := g.eachSnapshot(ctx, files, func(in *input.Snapshot) { runs = append(runs, compare.NewRun(in.Snapshot)) })
+		part, err := files.EachSnapshot(ctx, func(in *input.Snapshot) { runs = append(runs, compare.NewRun(in.Snapshot)) })
 		files.Close()
 		if err != nil {
 			return nil, nil, false, err

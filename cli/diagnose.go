@@ -120,20 +120,14 @@ func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []stri
 		return err
 	}
 	defer files.Close()
-	of := diagnosis.NewJob(ctx, files)
-	answer, err := g.judge(ctx, files, of, o)
-	job := of.Judge(answer)
-	if err != nil && job != nil && ctx.Err() == nil {
-		answer, err = diagnosis.Nothing(), nil // its texts need not be about memory
-	}
+	answer, err := diagnosis.Diagnose(ctx, files, o)
 	if err != nil {
 		for _, n := range files.Notes() {
 			g.warn("not recorded: %s", n)
 		}
 		return err
 	}
-	answer.Job = job
-	if job == nil { // a job is judged by all files that it left
+	if answer.Job == nil { // a job is judged by all files that it left
 		for _, path := range answer.Skipped {
 			g.warnOfFile("skipped %s: a different kind than the files beside it", path)
 		}
@@ -141,51 +135,11 @@ func (g *globals) diagnose(ctx context.Context, o diagnosis.Options, args []stri
 	for _, why := range answer.Untraced {
 		g.warn("%s", why)
 	}
-	doc, text := diagnosed(files, answer)
-	return g.conclude(doc, text, answer, failOn)
-}
-
-// judge reads and judges files.
-func (g *globals) judge(ctx context.Context, files *input.Files, of *diagnosis.Job, o diagnosis.Options) (*diagnosis.Answer, error) {
-	alone, err := files.Alone(true)
-	if err != nil {
-		return nil, err
-	}
-	if alone != nil {
-		return g.judgeRecording(ctx, files, alone)
-	}
-	s, err := g.session(ctx, files, of, o)
-	if err != nil {
-		return nil, err
-	}
-	return s.Judge(), nil
-}
-
-// judgeRecording judges the recording of a watch, or that of a trace with the snapshots
-// beside it.
-func (g *globals) judgeRecording(ctx context.Context, files *input.Files, alone *input.File) (*diagnosis.Answer, error) {
-	in, err := alone.Read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if u, ok := in.(*input.Unknown); ok {
-		return nil, u.Err
-	}
-	g.partial(in)
-	s := diagnosis.New(files, diagnosis.Options{})
-	if err := s.Add(ctx, in); err != nil {
-		return nil, err
-	}
-	if files.Leave(alone); len(files.List) > 0 {
-		if _, err := g.eachSnapshot(ctx, files, func(in *input.Snapshot) { s.AddSnapshot(in.Name, in.Snapshot) }); err != nil {
-			return nil, err
-		}
-	}
-	answer := s.Judge()
 	if w := answer.Watch; w != nil && w.Partial != nil {
 		g.warn("the recording is only partly readable: %v; the rest is used", w.Partial)
 	}
-	return answer, nil
+	doc, text := diagnosed(files, answer)
+	return g.conclude(doc, text, answer, failOn)
 }
 
 // diagnosed is the document of an answer, and how it is printed.

@@ -66,7 +66,7 @@ func sameThroughAllDoors(t *testing.T, path string, part bool) {
 			t.Fatalf("%s: %v\n%s", path, err, stderr)
 		}
 	}
-	files, err := input.Open([]string{path}, input.Options{})
+	files, err := input.OpenPaths([]string{path}, input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

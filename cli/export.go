@@ -88,7 +88,7 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 	case *input.Snapshot:
 		return g.exportSnapshot(ctx, o, in, span)
 	}
-	return notSnapshot(in)
+	return input.NotSnapshot(in)
 }
 
 func (g *globals) exportSnapshot(ctx context.Context, o exportOptions, in *input.Snapshot, span *span) error {
@@ -119,7 +119,7 @@ func (g *globals) exportSnapshot(ctx context.Context, o exportOptions, in *input
 func (g *globals) exportTable(ctx context.Context, o exportOptions, in *input.Table) error {
 	write := map[string]func(io.Writer, *profiles.File) error{"pprof": export.PprofOfProfile, "folded": export.FoldedOfProfile, "csv": export.CSVOfProfile}[o.to]
 	if len(in.Uses) == 0 {
-		return notSnapshot(in)
+		return input.NotSnapshot(in)
 	}
 	if err := o.onlyWhole("a file of kind "+in.Format, "pprof, folded or csv", write != nil); err != nil {
 		return err

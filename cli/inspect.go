@@ -67,7 +67,7 @@ func runInspect(c *cobra.Command, g *globals, o inspectOptions, path string) err
 	case *input.Snapshot:
 		return g.inspectSnapshot(in, o, c.Flags().Changed("at"), c.Flags().Changed("alloc"))
 	}
-	return notSnapshot(in)
+	return input.NotSnapshot(in)
 }
 
 // inspectProfile prints the facts of a file of another program.

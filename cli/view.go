@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -90,9 +89,9 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	}
 	defer files.Close()
 	if len(files.List) == 0 {
-		return noSnapshot(files)
+		return files.NoSnapshot()
 	}
-	v := &viewed{g: g, files: files, redact: redacts, skipper: skipper{g: g, files: files, several: redacts != 0}}
+	v := &viewed{g: g, files: files, redact: redacts, skips: files.Skips(redacts != 0)}
 	p, err := engine.Open(ctx, files, v.options(o.html == ""))
 	if err != nil {
 		return err
@@ -183,7 +182,7 @@ func (v *viewed) notice(f *input.File, in input.Input, err error) {
 	case in == nil:
 		v.g.warnOfFile("skipped %s: %v", f.Path, err)
 	case err != nil:
-		v.skipper.skip(f, err)
+		v.skips.Skip(f, err)
 	default:
 		v.partial = v.g.partial(in) || v.partial
 	}
@@ -269,7 +268,7 @@ type viewed struct {
 	files   *input.Files
 	redact  export.Redaction
 	partial bool
-	skipper skipper
+	skips   *input.Skips
 }
 
 // end returns how viewing ends, by the error of loading.
@@ -280,7 +279,7 @@ func (v *viewed) end(p *engine.Page, err error) error {
 	}
 	switch {
 	case errors.Is(err, engine.ErrNothing):
-		return noSnapshot(v.files)
+		return v.files.NoSnapshot()
 	case err == nil && v.partial:
 		return exit(exitPartial)
 	}
@@ -320,8 +319,8 @@ func (v *viewed) displayName(path string) string {
 // reportSkipped reports which files were skipped because nothing about them looks like a
 // snapshot.
 func (v *viewed) reportSkipped() {
-	if others := slices.Concat(v.skipper.others, v.skipper.files.Passed); len(others) > 0 {
-		v.g.warn("skipped %s", otherFiles(others))
+	if others := v.skips.Others(); others != "" {
+		v.g.warn("skipped %s", others)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestGrowingFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("1234"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files, err := Open([]string{path}, Options{})
+	files, err := OpenPaths([]string{path}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,10 @@ import (
 
 const manifestName = record.ManifestName
 
-// Open finds the files that paths lead to: those that are named, and those below the folders
+// OpenPaths finds the files that paths lead to: those that are named, and those below the folders
 // that are named, without hidden folders. "-" is the standard input. A path that leads to
 // nothing is an error.
-func Open(paths []string, o Options) (*Files, error) {
+func OpenPaths(paths []string, o Options) (*Files, error) {
 	fs := &Files{Given: paths, options: o, disk: newDisk(o)}
 	fs.manifests.read = record.ReadManifest
 	seen := map[string]bool{}
@@ -34,12 +34,12 @@ func Open(paths []string, o Options) (*Files, error) {
 	return fs, nil
 }
 
-// OpenFile is Open for a command that takes one file. A folder is an [ErrFolder].
+// OpenFile is OpenPaths for a command that takes one file. A folder is an [ErrFolder].
 func OpenFile(path string, o Options) (*File, error) {
 	if path != "-" && IsFolder(path) {
 		return nil, fmt.Errorf("%s: %w", path, ErrFolder)
 	}
-	files, err := Open([]string{path}, o)
+	files, err := OpenPaths([]string{path}, o)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func TestFolder(t *testing.T) {
 		}
 	}
 	logs := func(paths ...string) (names []string) {
-		files, err := Open(paths, Options{})
+		files, err := OpenPaths(paths, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

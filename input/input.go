@@ -144,6 +144,12 @@ type Options struct {
 	// Progress, if not nil, is called when the reading of a file begins. Of what it returns
 	// the first is called with the bytes read so far, the second at the end.
 	Progress func(f *File) (show func(read int64), done func())
+	// Skipped, if not nil, is told why a file is skipped where others are read.
+	Skipped func(why error)
+	// Others, if not nil, is told at the end what else was skipped, as [Skips.Others] puts it.
+	Others func(text string)
+	// Partly, if not nil, is called with what was read to be judged. It may have been read in part.
+	Partly func(Input)
 }
 
 // Of are files whose bytes the caller has.

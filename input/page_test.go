@@ -19,7 +19,7 @@ func TestPage(t *testing.T) {
 	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files, err := Open([]string{path}, Options{})
+	files, err := OpenPaths([]string{path}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

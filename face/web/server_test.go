@@ -18,7 +18,7 @@ import (
 const example = "../../examples/image-leak/step-4.pickle"
 
 func exampleEngine() *engine.Engine {
-	files, err := input.Open([]string{example}, input.Options{})
+	files, err := input.OpenPaths([]string{example}, input.Options{})
 	if err != nil {
 		panic(err)
 	}

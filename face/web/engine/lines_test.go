@@ -29,7 +29,7 @@ func linesOf(t *testing.T, p *Page, path string, line int) page.Lines {
 
 func loadedPage(t *testing.T, path string, o Options) *Page {
 	t.Helper()
-	files, err := input.Open([]string{path}, input.Options{})
+	files, err := input.OpenPaths([]string{path}, input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // TestWall asks for the overview of the steps of a process, with a log.
 func TestWall(t *testing.T) {
-	files, err := input.Open([]string{"../../../examples/image-leak", "../../../examples/out-of-memory"}, input.Options{})
+	files, err := input.OpenPaths([]string{"../../../examples/image-leak", "../../../examples/out-of-memory"}, input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
