@@ -138,7 +138,7 @@ type pool struct {
 type lane struct {
 	pool     int32
 	stream   Stream
-	free     int32 // set of blocks
+	free     set
 	unmapped ranges.List[int32]
 	rooms    *rooms // where memory can be mapped, once there are many places
 }
@@ -285,7 +285,7 @@ func (a *Allocator) MallocAt(addr uint64, request int64, stream Stream, id Pool)
 	size := a.set.Round(request)
 	for _, p := range []int32{int32(id), int32(id) + 1} { // what is in front of it may be of any size
 		l := a.laneOf(p, stream)
-		a.scratch = a.sets.all(a.lanes[l].free, a.scratch[:0])
+		a.scratch = a.sets.all(&a.lanes[l].free, a.scratch[:0])
 		i := slices.IndexFunc(a.scratch, func(b int32) bool { return a.sets[b].addr == addr })
 		if i >= 0 && a.sets[a.scratch[i]].size >= size {
 			b := a.scratch[i]
@@ -391,13 +391,13 @@ func (a *Allocator) search(l int32, size int64) int32 {
 // find is the smallest free block of a stream that serves a rounded request, of
 // equal ones the first by birth, then by address.
 func (a *Allocator) find(l int32, size int64) int32 {
-	root := a.lanes[l].free
-	b := a.sets.atLeast(root, place{size: size})
+	f := &a.lanes[l].free
+	b := a.sets.atLeast(f, place{size: size})
 	if b == 0 {
 		return 0
 	}
 	if a.blocks[b].within != 0 {
-		if b = a.findExpandable(root, b); b == 0 {
+		if b = a.findExpandable(f, b); b == 0 {
 			return 0
 		}
 	}
@@ -413,7 +413,7 @@ func (a *Allocator) find(l int32, size int64) int32 {
 
 // findExpandable prefers a somewhat larger hole to the block at the growing end
 // of a segment. Without expandable segments, blocks of such are passed over.
-func (a *Allocator) findExpandable(root, b int32) int32 {
+func (a *Allocator) findExpandable(f *set, b int32) int32 {
 	room := func(b int32) int64 {
 		n := a.sets[b].size
 		if next := a.blocks[b].next; next != 0 && a.blocks[next].state == unmapped {
@@ -422,7 +422,7 @@ func (a *Allocator) findExpandable(root, b int32) int32 {
 		return n
 	}
 	for a.blocks[b].within != 0 {
-		next := a.sets.after(root, b)
+		next := a.sets.after(f, b)
 		if a.expands() && (next == 0 || room(next) >= room(b)) {
 			return b
 		}

@@ -155,7 +155,7 @@ func (a *Allocator) sorted() error {
 			})
 			var got []int32
 			if s == free {
-				got = a.sets.all(a.lanes[l].free, nil)
+				got = a.sets.all(&a.lanes[l].free, nil)
 			} else {
 				for u := range a.lanes[l].unmapped.All() {
 					got = append(got, u.Value)

@@ -48,7 +48,7 @@ func (a *Allocator) synchronize() {
 func (a *Allocator) releaseFree(p int32) {
 	var expandable []int32
 	for _, l := range a.byHandle(p) {
-		a.scratch = a.sets.all(a.lanes[l].free, a.scratch[:0])
+		a.scratch = a.sets.all(&a.lanes[l].free, a.scratch[:0])
 		for _, b := range a.scratch {
 			if a.blocks[b].within != 0 {
 				expandable = append(expandable, b)
@@ -73,7 +73,7 @@ func (a *Allocator) Cached(id PoolID) bool {
 	small := a.poolOf(id, true)
 	for _, p := range a.pools[small : small+2] {
 		for _, l := range p.lanes {
-			a.scratch = a.sets.all(a.lanes[l].free, a.scratch[:0])
+			a.scratch = a.sets.all(&a.lanes[l].free, a.scratch[:0])
 			for _, b := range a.scratch {
 				if from, to := a.pagesIn(b); from < to || a.releasable(b) {
 					return true
@@ -92,7 +92,7 @@ func (a *Allocator) Releasable() (bytes int64) {
 			continue
 		}
 		for _, l := range p.lanes {
-			a.scratch = a.sets.all(a.lanes[l].free, a.scratch[:0])
+			a.scratch = a.sets.all(&a.lanes[l].free, a.scratch[:0])
 			for _, b := range a.scratch {
 				if from, to := a.pagesIn(b); from < to {
 					bytes += int64(to - from)
@@ -133,7 +133,7 @@ func (a *Allocator) collectGarbage() {
 	age := func(b int32) int64 { return p.calls - a.blocks[b].inserted }
 	var order []int32
 	for _, l := range a.byHandle(at) {
-		order = a.sets.all(a.lanes[l].free, order)
+		order = a.sets.all(&a.lanes[l].free, order)
 	}
 	order = slices.DeleteFunc(order, func(b int32) bool { return !a.whole(b) })
 	var total, count int64
@@ -166,25 +166,22 @@ func (a *Allocator) releaseAvailable(l int32, size int64) bool {
 		return false
 	}
 	need := max(size, a.set.MaxSplitSize)
-	root := a.lanes[l].free
-	b := a.sets.atLeast(root, place{size: need})
-	if b != 0 && a.releasable(b) {
+	f := &a.lanes[l].free
+	if b := a.sets.atLeast(f, place{size: need}); b != 0 && a.releasable(b) {
 		a.release(b)
 		return true
 	}
-	if b == 0 {
-		b = a.sets.less(root, place{size: math.MaxInt64})
-	} else {
-		b = a.sets.less(root, a.sets.placeOf(b))
-	}
 	var freed int64
-	for freed < need && b != 0 && a.sets[b].size >= a.set.MaxSplitSize {
-		p := a.sets.placeOf(b)
-		if a.releasable(b) {
-			freed += p.size
+	a.scratch = a.sets.all(f, a.scratch[:0])
+	for _, b := range slices.Backward(a.scratch) {
+		size := a.sets[b].size
+		if freed >= need || size < a.set.MaxSplitSize {
+			break
+		}
+		if size < need && a.releasable(b) {
+			freed += size
 			a.release(b)
 		}
-		b = a.sets.less(a.lanes[l].free, p)
 	}
 	return freed >= need
 }
