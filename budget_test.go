@@ -28,7 +28,6 @@ var unbudgeted = map[string]string{
 	"finding":           "a part of what another package decodes",
 	"face/api/page":     "a part of what another package decodes",
 	"face/export":       "reads what is built in",
-	"host/calls/bpf":    "reads what is built in",
 	"host/code/elffile": "has budgets of its own, of the tables of a process's files together",
 	"internal/packed":   "unpacks for a reader that counts what it keeps",
 	"plan/rl":           "reads 1 MiB at most, and a list of known fields",

@@ -24,9 +24,9 @@ const module = "strandline"
 // analyses of each wing, judgment, faces. Those of one column do not import each
 // other.
 var columns = [][]string{
-	{"internal/lazyregexp", "internal/safefile", "internal/secret", "internal/shell", "internal/sorts"},
+	{"internal/lazyregexp", "internal/packed", "internal/safefile", "internal/secret", "internal/shell", "internal/sorts"},
 	{"torch", "host", "judge", "face"}, // documentation alone
-	{"docs", "finding", "units", "internal/budget", "internal/packed", "internal/sheet", "internal/sqlite", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
+	{"docs", "finding", "units", "internal/budget", "internal/sheet", "internal/sqlite", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
 	{"stack", "run/soak/load"}, // every model interns frames
 	{"trend"},                  // arithmetic on series of numbers, for every wing
 	{"host/calls/event", "host/sampling/sample"}, // what a process did or holds, whoever saw it
@@ -104,7 +104,7 @@ var across = map[string][]string{
 }
 
 // everywhere lists what is imported like a package of the standard library.
-var everywhere = []string{"internal/lazyregexp", "internal/safefile", "internal/secret", "internal/shell", "internal/sorts"}
+var everywhere = []string{"internal/lazyregexp", "internal/packed", "internal/safefile", "internal/secret", "internal/shell", "internal/sorts"}
 
 // only lists packages that may import less than what is to their left.
 var only = map[string][]string{
@@ -146,7 +146,7 @@ var only = map[string][]string{
 	"host/store/series":     {"host/store/journal", "host/sampling/sample", "internal/budget"},
 	"host/sampling/sampler": {"host/gpu/cudaalloc", "host/proc/footprint", "host/gpu/nvml", "host/gpu/nvsmi", "host/proc/procfs", "host/sampling/sample", "record", "pausable", "pausable/state"},
 	"host/code/pyframes":    {"host/calls/event"},
-	"host/calls/bpf":        {"host/calls/event", "host/proc/procfs"},
+	"host/calls/bpf":        {"host/calls/event", "host/proc/procfs", "internal/packed"},
 	"host/calls/ptrace":     {"host/calls/event", "host/proc/procfs", "host/code/pyframes"},
 	"host/calls/polling":    {"host/calls/event"},
 	"trend":                 {"finding", "units"}, // pure numbers

@@ -43,7 +43,7 @@ func newVersion(g *globals) *cobra.Command {
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if licenses {
-				_, err := io.WriteString(g.env.stdout, notices.Text)
+				_, err := io.WriteString(g.env.stdout, notices.Text())
 				return err
 			}
 			return g.printVersion()

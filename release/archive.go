@@ -67,7 +67,7 @@ func (r *release) documents() ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, file{"LICENSE", license, 0o644}, file{"THIRD_PARTY.txt", []byte(licenses.Text), 0o644})
+	out = append(out, file{"LICENSE", license, 0o644}, file{"THIRD_PARTY.txt", []byte(licenses.Text()), 0o644})
 	sorted(out)
 	return out, nil
 }

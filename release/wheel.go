@@ -64,7 +64,7 @@ strandline tells you where the memory of a machine-learning job went, and how to
 		{info + "METADATA", []byte(about), 0o644},
 		{info + "WHEEL", []byte(wheel), 0o644},
 		{info + "licenses/LICENSE", license, 0o644},
-		{info + "licenses/THIRD_PARTY.txt", []byte(licenses.Text), 0o644},
+		{info + "licenses/THIRD_PARTY.txt", []byte(licenses.Text()), 0o644},
 		{info + "sboms/strandline.spdx.json", parts, 0o644},
 	}
 	module := os.DirFS(filepath.Join(r.source, "record", "python"))

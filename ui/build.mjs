@@ -1,9 +1,9 @@
-// Builds the page into ../face/web/assets, which the Go program embeds.
+// Builds the page into ../face/web/assets, which the Go program embeds, compressed.
 // `node build.mjs --check` builds nothing: it fails if the files there are not
 // what the sources give.
 import { build } from "esbuild";
 import { readFile, writeFile, mkdir } from "node:fs/promises";
-import { gzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -29,14 +29,15 @@ const check = process.argv.includes("--check");
 await mkdir(out, { recursive: true });
 const sizes = { page: 0, plan: 0, recording: 0, watch: 0, saved: 0, site: 0 }; // each of the pages, and what others have before them, packed
 for (const { name, bytes } of files) {
-  sizes[Object.keys(sizes).find((page) => name.startsWith(`${page}.`)) ?? "page"] += gzipSync(bytes, { level: 9 }).length;
+  const packed = gzipSync(bytes, { level: 9 });
+  sizes[Object.keys(sizes).find((page) => name.startsWith(`${page}.`)) ?? "page"] += packed.length;
   if (!check) {
-    await writeFile(out + name, bytes);
+    await writeFile(`${out}${name}.gz`, packed);
     continue;
   }
-  const there = await readFile(out + name).catch(() => Buffer.alloc(0));
+  const there = await readFile(`${out}${name}.gz`).then(gunzipSync).catch(() => Buffer.alloc(0));
   if (!there.equals(bytes)) {
-    console.error(`face/web/assets/${name} is not built from ui/src: run "npm run build" in ui/`);
+    console.error(`face/web/assets/${name}.gz is not built from ui/src: run "npm run build" in ui/`);
     process.exitCode = 1;
   }
 }

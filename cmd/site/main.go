@@ -42,7 +42,7 @@ func build(out string) error {
 	for name, text := range web.Site() {
 		files[name] = []byte(text)
 	}
-	files["THIRD_PARTY.txt"] = []byte(licenses.Text)
+	files["THIRD_PARTY.txt"] = []byte(licenses.Text())
 	program, err := compile()
 	if err != nil {
 		return err

@@ -1,9 +1,6 @@
 package export
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	_ "embed" // public.txt.gz
 	"errors"
 	"fmt"
@@ -13,6 +10,7 @@ import (
 	"sync"
 
 	"strandline/internal/lazyregexp"
+	"strandline/internal/packed"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 )
@@ -188,13 +186,10 @@ var publicText []byte
 
 var publicNames = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
-	z, err := gzip.NewReader(bytes.NewReader(publicText))
-	if err == nil {
-		for in := bufio.NewScanner(z); in.Scan(); {
-			out[in.Text()] = true
-		}
+	for name := range strings.Lines(string(packed.Own(publicText))) {
+		out[strings.TrimSuffix(name, "\n")] = true
 	}
-	return out // what cannot be read is not public
+	return out
 })
 
 // isPublic reports whether a file, a function or a part of a symbol is listed.

@@ -3,20 +3,22 @@ package web
 import (
 	"embed"
 	"strings"
+
+	"strandline/internal/packed"
 )
 
 // assets is the page, built from ui/.
 //
-//go:embed assets
+//go:embed assets/*.gz
 var assets embed.FS
 
 // asset is a file of the page, which is known to be there.
 func asset(name string) string {
-	body, err := assets.ReadFile("assets/" + name)
+	body, err := assets.ReadFile("assets/" + name + ".gz")
 	if err != nil {
 		panic(err)
 	}
-	return string(body)
+	return string(packed.Own(body))
 }
 
 // document is a page for where there is no server: engine names what answers it,

@@ -31,6 +31,7 @@ import (
 	"strandline/face/web/engine"
 	"strandline/input"
 	"strandline/internal/httpbounds"
+	"strandline/internal/packed"
 )
 
 // policy lets the page load itself and nothing else.
@@ -253,13 +254,13 @@ func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	if name == "" {
 		name = s.asker.Load().Index
 	}
-	body, err := assets.ReadFile("assets/" + name)
+	body, err := assets.ReadFile("assets/" + name + ".gz")
 	if err != nil || strings.Contains(name, "/") {
 		http.Error(w, "There is no such file.", http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", mediaTypes[path.Ext(name)])
-	s.send(w, r, http.StatusOK, body)
+	s.send(w, r, http.StatusOK, packed.Own(body))
 }
 
 // mediaTypes are those of the page's files; the system's table may differ.

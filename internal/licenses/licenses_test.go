@@ -1,6 +1,8 @@
 package licenses
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -13,7 +15,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite THIRD_PARTY from the module cache")
+var update = flag.Bool("update", false, "rewrite THIRD_PARTY.gz from the module cache")
 
 // TestThirdParty checks for a notice of each module in the programs, and of each package of
 // the page that is not for development alone.
@@ -134,8 +136,12 @@ func write(t *testing.T, modules []string) {
 		}
 		notice(module, dir)
 	}
-	Text = strings.TrimSpace(out.String()) + "\n"
-	if err := os.WriteFile("THIRD_PARTY", []byte(Text), 0o666); err != nil {
+	var packed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	z.Write([]byte(strings.TrimSpace(out.String()) + "\n"))
+	z.Close()
+	text = packed.Bytes()
+	if err := os.WriteFile("THIRD_PARTY.gz", text, 0o666); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -31,6 +31,19 @@ func Open(in *bufio.Reader, size int64) (r io.ReadCloser, compression string, er
 	return io.NopCloser(in), "", nil
 }
 
+// Own unpacks a file of the program itself, compressed by gzip to keep the program small.
+func Own(data []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		panic(err)
+	}
+	out, err := io.ReadAll(z)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
 // IsZstd reports whether a file that begins with head is compressed with zstd.
 func IsZstd(head []byte) bool { return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
 
