@@ -3,10 +3,11 @@ package allocator
 // split keeps the front of a block for a request, and frees the rest.
 func (a *Allocator) split(b int32, size int64) {
 	rest := a.sets[b].size - size
-	if a.poolWith(b).whole {
+	p := a.poolWith(b)
+	if p.whole {
 		return
 	}
-	if a.poolWith(b).small || a.expands() {
+	if p.small || a.expands() {
 		if rest < Granule {
 			return
 		}
@@ -57,7 +58,10 @@ func (a *Allocator) drop(b int32) {
 // insert puts a block into the free set of its pool.
 func (a *Allocator) insert(b int32) {
 	x := &a.blocks[b]
-	x.state, x.inserted = free, a.poolWith(b).calls
+	x.state = free
+	if a.collects() {
+		x.inserted = a.poolWith(b).calls
+	}
 	a.sets.insert(&a.lanes[x.lane].free, b)
 }
 

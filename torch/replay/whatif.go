@@ -175,16 +175,12 @@ func (x *Result) WhatIf(sc Scenario) Outcome {
 
 // Run is like WhatIf, and stops when ctx ends.
 func (x *Result) Run(ctx context.Context, sc Scenario) (Outcome, error) {
-	const often = 1 << 12 // events
-	n := 0
-	out := x.whatIf(&sc, func(*Outcome) bool {
-		n++
-		return n%often == 0 && ctx.Err() != nil
-	})
+	out := x.whatIf(&sc, func(*Outcome) bool { return ctx.Err() != nil })
 	return out, ctx.Err()
 }
 
-// whatIf runs a scenario until stop returns true; a nil stop never does.
+// whatIf runs a scenario until stop, which is asked now and then, returns true; a nil
+// stop never does.
 func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	sc.Settings.Ascend = x.Settings.Ascend
 	s := &simulation{Result: x, sc: sc, e: &x.Trace.Events, device: newDevice(x.Recording, sc.Capacity)}
@@ -199,29 +195,52 @@ func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	if sc.Without != nil {
 		s.leaveOut()
 	}
-	s.record(never)
-	n := s.e.Len()
-	every, often := 0, 0
 	if sc.Samples > 0 {
-		every, often = max(1, n/sc.Samples), max(1, n/closely)
+		n := s.e.Len()
+		s.every, s.often = max(1, n/sc.Samples), max(1, n/closely)
 	}
-	for k := range n {
-		s.step(k)
-		if every > 0 && (k%every == 0 || k == n-1) {
-			s.out.Samples = append(s.out.Samples, s.sample(k))
-		}
-		if often > 0 && k%often == 0 {
-			if seen := s.sample(k); seen.Stranded > s.out.Stranded {
-				s.out.Stranded, s.out.Worst = seen.Stranded, seen
+	s.change(never)
+	s.looks(never)
+	for k := 0; k < s.e.Len() && (stop == nil || !stop(&s.out)); {
+		s.prelude(k)
+		for end := s.until(k); k < end; k++ {
+			s.step(k)
+			if sc.Steps {
+				s.change(k)
 			}
 		}
-		s.record(k)
-		if stop != nil && stop(&s.out) {
-			break
-		}
+		s.course(k - 1)
 	}
 	s.out.Stats = s.a.Stats
 	return s.out
+}
+
+// until is the event behind the next ones that are run without anything in between.
+func (s *simulation) until(k int) int {
+	const most = 1 << 12
+	end := min(s.e.Len(), k+most)
+	next := func(event int) { end = min(end, max(event, k+1)) }
+	for _, every := range []int{s.every, s.often} {
+		if every > 0 {
+			next((k+every-1)/every*every + 1)
+		}
+	}
+	if s.atLook < len(s.sc.Looks) {
+		next(s.sc.Looks[s.atLook] + 1)
+	}
+	if s.atEmpty < len(s.sc.Empty) {
+		next(s.sc.Empty[s.atEmpty])
+	}
+	if s.atAbandoned < len(s.abandoned) {
+		next(s.abandoned[s.atAbandoned].event)
+	}
+	if s.atEmptied < len(s.emptied) {
+		next(s.emptied[s.atEmptied].event)
+	}
+	if s.atRetried < len(s.retried) {
+		next(s.retried[s.atRetried].to)
+	}
+	return end
 }
 
 type simulation struct {
@@ -238,6 +257,8 @@ type simulation struct {
 	frees   int              // of the device, after the last request
 	last    allocator.Ticket // of the last free that waits
 	due     allocator.Ticket // up to which frees are complete, as the device waited for all streams
+
+	every, often int // events between samples of the course, and of what is stranded; 0 for none
 
 	// Places in the lists of the scenario and of the replay.
 	atEmpty, atEmptied, atAbandoned, atRetried, atLook int
@@ -257,7 +278,6 @@ func (s *simulation) leaveOut() {
 
 // step runs event k.
 func (s *simulation) step(k int) {
-	s.prelude(k)
 	switch s.e.Action[k] {
 	case snapshot.Alloc:
 		s.alloc(k)
@@ -408,11 +428,28 @@ func (s *simulation) complete(k int) {
 	}
 }
 
-// record adds what is asked for after event k.
-func (s *simulation) record(k int) {
+// change adds a step of reserved memory, if event k is one.
+func (s *simulation) change(k int) {
 	if n := len(s.out.Steps); s.sc.Steps && (n == 0 || s.out.Steps[n-1].Reserved != s.a.Reserved) {
 		s.out.Steps = append(s.out.Steps, Step{k, s.a.Reserved})
 	}
+}
+
+// course adds the samples after event k.
+func (s *simulation) course(k int) {
+	if s.every > 0 && (k%s.every == 0 || k == s.e.Len()-1) {
+		s.out.Samples = append(s.out.Samples, s.sample(k))
+	}
+	if s.often > 0 && k%s.often == 0 {
+		if seen := s.sample(k); seen.Stranded > s.out.Stranded {
+			s.out.Stranded, s.out.Worst = seen.Stranded, seen
+		}
+	}
+	s.looks(k)
+}
+
+// looks adds the samples that are asked for up to event k.
+func (s *simulation) looks(k int) {
 	for ; s.atLook < len(s.sc.Looks) && s.sc.Looks[s.atLook] <= k; s.atLook++ {
 		s.out.Looks = append(s.out.Looks, s.sample(k))
 	}
