@@ -330,9 +330,9 @@ func (p *checkProgress) look(m *check.Measured) bool {
 		p.g.warn("so far: %s, %s", report.RunProgress(run), run.Verdict)
 	}
 	n, _ := m.Steps()
-	least := stepsForOK
+	minSteps := stepsForOK
 	if n == 0 {
-		n, least = len(m.Samples.Samples), samplesForOK
+		n, minSteps = len(m.Samples.Samples), samplesForOK
 	}
 	if run.Verdict != p.last || run.Verdict == finding.Unknown {
 		p.clear, p.since = 0, n
@@ -343,7 +343,7 @@ func (p *checkProgress) look(m *check.Measured) bool {
 	case p.clear < clearLooks || run.Verdict == finding.Unknown:
 		return false
 	case run.Verdict == finding.OK:
-		return n >= max(least, 2*p.since)
+		return n >= max(minSteps, 2*p.since)
 	}
 	return true
 }

@@ -212,12 +212,12 @@ func fileSizeFlag(name, text string) (int64, error) {
 
 // sizeFrom reads a size of a number of bytes or more, which is what it is less than
 // otherwise. A number without a unit is in bytes: a small one is taken for a forgotten unit.
-func sizeFrom(name, text string, least int64, what, example string) (int64, error) {
+func sizeFrom(name, text string, minBytes int64, what, example string) (int64, error) {
 	n, err := units.ParseBytes(text)
 	if err != nil {
 		return 0, fmt.Errorf("--%s: %w", name, err)
 	}
-	if n < least {
+	if n < minBytes {
 		return 0, fmt.Errorf("--%s: %q is %s, less than %s; write the size with its unit, such as %s", name, text, units.Bytes(n), what, example)
 	}
 	return n, nil

@@ -31,15 +31,15 @@ const (
 )
 
 type recordOptions struct {
-	dir                             string
-	every, above, most, reclaim, on string
-	module                          string
-	progress, status                bool
-	command                         []string
-	record                          record.Options
-	signal                          os.Signal
-	pid                             int           // 0 to run the command
-	duration                        time.Duration // of a recording of the process
+	dir                                string
+	every, above, maxSize, reclaim, on string
+	module                             string
+	progress, status                   bool
+	command                            []string
+	record                             record.Options
+	signal                             os.Signal
+	pid                                int           // 0 to run the command
+	duration                           time.Duration // of a recording of the process
 }
 
 func newRecord(g *globals) *cobra.Command {
@@ -135,7 +135,7 @@ func (o *recordOptions) flags(c *cobra.Command) {
 	f.IntVar(&o.record.Entries, "entries", 0, "keep the last `N` events of each device (default 100000)")
 	f.StringVar(&o.record.Stacks, "stacks", "", "record stacks of `KIND`: python, or all (C++ too; a snapshot then takes minutes) (default python)")
 	f.IntVar(&o.record.MaxFiles, "max-files", 0, "keep at most `N` snapshots of a process (default 24)")
-	f.StringVar(&o.most, "max-bytes", "", "keep at most `SIZE` of snapshots in total (default 20GiB)")
+	f.StringVar(&o.maxSize, "max-bytes", "", "keep at most `SIZE` of snapshots in total (default 20GiB)")
 	f.StringVar(&o.reclaim, "reclaim", "", "give unused memory back at `WHEN`: every=100steps, every=30s, after=NAME (an annotation), or above=40GiB")
 	f.BoolVar(&o.progress, "progress", false, "print progress while the command runs (default on a terminal)")
 	f.BoolVar(&o.status, "status", false, "list the recorded processes of this machine, or of the folders that follow")
@@ -168,8 +168,8 @@ func (o *recordOptions) check(c *cobra.Command) (err error) {
 			return err
 		}
 	}
-	if o.most != "" {
-		if o.record.MaxBytes, err = units.ParseBytes(o.most); err != nil {
+	if o.maxSize != "" {
+		if o.record.MaxBytes, err = units.ParseBytes(o.maxSize); err != nil {
 			return fmt.Errorf("--max-bytes: %w", err)
 		}
 	}

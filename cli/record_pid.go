@@ -193,10 +193,10 @@ func lacks(r *outside.Result) []string {
 		out = append(out, "the blocks and segments at the end are inferred from the events: "+r.End.Error())
 	}
 	add(r.Lost, "the recording is partial: %s events were lost, as they came faster than they could be read")
-	const few = 5
+	const maxGaps = 5
 	for i, gap := range r.Gaps {
-		if i == few {
-			out = append(out, fmt.Sprintf("there are %s more such gaps", units.Count(int64(len(r.Gaps)-few))))
+		if i == maxGaps {
+			out = append(out, fmt.Sprintf("there are %s more such gaps", units.Count(int64(len(r.Gaps)-maxGaps))))
 			break
 		}
 		text := fmt.Sprintf("%s events were lost between %s and %s", units.Count(int64(gap.Lost)), gap.From.Format("15:04:05.000"), gap.To.Format("15:04:05.000"))

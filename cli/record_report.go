@@ -104,11 +104,11 @@ func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) 
 
 // notes prints what could not be recorded.
 func (g *globals) notes(notes []string) {
-	const most = 12
-	for _, n := range notes[:min(most, len(notes))] {
+	const maxNotes = 12
+	for _, n := range notes[:min(maxNotes, len(notes))] {
 		g.warn("%s", n)
 	}
-	if more := len(notes) - most; more > 0 {
+	if more := len(notes) - maxNotes; more > 0 {
 		g.warn("and %s in %s", units.Plural(int64(more), "more note"), record.ManifestName)
 	}
 }

@@ -300,7 +300,7 @@ func (w *whatIf) simulate(ctx context.Context, done func()) error {
 // the least capacity is stated. That takes many runs: of a search, only the best few
 // if they fit.
 func (w *whatIf) order() (runs []int, shown int) {
-	const few = 3
+	const maxShown = 3
 	shown = len(w.runs)
 	if !w.options.search {
 		for j := range w.runs {
@@ -310,7 +310,7 @@ func (w *whatIf) order() (runs []int, shown int) {
 	}
 	runs = replay.Rank(w.outcomes)
 	if w.fits(runs[0]) {
-		shown = min(few, shown)
+		shown = min(maxShown, shown)
 	}
 	return runs, shown
 }

@@ -232,8 +232,8 @@ func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 		s.Devices = func() sample.DeviceSource { return sampler.NewNVIDIA() }
 	}
 	if o.out != "" {
-		const most = 256 << 20
-		file, err := series.Open(o.out, most)
+		const maxBytes = 256 << 20
+		file, err := series.Open(o.out, maxBytes)
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ type traceOptions struct {
 	command  []string
 	backend  string
 	out      string
-	most     string // how large the file of out may become
+	maxSize  string // how large the file of out may become
 	size     int64  // the same in bytes
 	duration time.Duration
 	gpu      bool
@@ -88,7 +88,7 @@ nothing leaks; 2 wrong usage; 3 snapshot partly readable; 130 interrupted.`,
 	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes meanwhile")
 	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: the `SIZE` used of the device at the end, where nvidia-smi does not report it")
 	c.Flags().StringVar(&o.out, "out", "", "record to a new `FILE`, for diagnose, view and export")
-	c.Flags().StringVar(&o.most, "max-size", "256MiB", "with --out: limit the file to `SIZE`; moments become rarer")
+	c.Flags().StringVar(&o.maxSize, "max-size", "256MiB", "with --out: limit the file to `SIZE`; moments become rarer")
 	return c
 }
 
@@ -102,7 +102,7 @@ func (o *traceOptions) check(c *cobra.Command) error {
 		}
 	}
 	var err error
-	if o.size, err = fileSizeFlag("max-size", o.most); err != nil {
+	if o.size, err = fileSizeFlag("max-size", o.maxSize); err != nil {
 		return err
 	}
 	switch {

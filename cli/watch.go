@@ -24,7 +24,7 @@ type watchOptions struct {
 	duration time.Duration
 	interval time.Duration
 	out      string
-	most     string // how large the file of out may become
+	maxSize  string // how large the file of out may become
 	size     int64  // the same in bytes
 	listen   string // the address at which metrics are served
 	access   accessFiles
@@ -87,7 +87,7 @@ the process cannot be watched; 130 interrupted.`,
 	c.Flags().BoolVar(&o.once, "once", false, "take one sample, print it, and end")
 	c.Flags().DurationVar(&o.interval, "interval", time.Second, "take a sample each `TIME` (more often if --duration is below 40s)")
 	c.Flags().StringVar(&o.out, "out", "", "keep the samples in `FILE`, for `strandline diagnose`")
-	c.Flags().StringVar(&o.most, "max-size", "256MiB", "with --out: limit the file to `SIZE`")
+	c.Flags().StringVar(&o.maxSize, "max-size", "256MiB", "with --out: limit the file to `SIZE`")
 	c.Flags().StringVar(&o.listen, "listen", "", "serve metrics at `ADDRESS`: :9400, or localhost:9400 for this machine only")
 	c.Flags().StringVar(&o.access.certificate, "tls-cert", "", "with --listen: encrypt, with the certificate in `FILE`")
 	c.Flags().StringVar(&o.access.key, "tls-key", "", "its key, in `FILE`")
@@ -108,7 +108,7 @@ const shortest = 10 * time.Millisecond
 func (o *watchOptions) check(c *cobra.Command) error {
 	given := c.Flags().Changed
 	var err error
-	if o.size, err = fileSizeFlag("max-size", o.most); err != nil {
+	if o.size, err = fileSizeFlag("max-size", o.maxSize); err != nil {
 		return err
 	}
 	switch {
@@ -350,10 +350,10 @@ func heldBy(p *sample.Process) (n int64) {
 
 // muchElse reports whether a change is large enough for a line.
 func muchElse(before, now int64) bool {
-	const least, share = 16 << 20, 20
+	const minBytes, share = 16 << 20, 20
 	change := now - before
 	if change < 0 {
 		change = -change
 	}
-	return change >= max(least, before/share)
+	return change >= max(minBytes, before/share)
 }

@@ -15,10 +15,10 @@ type Answer struct {
 	Binding string  // what prevents more, or any
 }
 
-func Rank(list []Answer, least bool) {
+func Rank(list []Answer, smallest bool) {
 	sorts.StableBy(list, func(a, b Answer) int {
 		order := cmp.Compare(b.Value, a.Value)
-		if least {
+		if smallest {
 			order = -order
 		}
 		return cmp.Or(sorts.Bool(a.Value == 0, b.Value == 0), order, cmp.Compare(a.Changes, b.Changes))
@@ -27,8 +27,8 @@ func Rank(list []Answer, least bool) {
 
 // Largest is the Largest number from 1 on that fits, 0 if none does. What fits
 // grows no wider with the number.
-func Largest(most int64, fits func(n int64) bool) int64 {
-	low, high := int64(0), most
+func Largest(limit int64, fits func(n int64) bool) int64 {
+	low, high := int64(0), limit
 	for low < high {
 		mid := low + (high-low+1)/2
 		if fits(mid) {

@@ -78,8 +78,8 @@ func libcOf(deb string) (out []file, err error) {
 			out = append(out, file{name, data, fs.FileMode(h.Mode).Perm()})
 		}
 	}
-	const fewest = 7 // with the loader, and its link
-	if len(out) < fewest {
+	const minFiles = 7 // with the loader, and its link
+	if len(out) < minFiles {
 		return nil, fmt.Errorf("%s has %d of the files that are needed", deb, len(out))
 	}
 	return out, nil

@@ -192,10 +192,10 @@ func rise(t, v []float64) (slope, grown, noise, tau float64) {
 }
 
 // spaced are at most so many of some values, evenly spread, with the first and the last.
-func spaced(values []float64, most int) []float64 {
-	out := make([]float64, most)
+func spaced(values []float64, maxLen int) []float64 {
+	out := make([]float64, maxLen)
 	for i := range out {
-		out[i] = values[i*(len(values)-1)/(most-1)]
+		out[i] = values[i*(len(values)-1)/(maxLen-1)]
 	}
 	return out
 }

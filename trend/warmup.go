@@ -17,10 +17,10 @@ const (
 // that way. What grows after it grows at another rate, or not at all.
 func WarmUp(bytes []int64) int {
 	end, last := 0, len(bytes)-1
-	least := max(afterwards, int(afterwardsShare*float64(last)))
-	for last-end > least {
+	minAfter := max(afterwards, int(afterwardsShare*float64(last)))
+	for last-end > minAfter {
 		at := knee(bytes[end:])
-		if at == 0 || last-end-at < least {
+		if at == 0 || last-end-at < minAfter {
 			break
 		}
 		end += at

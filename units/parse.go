@@ -122,9 +122,9 @@ func productOf(decimal string, factor int64) (int64, bool) {
 }
 
 // Clip shortens a text that an error quotes to most bytes.
-func Clip(s string, most int) string {
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
+func Clip(s string, maxLen int) string {
+	if len(s) > maxLen {
+		return strings.ToValidUTF8(s[:maxLen], "") + "…"
 	}
 	return s
 }

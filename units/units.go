@@ -56,11 +56,11 @@ func Duration(d time.Duration) string {
 	prefix := sign(int64(d))
 	size := math.Abs(float64(d))
 	for _, small := range [...]struct {
-		unit time.Duration
-		name string
-		most float64 // of which the next unit takes over
+		unit  time.Duration
+		name  string
+		below float64 // from which on the next unit takes over
 	}{{time.Nanosecond, "ns", 1000}, {time.Microsecond, "µs", 1000}, {time.Millisecond, "ms", 1000}, {time.Second, "s", 60}} {
-		if x := tenths(size / float64(small.unit)); x < small.most {
+		if x := tenths(size / float64(small.unit)); x < small.below {
 			return prefix + decimal(x, 1) + " " + small.name
 		}
 	}

@@ -329,9 +329,9 @@ func (d *Diagnosis) commands() (lines []string) {
 }
 
 // cut returns text of at most so many characters.
-func cut(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
+func cut(text string, maxLen int) string {
+	if r := []rune(text); len(r) > maxLen {
+		return string(r[:maxLen-1]) + "…"
 	}
 	return text
 }

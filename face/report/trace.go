@@ -235,7 +235,7 @@ func mergedHost(stacks []recording.Stack) []recording.Stack {
 }
 
 // stacks prints the places that hold most of what was mapped.
-func (d *Trace) stacks(w io.Writer, s Style, most int) {
+func (d *Trace) stacks(w io.Writer, s Style, maxStacks int) {
 	t := &table{right: map[int]bool{0: true, 1: true, 2: true}}
 	for _, st := range mergedHost(d.Stacks) {
 		if st.LiveBytes == 0 {
@@ -244,7 +244,7 @@ func (d *Trace) stacks(w io.Writer, s Style, most int) {
 		if len(t.rows) == 0 {
 			t.row("mapped", "in memory", "pieces", "call", "", "from")
 		}
-		if len(t.rows) > most {
+		if len(t.rows) > maxStacks {
 			break
 		}
 		resident := "?"

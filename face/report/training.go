@@ -19,9 +19,9 @@ func (d TrainPlan) sentence() string {
 func (d TrainPlan) Text(w io.Writer, s Style) {
 	fmt.Fprintf(w, "%s  %s\n%s on %d × %s%s\n\n", s.bold(Line(d.Model.Name)), modelWords(&d.Model), d.Trainer, d.GPUs, d.GPU.Name, d.Setup)
 	fmt.Fprintf(w, "%s: %s\n\n", s.verdict(d.Verdict), d.sentence())
-	most := d.Moments[d.Largest]
-	fmt.Fprintf(w, "active at the largest moment, %s\n", most.Name)
-	parts(w, s, most.Parts, d.GPU.Total, "")
+	moment := d.Moments[d.Largest]
+	fmt.Fprintf(w, "active at the largest moment, %s\n", moment.Name)
+	parts(w, s, moment.Parts, d.GPU.Total, "")
 	fmt.Fprintln(w)
 	t := table{right: map[int]bool{1: true}}
 	t.row("moment", "active", "most of it")

@@ -135,10 +135,10 @@ func stateNote(p *sample.Process) string {
 	return ""
 }
 
-func shortened(text string, most int) string {
+func shortened(text string, maxLen int) string {
 	text = Line(text)
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
+	if r := []rune(text); len(r) > maxLen {
+		return string(r[:maxLen-1]) + "…"
 	}
 	return text
 }

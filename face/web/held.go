@@ -337,7 +337,7 @@ func (d *savedDevice) steps() (out []int) {
 }
 
 // last are the last of a list, up to so many.
-func last(list []int, most int) []int { return list[max(0, len(list)-most):] }
+func last(list []int, maxLen int) []int { return list[max(0, len(list)-maxLen):] }
 
 // stacks keeps the stacks of single events, and of what lives at the stations.
 func (d *savedDevice) stacks() error {

@@ -258,18 +258,18 @@ func (t *scan) glued(k kind, name string, start int) bool {
 // typed looks for a type between a name and its value: password: str = "…". The value is 0
 // if there is none.
 func (t *scan) typed(start int) (value int, ok bool) {
-	const most = 64
+	const maxLen = 64
 	text := t.text
 	start = t.blanks(start)
 	end := start
-	for end < len(text) && end-start < most && (isLetter(text[end]) || isDigit(text[end]) || text[end] == '_' || text[end] == '.') {
+	for end < len(text) && end-start < maxLen && (isLetter(text[end]) || isDigit(text[end]) || text[end] == '_' || text[end] == '.') {
 		end++
 	}
 	name := text[start:end]
 	if !types[strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])] {
 		return 0, false
 	}
-	for ; end < len(text) && end-start < most; end++ {
+	for ; end < len(text) && end-start < maxLen; end++ {
 		if c := text[end]; c == '=' {
 			return t.blanks(end + 1), true
 		} else if !isLetter(c) && strings.IndexByte(" \t[]._|,'\"", c) < 0 {
@@ -352,14 +352,14 @@ func (t *scan) span(k kind, start int) int {
 // end is where a value ends that is not in quotes: what a function makes of its arguments
 // is one too.
 func (t *scan) end(start int) int {
-	const most = 256
+	const maxLen = 256
 	text := t.text
 	end := start
 	for end < len(text) && !ends(text[end]) {
 		end++
 	}
 	if end > start && end < len(text) && (text[end] == '(' || text[end] == '[') {
-		line, _, _ := strings.Cut(text[end:min(end+most, len(text))], "\n")
+		line, _, _ := strings.Cut(text[end:min(end+maxLen, len(text))], "\n")
 		if i := strings.IndexByte(line, closing(text[end])); i > 0 {
 			return end + i + 1
 		}

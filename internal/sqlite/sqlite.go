@@ -35,15 +35,15 @@ const (
 // local is how many bytes of a record lie on its page, of which usable bytes hold cells. The
 // others lie on a chain of pages of their own.
 func local(bytes, usable int64, index bool) int64 {
-	most := usable - 35
+	maxLocal := usable - 35
 	if index {
-		most = (usable-12)*64/255 - 23
+		maxLocal = (usable-12)*64/255 - 23
 	}
-	if bytes <= most {
+	if bytes <= maxLocal {
 		return bytes
 	}
 	least := (usable-12)*32/255 - 23
-	if n := least + (bytes-least)%(usable-4); n <= most {
+	if n := least + (bytes-least)%(usable-4); n <= maxLocal {
 		return n
 	}
 	return least

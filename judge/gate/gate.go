@@ -122,7 +122,7 @@ func follow(unit string, at, bytes []float64) *course {
 // near a curve that bends, so the bounds of its slope say nothing. If the later half
 // surely grows on its own, and by at least so many bytes, it is what goes on. It must lie
 // above the earlier half: what grows after a fall may be a tooth of a saw.
-func followLeak(unit string, at, bytes []float64, least float64) *course {
+func followLeak(unit string, at, bytes []float64, minBytes float64) *course {
 	c := follow(unit, at, bytes)
 	half := len(at) / 2
 	if !c.Leaks() || c.Low > 0 || len(at)-half < minSteps {
@@ -131,7 +131,7 @@ func followLeak(unit string, at, bytes []float64, least float64) *course {
 	if quantile(bytes[half:], 0.1) < quantile(bytes[:half], 0.9) {
 		return c
 	}
-	if later := follow(unit, at[half:], bytes[half:]); later.Leaks() && later.Low > 0 && later.grown >= least {
+	if later := follow(unit, at[half:], bytes[half:]); later.Leaks() && later.Low > 0 && later.grown >= minBytes {
 		return later
 	}
 	return c
@@ -145,26 +145,26 @@ func quantile(bytes []float64, share float64) float64 {
 // grows reports whether memory keeps growing: the curves that go on growing have most of
 // the weight, and the slope after a warm-up is above 0 too. It is undecided if only one
 // of the two holds.
-func (c *course) grows(least, own float64) (yes, undecided bool) {
+func (c *course) grows(minBytes, own float64) (yes, undecided bool) {
 	switch {
-	case c.late(least, own):
+	case c.late(minBytes, own):
 		return false, true
 	case c.grown < own:
 		return false, false
-	case c.Leaks() && c.grown < least:
+	case c.Leaks() && c.grown < minBytes:
 		return false, c.Low > small
 	case c.Leaks():
 		return c.Low > 0, c.Low <= 0
 	case c.Shape == trend.Unknown:
 		return false, true
 	}
-	return false, c.Growing > open && c.Low > 0 && c.grown >= least
+	return false, c.Growing > open && c.Low > 0 && c.grown >= minBytes
 }
 
 // late reports whether what grows began to do so near the end: a slope over the whole
 // series does not see it, and nobody can know yet whether it goes on.
-func (c *course) late(least, own float64) bool {
-	return c.Leaks() && c.grown < max(least, own) && c.rose >= max(least, own)
+func (c *course) late(minBytes, own float64) bool {
+	return c.Leaks() && c.grown < max(minBytes, own) && c.rose >= max(minBytes, own)
 }
 
 // Judge decides whether a series leaks. If the memory in use is known, it decides: memory
@@ -176,17 +176,17 @@ func Judge(s *Series, o Limits) Judgment {
 	if j.Why = missingEvidence(s, at); j.Why != "" {
 		return j
 	}
-	least := 0.0
+	minBytes := 0.0
 	if s.Metric == Host {
-		least = Grain
+		minBytes = Grain
 	}
-	c := followLeak(s.Unit, at, s.Bytes[from:], max(least, s.Own))
-	grows, undecided := c.grows(least, s.Own)
+	c := followLeak(s.Unit, at, s.Bytes[from:], max(minBytes, s.Own))
+	grows, undecided := c.grows(minBytes, s.Own)
 	late := c
 	basis := fmt.Sprintf("%s over %s", units.Plural(int64(c.Samples), "sample"), span(s.Unit, at))
 	if len(s.InUse) == len(s.At) {
-		used := followLeak(s.Unit, at, s.InUse[from:], max(least, s.Own))
-		usedGrows, usedUndecided := used.grows(least, s.Own)
+		used := followLeak(s.Unit, at, s.InUse[from:], max(minBytes, s.Own))
+		usedGrows, usedUndecided := used.grows(minBytes, s.Own)
 		switch {
 		case usedGrows:
 			c, grows = used, true
@@ -196,7 +196,7 @@ func Judge(s *Series, o Limits) Judgment {
 			// bounds are those of what is held.
 		case grows && c.grown < maxKept:
 			grows, undecided = false, true
-		case !grows && (!c.late(least, s.Own) || c.rose < maxKept):
+		case !grows && (!c.late(minBytes, s.Own) || c.rose < maxKept):
 			undecided, late = usedUndecided, used
 		}
 	}
@@ -209,12 +209,12 @@ func Judge(s *Series, o Limits) Judgment {
 		j.Why = fmt.Sprintf("grows by %s, which may be more or less than the %s allowed: run more steps", j.Growth, units.Bytes(*o.Growth))
 	case grows:
 		j.Verdict, j.Why = finding.Leaking, "keeps growing; "+basis
-	case undecided && late.late(least, s.Own) && o.Growth != nil && 2*late.Course.Rate <= float64(*o.Growth):
+	case undecided && late.late(minBytes, s.Own) && o.Growth != nil && 2*late.Course.Rate <= float64(*o.Growth):
 		j.Verdict, j.Why = finding.OK, "grows near the end, and by less than is allowed; "+basis
-	case undecided && late.late(least, s.Own):
+	case undecided && late.late(minBytes, s.Own):
 		j.Why = fmt.Sprintf("began to grow near the end, and grew by %s; %s: run twice as long", Size(late.rose), basis)
-	case undecided && c.Leaks() && c.grown < least && c.Low > small:
-		j.Why = fmt.Sprintf("grows by %s so far, as programs also do without a leak; %s: run %s", Size(c.grown), basis, units.Plural(int64(math.Ceil(least/c.Low)), s.Unit))
+	case undecided && c.Leaks() && c.grown < minBytes && c.Low > small:
+		j.Why = fmt.Sprintf("grows by %s so far, as programs also do without a leak; %s: run %s", Size(c.grown), basis, units.Plural(int64(math.Ceil(minBytes/c.Low)), s.Unit))
 	case undecided:
 		j.Why = fmt.Sprintf("grows, and may be about to level off; %s: run twice as long", basis)
 	case c.Leaks():

@@ -146,12 +146,12 @@ func (d *Difference) measure(steps, above []float64, capacity float64) *Differen
 	}
 	low := median(above[:max(2, n/5)])
 	end := median(above[n-max(1, n/10):])
-	least := max(minPart*capacity, 64<<20)
-	if d.Peers > 0 && low > max(least, 0.1*math.Abs(end)) && end-low < least { // higher from the beginning
+	minBytes := max(minPart*capacity, 64<<20)
+	if d.Peers > 0 && low > max(minBytes, 0.1*math.Abs(end)) && end-low < minBytes { // higher from the beginning
 		d.Since, d.Above = int64(steps[0]), end
 		return d
 	}
-	if end-low < least {
+	if end-low < minBytes {
 		return nil
 	}
 	noise := make([]float64, 0, n)

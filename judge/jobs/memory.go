@@ -27,11 +27,11 @@ func (c *course) rises(capacity float64) bool {
 	if c == nil || len(c.points) < 3 || c.tau < minTau {
 		return false
 	}
-	least := 0.1 * c.first
+	minRise := 0.1 * c.first
 	if capacity > 0 {
-		least = minPart * capacity
+		minRise = minPart * capacity
 	}
-	return c.last-c.first > least
+	return c.last-c.first > minRise
 }
 
 // labelRank orders labels by how well they show what is held: allocated, reserved, in use.

@@ -46,17 +46,17 @@ func sumOfPart(d *recording.GPUDevice, part recording.Part) (n int64) {
 // the driver's count.
 func wrongSum(d *recording.GPUDevice) (f finding.Finding, ok bool) {
 	torch, traced := sumOfPart(d, recording.PartPyTorch), sumOfPart(d, recording.PartTraced)
-	least := max(minSumBytes, (torch+traced)/50)
+	minBytes := max(minSumBytes, (torch+traced)/50)
 	f = finding.Finding{
 		Kind: finding.DriverSum, Severity: finding.Warning, Confidence: 1,
 		Evidence: &finding.DriverSumEvidence{PyTorchBytes: torch, TracedBytes: traced, BeyondBytes: d.Beyond, AbsentBytes: d.Absent},
 	}
 	switch {
-	case d.Beyond >= least:
+	case d.Beyond >= minBytes:
 		f.Bytes = finding.Int(d.Beyond)
 		f.Title = fmt.Sprintf("PyTorch's reserved memory and the rest add up to %s more than the driver counts", units.Bytes(d.Beyond))
 		f.Detail = []string{"the snapshot is from another moment or another process, or memory shared by several processes is counted for each"}
-	case d.Absent >= least:
+	case d.Absent >= minBytes:
 		f.Bytes = finding.Int(d.Absent)
 		f.Title = fmt.Sprintf("PyTorch's allocator took %s from the driver that is in no segment of the snapshot", units.Bytes(d.Absent))
 		f.Detail = []string{"it is newer than the snapshot, of another process, or returned by a call that was not seen"}

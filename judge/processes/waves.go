@@ -65,18 +65,18 @@ func wave(curve []int64) (fell int64, trough int) {
 }
 
 // fallsBy counts how often a curve falls by at least some bytes and rises by as much again.
-func fallsBy(curve []int64, least int64) (n int) {
+func fallsBy(curve []int64, minBytes int64) (n int) {
 	top, low, falling := curve[0], curve[0], false
 	for _, b := range curve {
 		switch {
 		case !falling && b > top:
 			top = b
-		case !falling && top-b >= least:
+		case !falling && top-b >= minBytes:
 			falling, low = true, b
 			n++
 		case falling && b < low:
 			low = b
-		case falling && b-low >= least:
+		case falling && b-low >= minBytes:
 			falling, top = false, b
 		}
 	}

@@ -97,7 +97,7 @@ func longer(d time.Duration) string {
 // between the medians of each sixth of the rest, it grows about as fast as on the whole,
 // and at the end not much slower than before.
 func (s *series) steady() bool {
-	const parts, few, many, slower = 6, 0.4, 2.0, 0.6
+	const parts, minRate, maxRate, minPace = 6, 0.4, 2.0, 0.6
 	from := sort.SearchFloat64s(s.times, s.times[0]+(s.times[len(s.times)-1]-s.times[0])/4)
 	n := len(s.times) - from
 	var t, v [parts]float64
@@ -111,11 +111,11 @@ func (s *series) steady() bool {
 	rate := func(i, j int) float64 { return (v[j] - v[i]) / (t[j] - t[i]) }
 	for i := range parts - 1 {
 		share := rate(i, i+1) / rate(0, parts-1)
-		if !(few <= share && share <= many) { // nor NaN
+		if !(minRate <= share && share <= maxRate) { // nor NaN
 			return false
 		}
 	}
-	return rate(parts/2, parts-1) >= slower*rate(0, parts/2-1)
+	return rate(parts/2, parts-1) >= minPace*rate(0, parts/2-1)
 }
 
 // middle is the median of values.

@@ -31,11 +31,11 @@ const ContextAllowance = 640 << 20
 // lacked: the context of a program with many libraries takes two or three times what is
 // usual. It is known if the text states what the process itself holds.
 func OutsideConfidence(outside int64, known bool) float64 {
-	const most, half, each = 0.95, 0.5, 0.25
+	const maxConfidence, minConfidence, each = 0.95, 0.5, 0.25
 	if known {
-		return most
+		return maxConfidence
 	}
-	return min(most, max(half, half+each*float64(outside-ContextAllowance)/ContextAllowance))
+	return min(maxConfidence, max(minConfidence, minConfidence+each*float64(outside-ContextAllowance)/ContextAllowance))
 }
 
 // The thresholds of fragmentation. PyTorch's own advice ("if reserved memory is >>

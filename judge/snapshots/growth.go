@@ -386,10 +386,10 @@ func (g *growth) reportGrown() (out []finding.Finding) {
 		return nil
 	}
 	const maxShown = 3
-	enough := max(1<<20, g.process.Newest().Device(g.device).Requested/20)
+	minBytes := max(1<<20, g.process.Newest().Device(g.device).Requested/20)
 	for _, p := range g.others {
 		first, last := p.pop.Bytes[0], p.bytes()
-		if last-first < enough || last < first+first/5 || len(out) == maxShown {
+		if last-first < minBytes || last < first+first/5 || len(out) == maxShown {
 			continue
 		}
 		f := g.leak([]*place{p})

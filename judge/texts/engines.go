@@ -125,9 +125,9 @@ func (v *view) moreForCache() {
 }
 
 // raisedShare is a larger share of the device than is set now.
-func raisedShare(now, most float64) string {
+func raisedShare(now, maxShare float64) string {
 	const step = 0.05
-	to := most
+	to := maxShare
 	if now > 0 {
 		to = min(now+step, 0.97)
 	}
@@ -296,16 +296,16 @@ func (v *view) tgi() {
 	if ok {
 		v.title("text-generation-inference does not start: there is not enough memory to prefill %s tokens", v.count(failure.Tokens))
 	}
-	const few, usual = 1024, 2048
+	const minTokens, usual = 1024, 2048
 	switch {
-	case ok && tokens < few:
+	case ok && tokens < minTokens:
 		v.do("make the weights smaller with --quantize, or use more GPUs with --num-shard: so few tokens need little")
 		v.say("the message asks for fewer tokens (--max-batch-prefill-tokens), which gains nothing here: it is the weights that do not fit")
 	default:
 		if !ok {
 			tokens = 2 * usual
 		}
-		v.set(fmt.Sprintf("--max-batch-prefill-tokens %d", max(few, tokens/2)), "prefill less at once")
+		v.set(fmt.Sprintf("--max-batch-prefill-tokens %d", max(minTokens, tokens/2)), "prefill less at once")
 		v.do("bound requests by --max-input-length and --max-total-tokens; make the weights smaller with --quantize, or use more GPUs with --num-shard")
 	}
 	v.addOtherHolders("look for other processes on the device")

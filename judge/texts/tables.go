@@ -45,8 +45,8 @@ type tableSeries struct {
 	most    *int64        // bytes that the device has, or may hold; nil if not known
 }
 
-func newSeries(p *logs.Process, t logs.Tables, most *int64) *tableSeries {
-	s := &tableSeries{Tables: t, process: strings.TrimSpace(p.Name + " " + t.Tag), most: most}
+func newSeries(p *logs.Process, t logs.Tables, limit *int64) *tableSeries {
+	s := &tableSeries{Tables: t, process: strings.TrimSpace(p.Name + " " + t.Tag), most: limit}
 	// A table that is cut off at either end, as by a crash, is not compared if other
 	// tables are whole.
 	whole := func(m logs.Table) bool { return m.Allocated.Current != nil && m.Reserved.Current != nil }

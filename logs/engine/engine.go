@@ -298,12 +298,12 @@ func usageOf(text []byte) string {
 
 // usage reads that summary.
 func (e *reader) usage(*text.Match) {
-	const most, of = 600, " for "
+	const maxLen, of = 600, " for "
 	at := bytes.Index(e.text, []byte("Actual usage"))
 	if at < 0 {
 		return
 	}
-	line := e.text[at:min(len(e.text), at+most)]
+	line := e.text[at:min(len(e.text), at+maxLen)]
 	for end := 0; ; end += len(of) {
 		next := bytes.Index(line[end:], []byte(of))
 		if next < 0 {
@@ -346,8 +346,8 @@ func sized(line []byte) (size, rounding int64, ok bool) {
 		unit = float64(text.UnitOf(name[0]))
 	}
 	x, err := strconv.ParseFloat(string(line[:n]), 64)
-	const most = 1 << 50
-	if x *= unit; err != nil || x > most || x < -most {
+	const maxBytes = 1 << 50
+	if x *= unit; err != nil || x > maxBytes || x < -maxBytes {
 		return 0, 0, false
 	}
 	if exact {

@@ -138,8 +138,8 @@ func (e *reader) size(name string, join joined, device []byte, figures [][]byte)
 		}
 		size = max(had.Size, size)
 	}
-	const most = 1 << 50
-	if size > most {
+	const maxBytes = 1 << 50
+	if size > maxBytes {
 		return
 	}
 	r.Figures[name] = engine.Stated{Size: size, Line: e.number, Rounding: rounding}

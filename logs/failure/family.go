@@ -329,9 +329,9 @@ func (s *Finder) begin(u *use, number int64, line []byte, at int) *excerpt {
 // extend adds a line to an excerpt that is open, and closes it when it is full.
 func (s *Finder) extend(family int, number int64, line []byte) {
 	e := s.open[family]
-	most := max(maxStatement, s.v.families[family].bytes)
-	e.add(number, line[:max(0, min(len(line), most-len(e.raw)))])
-	if e.lines--; e.lines <= 0 || len(e.raw) >= most {
+	maxBytes := max(maxStatement, s.v.families[family].bytes)
+	e.add(number, line[:max(0, min(len(line), maxBytes-len(e.raw)))])
+	if e.lines--; e.lines <= 0 || len(e.raw) >= maxBytes {
 		s.close(family)
 	}
 }
@@ -497,15 +497,15 @@ var explained = lazyregexp.New(`(?i)\b(?:means|indicates) (?:that |the |a |an |y
 
 // quote is a line to be shown.
 func quote(line string) string {
-	const most = 200
+	const maxLen = 200
 	line = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
 	}, secret.Text(strings.ToValidUTF8(line, "?"))))
-	if len(line) > most {
-		line = strings.ToValidUTF8(line[:most], "") + "…"
+	if len(line) > maxLen {
+		line = strings.ToValidUTF8(line[:maxLen], "") + "…"
 	}
 	return line
 }

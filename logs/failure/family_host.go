@@ -136,13 +136,13 @@ func tasks(raw []byte) string {
 			pid = bytes.LastIndexByte(line, ']')
 		}
 		fields := strings.Fields(string(line[max(0, pid+1):]))
-		const least, most = 8, 1 << 12
-		if pid < 0 || len(fields) < least {
+		const minFields, maxRows = 8, 1 << 12
+		if pid < 0 || len(fields) < minFields {
 			continue
 		}
 		pages, err := strconv.ParseInt(fields[3], 10, 64)
 		name := fields[len(fields)-1]
-		if h := sums[name]; err != nil || h == nil && len(sums) == most {
+		if h := sums[name]; err != nil || h == nil && len(sums) == maxRows {
 			continue
 		} else if h == nil {
 			sums[name] = &held{name, 1, pages}
@@ -421,8 +421,8 @@ var familyProcess = &family{
 		if m := containerReason.FindSubmatch(e.raw); m != nil && !bytes.Contains(e.raw, []byte("OOMKill")) {
 			f.Words["reason"] = string(m[1])
 		}
-		const least = 1 << 20 // less is a share of the host
-		if f.Figures[RSS] < least {
+		const minBytes = 1 << 20 // less is a share of the host
+		if f.Figures[RSS] < minBytes {
 			delete(f.Figures, RSS)
 		}
 		return true

@@ -70,8 +70,8 @@ func roleOf(left, right string) (role Figure, ok bool) {
 // state reads the sizes of a sentence into a failure; plain states that numbers without a
 // unit count as bytes.
 func (f *Failure) state(sentence string, plain bool) {
-	const most, before, behind = 16, 64, 48
-	for _, m := range sizeIn.FindAllStringSubmatchIndex(sentence, most) {
+	const maxSizes, before, behind = 16, 64, 48
+	for _, m := range sizeIn.FindAllStringSubmatchIndex(sentence, maxSizes) {
 		number, unit := 2, ""
 		if m[number] < 0 {
 			if number = 6; !plain {

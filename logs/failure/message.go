@@ -338,10 +338,10 @@ func (s *OOMReader) repeat() {
 
 // remember keeps the end of a line, as far as no message was found in it.
 func (s *OOMReader) remember(from, text []byte) {
-	const most = 256
+	const maxLen = 256
 	b := &s.before
 	b.source, b.number = append(b.source[:0], from...), s.number
-	b.text = append(b.text[:0], text[max(0, len(text)-most):]...)
+	b.text = append(b.text[:0], text[max(0, len(text)-maxLen):]...)
 }
 
 // begin opens a message, with the line before if it is of the same source.

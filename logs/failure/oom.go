@@ -119,8 +119,8 @@ var phrasesByByte = func() (by struct{ last, first [256]uint32 }) {
 // surrounds reports whether a figure is in a phrase. The words behind it may be cut
 // off where the text ends, if those before it are enough.
 func (p *phrase) surrounds(before, behind []byte) bool {
-	const enough = 2
-	return text.HasSuffix(before, p.before) && (text.HasPrefix(behind, p.after) || len(p.before) >= enough && strings.HasPrefix(p.after, string(behind)))
+	const minLen = 2
+	return text.HasSuffix(before, p.before) && (text.HasPrefix(behind, p.after) || len(p.before) >= minLen && strings.HasPrefix(p.after, string(behind)))
 }
 
 // Missing counts the figures that a message of its wording states and this one does

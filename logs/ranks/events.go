@@ -245,12 +245,12 @@ var loading = lazyregexp.New(`(?i)\b(?:load|download|map|tokeniz|generat|filter|
 
 // stepsAt appends a step; of many, each second one is kept.
 func stepsAt(to []StepAt, s StepAt) []StepAt {
-	const most = 512
-	if len(to) == most {
-		for i := range most / 2 {
+	const maxSteps = 512
+	if len(to) == maxSteps {
+		for i := range maxSteps / 2 {
 			to[i] = to[2*i+1]
 		}
-		to = to[:most/2]
+		to = to[:maxSteps/2]
 	}
 	return append(to, s)
 }

@@ -86,8 +86,8 @@ type beginning struct {
 }
 
 func (b *beginning) set(source string, number int64, text []byte) {
-	const most = 160
-	b.source, b.number, b.text = source, number, append(b.text[:0], text[:min(len(text), most)]...)
+	const maxLen = 160
+	b.source, b.number, b.text = source, number, append(b.text[:0], text[:min(len(text), maxLen)]...)
 }
 
 // NewReader returns a reader.
@@ -272,11 +272,11 @@ func (t *Reader) close(from string) {
 		return
 	}
 	delete(t.open, from)
-	const few = 2 // rows without a title can be of something else
+	const minFigures = 2 // rows without a title can be of something else
 	switch n := tb.figures(); {
 	case tb.mixed:
 		t.mixed++
-	case n >= few || n > 0 && tb.titled:
+	case n >= minFigures || n > 0 && tb.titled:
 		t.add(tb)
 	}
 }

@@ -49,9 +49,9 @@ type Usage struct{ Current, Peak, Gained, Freed *int64 }
 // Grain is the unit in which PyTorch prints a size: the true one is up to a unit
 // larger.
 func Grain(bytes int64) int64 {
-	const most = 768 << 10 // of a unit; then the next is taken
+	const maxUnits = 768 << 10 // of a unit; then the next is taken
 	unit := int64(1)
-	for bytes/unit >= most {
+	for bytes/unit >= maxUnits {
 		unit <<= 10
 	}
 	return unit
@@ -193,8 +193,8 @@ func (s *Summary) figure(cell []byte, count bool) *int64 {
 		return nil
 	}
 	n, err := strconv.ParseInt(string(number), 10, 64)
-	const most = 1 << 62
-	if err != nil || n > most/factor {
+	const maxBytes = 1 << 62
+	if err != nil || n > maxBytes/factor {
 		return nil
 	}
 	n *= factor

@@ -31,8 +31,8 @@ func HasSuffix(text []byte, words string) bool {
 }
 
 // Run is how many bytes of a kind a text begins with, at most so many.
-func Run(text []byte, most int, is func(byte) bool) (n int) {
-	for n < min(len(text), most) && is(text[n]) {
+func Run(text []byte, maxLen int, is func(byte) bool) (n int) {
+	for n < min(len(text), maxLen) && is(text[n]) {
 		n++
 	}
 	return n

@@ -55,8 +55,8 @@ func bracketed(text []byte) int {
 
 // parenthesised is the length of "(RayWorker pid=77, ip=10.0.0.1)".
 func parenthesised(text []byte) int {
-	const most = 128
-	end := bytes.IndexByte(text[:min(len(text), most)], ')')
+	const maxLen = 128
+	end := bytes.IndexByte(text[:min(len(text), maxLen)], ')')
 	if end < 0 {
 		return 0
 	}
@@ -134,14 +134,14 @@ var afterQuote = lazyregexp.New(`^(?:\s*$|\s*\}|\s+[\w.]{1,64}=|\s*,\s*"[\w.]{1,
 
 // UntilQuote is the rest of such a string whose beginning is before the text: msg="…" level=info.
 func UntilQuote(text []byte) []byte {
-	const most = 256 // of what follows
+	const maxLen = 256 // of what follows
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(text[at:], '"')
 		if i < 0 {
 			return text
 		}
 		at += i
-		if rest := text[at+1:]; (at == 0 || text[at-1] != '\\') && afterQuote.Match(rest[:min(len(rest), most)]) {
+		if rest := text[at+1:]; (at == 0 || text[at-1] != '\\') && afterQuote.Match(rest[:min(len(rest), maxLen)]) {
 			return text[:at]
 		}
 	}

@@ -137,8 +137,8 @@ func number(name []byte) bool {
 
 // bracket is the length of "[default3]:", "[pod/a-worker-0/pytorch]", "[1,3]<stderr>:", "[3]".
 func (s *Speaker) bracket(text []byte) int {
-	const most = 160
-	end := bytes.IndexByte(text[:min(len(text), most)], ']')
+	const maxLen = 160
+	end := bytes.IndexByte(text[:min(len(text), maxLen)], ']')
 	if end < 0 {
 		return 0
 	}
@@ -216,15 +216,15 @@ func (s *Speaker) actor(text []byte) int {
 // isoTime is the length of a time such as Kubernetes and container runtimes put before a line:
 // "2026-01-02T03:04:05.678901234Z stderr F ".
 func isoTime(text []byte) int {
-	const least = len("2026-01-02T03:04:05Z")
-	if len(text) < least || !Digit(text[0]) || text[4] != '-' || text[10] != 'T' || text[13] != ':' {
+	const minLen = len("2026-01-02T03:04:05Z")
+	if len(text) < minLen || !Digit(text[0]) || text[4] != '-' || text[10] != 'T' || text[13] != ':' {
 		return 0
 	}
 	n := bytes.IndexByte(text, ' ')
 	if n < 0 {
 		n = len(text)
 	}
-	if n < least || n > 40 {
+	if n < minLen || n > 40 {
 		return 0
 	}
 	for _, stream := range []string{" stderr F", " stdout F", " stderr P", " stdout P"} {

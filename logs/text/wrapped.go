@@ -25,7 +25,7 @@ type Joiner struct {
 // longer. The prefix is how all lines begin, except for digits: what follows it may be the
 // rest of the line before.
 func NewJoiner(head []byte, v *Vocabulary, reader int, to Reader) *Joiner {
-	const least, most, some, longest = 60, 400, 3, 128
+	const minWidth, maxWidth, minLines, maxPrefix = 60, 400, 3, 128
 	j := &Joiner{to: to, words: v.words, of: v.of, reader: int32(reader)}
 	count, lines := 0, 0
 	shown, _ := io.ReadAll(plain(bytes.NewReader(head)))
@@ -38,12 +38,12 @@ func NewJoiner(head []byte, v *Vocabulary, reader int, to Reader) *Joiner {
 			count++
 		}
 		if lines++; lines == 1 {
-			j.prefix = bytes.Clone(text[:min(len(text), longest)])
+			j.prefix = bytes.Clone(text[:min(len(text), maxPrefix)])
 		} else if bytes.HasSuffix(line, []byte("\n")) && len(text) > 0 { // else the rest of it is not in the head
 			j.prefix = j.prefix[:CommonPrefix(text, j.prefix)]
 		}
 	}
-	if j.width < least || j.width > most || count < some {
+	if j.width < minWidth || j.width > maxWidth || count < minLines {
 		return nil
 	}
 	return j

@@ -139,10 +139,10 @@ func parseBuiltIn(name, quant string) (*Model, error) {
 // similar returns a few names that begin as a given one does.
 func similar(name string) (out []string) {
 	short := plain(name)
-	const few, least, most = 3, 4, 64 // no name is longer
-	for n := min(len(short), most); n >= least && len(out) == 0; n-- {
+	const maxNames, minLen, maxLen = 3, 4, 64 // no name is longer
+	for n := min(len(short), maxLen); n >= minLen && len(out) == 0; n-- {
 		for _, known := range names() {
-			if strings.HasPrefix(plain(known), short[:n]) && len(out) < few {
+			if strings.HasPrefix(plain(known), short[:n]) && len(out) < maxNames {
 				out = append(out, known)
 			}
 		}

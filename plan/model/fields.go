@@ -242,12 +242,12 @@ func (f fields) integers(name string, low, high int64) (out []int64) {
 // shown returns a value in the form that errors print.
 func shown(v any) string {
 	s, err := json.Marshal(v)
-	const most = 60
+	const maxLen = 60
 	switch {
 	case err != nil:
 		return "the value"
-	case len(s) > most:
-		return strings.ToValidUTF8(string(s[:most]), "") + "…"
+	case len(s) > maxLen:
+		return strings.ToValidUTF8(string(s[:maxLen]), "") + "…"
 	}
 	return string(s)
 }

@@ -67,8 +67,8 @@ func firstNumber(f fields, name string) int64 {
 	}
 	n, ok := value.(json.Number)
 	x, err := n.Int64()
-	const most = 1 << 16
-	if !ok || err != nil || x < 0 || x > most {
+	const maxSize = 1 << 16
+	if !ok || err != nil || x < 0 || x > maxSize {
 		return 0
 	}
 	return x

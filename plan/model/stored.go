@@ -30,8 +30,8 @@ func FileParts(name string) []string {
 		return []string{name}
 	}
 	n, _ := strconv.Atoi(m[3])
-	const most = 1 << 10
-	if n < 2 || n > most {
+	const maxFiles = 1 << 10
+	if n < 2 || n > maxFiles {
 		return []string{name}
 	}
 	var out []string

@@ -320,8 +320,8 @@ func (f *Fit) capacity(k kvCell) {
 
 // longest is the most tokens of one sequence that a pool holds.
 func (k kvCell) longest(pool, step, block int64) int64 {
-	const most = 1 << 40
-	low, high := int64(0), int64(most)
+	const maxTokens = 1 << 40
+	low, high := int64(0), int64(maxTokens)
 	for low < high {
 		mid := low + (high-low+1)/2
 		if k.sequence(mid, step, block) <= float64(pool) {

@@ -354,7 +354,7 @@ func (s Setup) layout() layout {
 // own, or the longest with which all layers fit, of at least 4,096 tokens. Source:
 // llama.cpp, common/fit.cpp.
 func (s Setup) ownContext() int64 {
-	const least = 4096
+	const minContext = 4096
 	w := s.layerSizes()
 	longest := s.Length
 	n := plan.Largest(ceil(longest, pad), func(n int64) bool {
@@ -362,7 +362,7 @@ func (s Setup) ownContext() int64 {
 		l := s.split(&w, math.MaxInt32, s.Local.HostMoE)
 		return s.holds(&l, s.spare())
 	})
-	return min(max(n*pad, least), longest)
+	return min(max(n*pad, minContext), longest)
 }
 
 // possibleLocal refuses what llama.cpp does not take.

@@ -122,8 +122,8 @@ func (f *Fit) capacityLocal(l *layout) {
 	w := s.layerSizes()
 	longest := func(high bool) int64 {
 		t := s
-		const most = 1 << 24 // tokens
-		return pad * plan.Largest(most/pad, func(n int64) bool {
+		const maxTokens = 1 << 24 // tokens
+		return pad * plan.Largest(maxTokens/pad, func(n int64) bool {
 			t.Length = n * pad
 			l := t.split(&w, l.onGPU, l.hostMoE)
 			if high {

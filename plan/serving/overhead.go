@@ -69,29 +69,31 @@ func (s Setup) Captures() int64 {
 // vllmSizes returns how many batch sizes vLLM captures up to a largest: 1, 2, 4, from 8 on
 // every eighth, from 256 on every sixteenth. Source: vLLM, config/vllm.py,
 // _set_cudagraph_sizes.
-func vllmSizes(most int64) int64 { return sizes(most, []int64{1, 2, 4}, []step{{8, 8}, {256, 16}}) }
+func vllmSizes(maxBatch int64) int64 {
+	return sizes(maxBatch, []int64{1, 2, 4}, []step{{8, 8}, {256, 16}})
+}
 
 // sglangSizes returns how many batch sizes SGLang captures up to a largest: 1, 2, 4, 8, 12,
 // from 16 on every eighth, from 256 on every sixteenth, from 512 on every 32nd. Source:
 // SGLang, srt/server_args.py, _generate_cuda_graph_batch_sizes; its logs count 8 up to 32, 36
 // up to 256, 52 up to 512.
-func sglangSizes(most int64) int64 {
-	return sizes(most, []int64{1, 2, 4, 8, 12}, []step{{16, 8}, {256, 16}, {512, 32}})
+func sglangSizes(maxBatch int64) int64 {
+	return sizes(maxBatch, []int64{1, 2, 4, 8, 12}, []step{{16, 8}, {256, 16}, {512, 32}})
 }
 
 // step is a distance between sizes, and the size it begins with.
 type step struct{ from, by int64 }
 
 // sizes counts sizes up to a largest, which is one of them.
-func sizes(most int64, first []int64, steps []step) (n int64) {
+func sizes(maxBatch int64, first []int64, steps []step) (n int64) {
 	last := int64(0)
 	for _, size := range first {
-		if size <= most {
+		if size <= maxBatch {
 			n, last = n+1, size
 		}
 	}
 	for i, st := range steps {
-		end := most
+		end := maxBatch
 		if i+1 < len(steps) {
 			end = min(end, steps[i+1].from-1)
 		}
@@ -100,7 +102,7 @@ func sizes(most int64, first []int64, steps []step) (n int64) {
 			n, last = n+more, st.from+(more-1)*st.by
 		}
 	}
-	if last < most {
+	if last < maxBatch {
 		n++
 	}
 	return n

@@ -53,9 +53,9 @@ func (s Setup) sglang() sglangDefaults {
 			reserved += 1.5 * float64(d.graphs*s.Parallel.DP)
 		}
 	}
-	const large, least = 60 << 10, 10 << 10
+	const large, minReserved = 60 << 10, 10 << 10
 	if board > large {
-		reserved = max(reserved, least)
+		reserved = max(reserved, minReserved)
 	}
 	d.fraction = max(math.Round(1000*(board-reserved)/board)/1000, 0) * s.forImages()
 	return d

@@ -76,9 +76,9 @@ func (s Setup) allOnGPU() Setup {
 
 // mostRequests returns how many requests of the whole context llama.cpp can take at once.
 func (s Setup) mostRequests() plan.Answer {
-	const most = 1 << 16
+	const maxRequests = 1 << 16
 	a := plan.Answer{Binding: "the KV cache"}
-	n := plan.Largest(most, func(n int64) bool {
+	n := plan.Largest(maxRequests, func(n int64) bool {
 		s.Requests, s.Local.Unified = n, false
 		f, err := s.Fit()
 		if err != nil {
@@ -171,8 +171,8 @@ func (s Setup) largestFraction() (plan.Answer, error) {
 // minGPUs is the least number of GPUs, in the powers of two that engines take.
 func (s Setup) minGPUs() (plan.Answer, error) {
 	why := ""
-	const most = 256
-	for n := int64(1); n <= most; n *= 2 {
+	const maxGPUs = 256
+	for n := int64(1); n <= maxGPUs; n *= 2 {
 		p, err := plan.Divide(s.Model, n, 0, 0, s.node())
 		if err != nil {
 			return plan.Answer{}, err

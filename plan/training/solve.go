@@ -52,17 +52,17 @@ func (t Setup) solve(question string, g *plan.GPU) plan.Answer {
 		a.Binding = step.Moments[step.Largest].Name + ": " + heaviest(step.Moments[step.Largest].Parts)
 		return false
 	}
-	const most = 1 << 16
+	const limit = 1 << 16
 	switch question {
 	case "batch":
-		a.Value = float64(plan.Largest(most, func(n int64) bool {
+		a.Value = float64(plan.Largest(limit, func(n int64) bool {
 			v := t
 			v.Sequences = n
 			return fits(v)
 		}))
 	case "seq":
 		const step = 256
-		a.Value = step * float64(plan.Largest(most, func(n int64) bool {
+		a.Value = step * float64(plan.Largest(limit, func(n int64) bool {
 			v := t
 			v.Length = step * n
 			return fits(v)

@@ -85,12 +85,12 @@ func (t Setup) Notes() []string {
 // Check refuses impossible set-ups.
 func (t Setup) Check() error {
 	t = t.Normal()
-	const most = 1 << 20
+	const maxDegree = 1 << 20
 	for _, n := range []struct {
 		name string
 		n    int64
 	}{{"sharding degree", t.Shard}, {"tp", t.TP}, {"pp", t.PP}, {"cp", t.CP}, {"batch", t.Sequences}, {"accumulate", t.Accumulate}, {"loss chunks", t.LossChunks}} {
-		if n.n > most {
+		if n.n > maxDegree {
 			return fmt.Errorf("%s %d is out of range", n.name, n.n)
 		}
 	}
@@ -100,7 +100,7 @@ func (t Setup) Check() error {
 	if t.PP > int64(len(t.Model.Layers)) {
 		return fmt.Errorf("--pp %d: the model has %d layers", t.PP, len(t.Model.Layers))
 	}
-	if n := t.PP * min(t.Interleaved, most); n > int64(len(t.Model.Layers)) {
+	if n := t.PP * min(t.Interleaved, maxDegree); n > int64(len(t.Model.Layers)) {
 		return fmt.Errorf("--pp %d with %d stages a rank: the model has %d layers", t.PP, t.Interleaved, len(t.Model.Layers))
 	}
 	if t.LoRA != nil {

@@ -414,13 +414,13 @@ func (t *reader) add(k key, n float64, line string) {
 // columns are the series that are long enough.
 func (t *reader) columns() (out []profiles.Column) {
 	t.endTable()
-	least := 3
+	minReadings := 3
 	if t.count <= maxExcerpt {
-		least = 2
+		minReadings = 2
 	}
 	for _, whole := range t.order {
 		for _, s := range whole.byPhase() {
-			if len(s.readings) >= least || stillHeld.MatchString(s.name) {
+			if len(s.readings) >= minReadings || stillHeld.MatchString(s.name) {
 				out = append(out, s.column())
 			}
 		}
@@ -447,7 +447,7 @@ func (s *series) column() profiles.Column {
 // byPhase takes a series apart by the phases that its lines name, where that makes each long
 // enough to be judged, or all are too short as they are.
 func (s *series) byPhase() (out []*series) {
-	const minEach, enough = 3, 13 // readings
+	const minEach, minAll = 3, 13 // readings
 	parts := map[string]*series{}
 	for i := range s.readings {
 		r := &s.readings[i]
@@ -463,7 +463,7 @@ func (s *series) byPhase() (out []*series) {
 	for _, part := range out {
 		longest, shortest = max(longest, len(part.readings)), min(shortest, len(part.readings))
 	}
-	if s.cells || longest < minEach || shortest < enough && len(s.readings) >= enough {
+	if s.cells || longest < minEach || shortest < minAll && len(s.readings) >= minAll {
 		return []*series{s}
 	}
 	return out

@@ -30,7 +30,7 @@ type level struct {
 	capacity int     // the column that states the most it can be; -1 if there is none
 	left     bool    // the column states what is left of the capacity
 	memory   bool    // its name or a unit says that it is memory
-	most     float64 // bytes of a number without a unit in that column
+	maxPlain float64 // bytes of a number without a unit in that column
 }
 
 var (
@@ -154,7 +154,7 @@ func headerOf(names, row []string) header {
 	}
 	small := kibibytes(h.names)
 	for _, i := range sizes {
-		l := level{name: h.names[i], column: i, factor: factorOf(h.names[i]), capacity: capacity, most: most, memory: memoryName.MatchString(h.names[i])}
+		l := level{name: h.names[i], column: i, factor: factorOf(h.names[i]), capacity: capacity, maxPlain: most, memory: memoryName.MatchString(h.names[i])}
 		switch {
 		case small[l.name]:
 			l.factor = 1 << 10
@@ -181,7 +181,7 @@ func (h *header) fromLeft(left, capacity int) {
 		return
 	}
 	name := h.names[capacity] + " less " + h.names[left]
-	h.levels = []level{{name: name, column: left, factor: factorOf(h.names[left]), capacity: capacity, most: factorOf(h.names[capacity]), left: true, memory: true}}
+	h.levels = []level{{name: name, column: left, factor: factorOf(h.names[left]), capacity: capacity, maxPlain: factorOf(h.names[capacity]), left: true, memory: true}}
 }
 
 // smiTime is how nvidia-smi --query-gpu writes times.
@@ -216,7 +216,7 @@ func smiHeader(row []string) header {
 	}
 	for _, i := range sizes {
 		if i != total {
-			h.levels = append(h.levels, level{name: "GPU memory, " + h.names[i], column: i, factor: 1, capacity: total, most: 1, memory: true})
+			h.levels = append(h.levels, level{name: "GPU memory, " + h.names[i], column: i, factor: 1, capacity: total, maxPlain: 1, memory: true})
 		}
 	}
 	if len(h.levels) == 0 {
@@ -286,7 +286,7 @@ func (h *header) read(cells []string, out []cell) bool {
 			l.memory = err != nil // it has a unit
 		}
 		if l.capacity >= 0 && l.capacity < len(cells) {
-			if v, _, ok := parseSize(cells[l.capacity], l.most); ok {
+			if v, _, ok := parseSize(cells[l.capacity], l.maxPlain); ok {
 				out[i].limit = v
 			}
 		}

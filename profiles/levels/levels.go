@@ -33,7 +33,7 @@ const cellBytes, columnBytes, groupBytes = 16, 64, 256
 // Is reports whether a text that begins with head is such a table: its first lines can
 // be read as one.
 func Is(head []byte) bool {
-	const enough = 2 // rows
+	const minRows = 2 // rows
 	full := bytes.Count(head, []byte("\n"))
 	t, err := newTable(bufio.NewReader(bytes.NewReader(head)))
 	if t != nil {
@@ -44,7 +44,7 @@ func Is(head []byte) bool {
 	}
 	for t.rows < 20 && t.lines < max(full, 1) && t.row() == nil {
 	}
-	return t.rows >= enough && t.bad == 0
+	return t.rows >= minRows && t.bad == 0
 }
 
 // Read reads a table. What cannot be one is [profiles.ErrOther]; a row that cannot be

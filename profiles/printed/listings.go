@@ -200,12 +200,12 @@ func (l *listing) size(text string) float64 {
 	if strings.HasSuffix(text, "i") { // Mi of Kubernetes
 		text += "B"
 	}
-	const most = 1 << 50
-	if x, err := strconv.ParseFloat(text, 64); err == nil && x >= 0 && x < most/factor {
+	const maxBytes = 1 << 50
+	if x, err := strconv.ParseFloat(text, 64); err == nil && x >= 0 && x < maxBytes/factor {
 		return x * factor
 	}
 	n, err := units.ParseBytes(text)
-	if err != nil || n > most {
+	if err != nil || n > maxBytes {
 		return math.NaN()
 	}
 	return float64(n)

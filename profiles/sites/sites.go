@@ -107,8 +107,8 @@ type reader struct {
 
 // add adds a use of some bytes.
 func (r *reader) add(kind string, at stack.Frame, bytes float64, count int64) {
-	const most = 1 << 50
-	if !(bytes > 0 && bytes < most) {
+	const maxBytes = 1 << 50
+	if !(bytes > 0 && bytes < maxBytes) {
 		return
 	}
 	r.file.Uses = append(r.file.Uses, profiles.Use{Kind: kind, Stack: []stack.Frame{at}, Size: int64(bytes), Count: max(count, 1)})

@@ -12,17 +12,17 @@ import (
 // A history holds the events of a process in PyTorch's terms, and what is live
 // according to them.
 type history struct {
-	entries  []entry
-	most     int
-	first    int // entries that were left out before those that are kept
-	begun    bool
-	live     map[uint64]*block
-	gone     map[uint64]bool     // addresses that were returned before the begin
-	segments map[uint64]segment  // by the address that the driver gave
-	mapped   []span              // what is mapped, or was
-	runs     []span              // what was mapped when that was read last, and still is
-	pages    map[uint64]span     // what was mapped since, by address
-	open     map[uint32]*request // by thread
+	entries    []entry
+	maxEntries int
+	first      int // entries that were left out before those that are kept
+	begun      bool
+	live       map[uint64]*block
+	gone       map[uint64]bool     // addresses that were returned before the begin
+	segments   map[uint64]segment  // by the address that the driver gave
+	mapped     []span              // what is mapped, or was
+	runs       []span              // what was mapped when that was read last, and still is
+	pages      map[uint64]span     // what was mapped since, by address
+	open       map[uint32]*request // by thread
 
 	requests, frees, driver, failed, dropped, unknown int
 }
@@ -63,8 +63,8 @@ type span struct {
 // A request is what a thread asked the driver for within one request that is not over.
 type request struct{ entries []int }
 
-func newHistory(most int) *history {
-	return &history{most: most, live: map[uint64]*block{}, gone: map[uint64]bool{}, segments: map[uint64]segment{}, pages: map[uint64]span{}, open: map[uint32]*request{}}
+func newHistory(maxEntries int) *history {
+	return &history{maxEntries: maxEntries, live: map[uint64]*block{}, gone: map[uint64]bool{}, segments: map[uint64]segment{}, pages: map[uint64]span{}, open: map[uint32]*request{}}
 }
 
 // begin begins the history at a moment at which the allocator held what is given;
@@ -72,7 +72,7 @@ func newHistory(most int) *history {
 // stacks are kept.
 func (h *history) begin(state []cudaalloc.Segment, at uint64) {
 	early := h.live
-	*h = *newHistory(h.most)
+	*h = *newHistory(h.maxEntries)
 	h.begun = true
 	if state == nil {
 		h.live = early
@@ -289,8 +289,8 @@ func (h *history) append(e entry) {
 	if !h.begun {
 		return
 	}
-	if len(h.entries) >= h.most+h.most/4 {
-		n := len(h.entries) - h.most
+	if len(h.entries) >= h.maxEntries+h.maxEntries/4 {
+		n := len(h.entries) - h.maxEntries
 		h.entries = h.entries[:copy(h.entries, h.entries[n:])]
 		h.first += n
 		h.dropped += n

@@ -330,19 +330,19 @@ func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 			return err
 		}
 		now := time.Now()
-		least := e.o.Quiet
+		minAge := e.o.Quiet
 		if _, host := e.o.Limits[gate.Host]; len(r.devices) > 0 || !host {
-			least = max(least, stale)
+			minAge = max(minAge, stale)
 		}
 		total := r.total()
 		if lowest == 0 || total < lowest-max(fall, int64(fallShare*float64(lowest))) {
 			lowest, since = total, now
 		}
-		own := e.reported(ctx, max(e.o.Gap-now.Sub(began), least))
+		own := e.reported(ctx, max(e.o.Gap-now.Sub(began), minAge))
 		now = time.Now()
 		busy := own.InProgress() != nil && *own.InProgress() > 0
-		settled := now.Sub(since) >= least && !busy
-		if settled || now.Sub(began) >= max(e.o.Gap, least) {
+		settled := now.Sub(since) >= minAge && !busy
+		if settled || now.Sub(began) >= max(e.o.Gap, minAge) {
 			w.Engine, w.HostBytes, w.Devices, w.Processes = own, &r.host, r.devices, r.processes
 			w.Settled += now.Sub(began).Seconds()
 			w.Falling = !settled && !busy

@@ -163,8 +163,8 @@ func (p *hostPlayer) serve(c blockClass) (addr uint64, ok bool) {
 
 // kept reports whether the release at event k is the rule for blocks too large to keep.
 func (p *hostPlayer) kept(k int, c blockClass) bool {
-	most := p.Settings.Host.MaxCachedSize
-	return k > 0 && most != allocator.Unlimited && c.size > most && p.Trace.Action[k-1] == p.Ends() && p.Trace.Addr[k-1] == p.Trace.Addr[k]
+	maxSize := p.Settings.Host.MaxCachedSize
+	return k > 0 && maxSize != allocator.Unlimited && c.size > maxSize && p.Trace.Action[k-1] == p.Ends() && p.Trace.Addr[k-1] == p.Trace.Addr[k]
 }
 
 func (p *hostPlayer) differ(k int, replayed string) {

@@ -43,7 +43,7 @@ func (r *Recording) findLimit(none *Result) []*Result {
 // Less than what was reserved by cudaMalloc cannot have been the limit.
 func (r *Recording) limits() []int64 {
 	points := map[int64]bool{}
-	reserved, least := r.StartReserved, int64(0)
+	reserved, minLimit := r.StartReserved, int64(0)
 	seen := []int64{reserved} // reserved bytes in the call that continues
 	for k, a := range r.Trace.Action {
 		size := r.Trace.Size[k]
@@ -52,7 +52,7 @@ func (r *Recording) limits() []int64 {
 			reserved += size
 			seen = append(seen, reserved)
 			if a == snapshot.SegmentAlloc {
-				least = max(least, reserved)
+				minLimit = max(minLimit, reserved)
 			}
 		case releases(a):
 			reserved -= size
@@ -67,10 +67,10 @@ func (r *Recording) limits() []int64 {
 			seen = append(seen[:0], reserved)
 		}
 	}
-	points[least] = true
+	points[minLimit] = true
 	var out []int64
 	for limit := range points {
-		if limit >= max(least, 1) {
+		if limit >= max(minLimit, 1) {
 			out = append(out, limit)
 		}
 	}

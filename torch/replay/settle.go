@@ -140,7 +140,7 @@ func (x *Result) slack() (doubt int, bytes int64, ok bool) {
 		old := x.assumed.slack[i]
 		if b.Addr+uint64(b.Size+old) == d.wrong {
 			bytes = old + d.room - d.size + allocator.Granule
-			return i, bytes, bytes > old && bytes <= q.most
+			return i, bytes, bytes > old && bytes <= q.maxBytes
 		}
 	}
 	return 0, 0, false

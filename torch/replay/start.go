@@ -16,7 +16,7 @@ import (
 // state does not show how much was left at its end when it was made.
 type doubt struct {
 	segment, block int
-	most           int64 // bytes that may belong to it behind its rounded request
+	maxBytes       int64 // bytes that may belong to it behind its rounded request
 }
 
 var release = lazyregexp.New(`(\d+)\.(\d+)`)
@@ -162,7 +162,7 @@ func (r *Recording) settleSlack() {
 				continue
 			}
 			open[i] = false
-			if slack := int64(e.Addr[k] - ends[i]); !freed[b.Addr] && slack <= d.most {
+			if slack := int64(e.Addr[k] - ends[i]); !freed[b.Addr] && slack <= d.maxBytes {
 				b.Size += slack
 				rest.Addr += uint64(slack)
 				rest.Size -= slack

@@ -32,9 +32,9 @@ func (s *Snapshot) Sane() *Snapshot {
 	if s.surelySane() {
 		return s
 	}
-	c := cleaner{most: MaxSize}
+	c := cleaner{maxTotal: MaxSize}
 	if total, things := s.total(); total > maxTotal {
-		c.most = maxTotal / things
+		c.maxTotal = maxTotal / things
 	}
 	out := *s
 	out.Segments, out.Traces = c.segments(s.Segments), c.traces(s.Traces)
@@ -48,7 +48,7 @@ func (s *Snapshot) Sane() *Snapshot {
 // surelySane reports whether nothing would be cleared, by bounds of each column: it is
 // asked of each file more than once, and nearly all have no impossible values.
 func (s *Snapshot) surelySane() bool {
-	c := cleaner{most: MaxSize}
+	c := cleaner{maxTotal: MaxSize}
 	var bits uint64 // those that are set in any size
 	things := 0
 	for i := range s.Segments {
@@ -112,11 +112,11 @@ func (s *Snapshot) total() (total, things int64) {
 
 // A cleaner makes copies without what cannot be.
 type cleaner struct {
-	most    int64
-	changed bool
+	maxTotal int64
+	changed  bool
 }
 
-func (c *cleaner) size(n int64) bool { return n >= 0 && n <= c.most }
+func (c *cleaner) size(n int64) bool { return n >= 0 && n <= c.maxTotal }
 
 func (c *cleaner) segments(list []Segment) []Segment {
 	var out []Segment

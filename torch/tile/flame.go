@@ -88,13 +88,13 @@ func (b *branch) grow(t *stack.Table, s StackSum) {
 }
 
 // add appends a branch and what is below it, the heaviest first.
-func (f *Flame) add(b *branch, parent int, least int64) {
+func (f *Flame) add(b *branch, parent int, minBytes int64) {
 	at := len(f.Nodes)
 	b.Parent = parent
 	f.Nodes = append(f.Nodes, b.Node)
 	below := make([]*branch, 0, len(b.below))
 	for _, x := range b.below {
-		if x.Bytes < least {
+		if x.Bytes < minBytes {
 			f.LeftOut++
 			continue
 		}
@@ -102,6 +102,6 @@ func (f *Flame) add(b *branch, parent int, least int64) {
 	}
 	sorts.By(below, func(x, y *branch) int { return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Frame, y.Frame)) })
 	for _, x := range below {
-		f.add(x, at, least)
+		f.add(x, at, minBytes)
 	}
 }

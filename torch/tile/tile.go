@@ -319,7 +319,7 @@ func (b *Bands) Hit(k int, y int64, solo []Key) (Hit, bool) {
 // is the one before. It is timeline.Never if there is none.
 func (h *History) NextPeak(k int, back bool) int {
 	const share = 100
-	least := max(h.Peak().Bytes/share, 1)
+	minBytes := max(h.Peak().Bytes/share, 1)
 	step := 1
 	if back {
 		step = -1
@@ -330,12 +330,12 @@ func (h *History) NextPeak(k int, back bool) int {
 		switch {
 		case at == timeline.Never:
 			low = min(low, v)
-			if v >= low+least {
+			if v >= low+minBytes {
 				at = i
 			}
 		case v > h.Live(at) || back && v == h.Live(at):
 			at = i
-		case v <= h.Live(at)-least:
+		case v <= h.Live(at)-minBytes:
 			return at
 		}
 	}

@@ -71,9 +71,9 @@ func (c *course) part(of any, name string, beside bool) int {
 
 // add adds sample number n. If the sample before was none of its own, or much earlier,
 // there is a gap. It keeps at most some stretches.
-func (c *course) add(n int, at float64, gap bool, total int64, state []share, most int) {
-	if k := len(c.list); k >= most {
-		c.width = max(2*c.width, (at-c.list[0].from)/float64(most/4))
+func (c *course) add(n int, at float64, gap bool, total int64, state []share, maxLen int) {
+	if k := len(c.list); k >= maxLen {
+		c.width = max(2*c.width, (at-c.list[0].from)/float64(maxLen/4))
 		c.list = joined(c.list, c.width)
 	}
 	gap = gap || c.seen != n-1

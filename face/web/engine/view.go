@@ -60,8 +60,8 @@ func (v View) Peak() int64 { return max(v.d.h.PeakRequested.Bytes, v.d.h.EndRequ
 func (v View) Size(alloc int) int64 { return v.d.h.Size(alloc) }
 
 // Last are the last events that next goes to, up to most of them, the earliest first.
-func (v View) Last(to string, most int) (out []int, err error) {
-	for k := v.d.h.Events() - 1; len(out) < most && k >= 0; {
+func (v View) Last(to string, maxValues int) (out []int, err error) {
+	for k := v.d.h.Events() - 1; len(out) < maxValues && k >= 0; {
 		next, err := v.d.next(k, to, true)
 		if err != nil {
 			return nil, err

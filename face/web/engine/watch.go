@@ -231,12 +231,12 @@ func (w *Watch) whole(q *question) (any, error) {
 
 // Weightiest are the keys of the courses of so many subjects, in the order in which these
 // are listed, and of what is known beside them.
-func (w *Watch) Weightiest(most int) (keys []string) {
+func (w *Watch) Weightiest(maxKeys int) (keys []string) {
 	doc := w.doc()
 	if doc.Load != nil {
 		keys = append(keys, loadKey)
 	}
-	for _, s := range doc.Subjects[:min(most, len(doc.Subjects))] {
+	for _, s := range doc.Subjects[:min(maxKeys, len(doc.Subjects))] {
 		keys = append(keys, s.Key)
 		if s.Mappings != nil {
 			keys = append(keys, *s.Mappings)

@@ -68,13 +68,13 @@ func (l *Ledger) InferredStacks() []int {
 
 // Peaks calls f with each cause that has held something since the last call of Peaks,
 // and the most that it held at once.
-func (l *Ledger) Peaks(f func(i int, c *Cause, most int64)) {
+func (l *Ledger) Peaks(f func(i int, c *Cause, peak int64)) {
 	for i := range l.Causes {
 		c := &l.Causes[i]
-		if c.most == 0 {
+		if c.peak == 0 {
 			continue
 		}
-		f(i, c, c.most)
-		c.most = c.Live
+		f(i, c, c.peak)
+		c.peak = c.Live
 	}
 }

@@ -50,7 +50,7 @@ type Cause struct {
 	total       int64 // bytes that were ever mapped, as far as was seen
 	calls       int64
 	maxSize     int64 // of a single interval
-	most        int64 // live at once since the last call of [Ledger.Peaks]
+	peak        int64 // live at once since the last call of [Ledger.Peaks]
 	gone        map[[2]int]freed
 }
 
@@ -243,7 +243,7 @@ func (l *Ledger) place(s *Space, e *event.Event, iv Interval) {
 func (l *Ledger) put(s *Space, iv Interval) {
 	c := &l.Causes[iv.Cause]
 	c.Live += iv.Size()
-	c.most = max(c.most, c.Live)
+	c.peak = max(c.peak, c.Live)
 	c.total += iv.Size()
 	c.maxSize = max(c.maxSize, iv.Size())
 	if !iv.rest {
@@ -400,7 +400,7 @@ func (l *Ledger) end(s *Space, at uint64) {
 // add takes in what another cause made.
 func (m *Cause) add(other *Cause) {
 	m.Live += other.Live
-	m.most += other.most
+	m.peak += other.peak
 	m.Count += other.Count
 	m.total += other.total
 	m.calls += other.calls
@@ -459,14 +459,14 @@ func (l *Ledger) move(iv *Interval, stack int, inferred bool) {
 		n = 0
 	}
 	from.Live -= iv.Size()
-	from.most = max(from.most-iv.Size(), from.Live)
+	from.peak = max(from.peak-iv.Size(), from.Live)
 	from.total -= iv.Size()
 	from.Count -= n
 	from.calls -= n
 	iv.Cause = l.cause(site, stack, inferred)
 	to := &l.Causes[iv.Cause]
 	to.Live += iv.Size()
-	to.most = max(to.most, to.Live)
+	to.peak = max(to.peak, to.Live)
 	to.total += iv.Size()
 	to.Count += n
 	to.calls += n

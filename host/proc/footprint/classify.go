@@ -50,10 +50,10 @@ type Growth struct {
 	Age                             time.Duration // of the process at the end; 0 if unknown
 	Read                            int64         // bytes, by calls
 
-	grown  []region
-	least  int64
-	traced bool  // calls of mremap are known
-	remaps int64 // bytes that they added and that are not yet in any part
+	grown    []region
+	minBytes int64
+	traced   bool  // calls of mremap are known
+	remaps   int64 // bytes that they added and that are not yet in any part
 }
 
 // minGrowth is the growth below which no class is reported: a program that starts a thread
@@ -64,10 +64,10 @@ const minGrowth = 4 << 20
 const minThreads = 16
 
 // classifyGrowth returns the classes that grew by at least a number of bytes.
-func classifyGrowth(before, after *Observation, memory io.ReaderAt, least int64) *Growth {
+func classifyGrowth(before, after *Observation, memory io.ReaderAt, minBytes int64) *Growth {
 	a, b := &after.status, &before.status
 	g := &Growth{
-		Before: before, After: after, grown: grownRegions(before, after), least: least,
+		Before: before, After: after, grown: grownRegions(before, after), minBytes: minBytes,
 		RSS: delta(a.RSS, b.RSS), Anon: delta(a.Anon, b.Anon), File: delta(a.File, b.File), Shared: delta(a.Shared, b.Shared),
 		mapped: delta(a.VMSize, b.VMSize), Age: after.age, Read: delta(after.read, before.read),
 	}
@@ -76,7 +76,7 @@ func classifyGrowth(before, after *Observation, memory io.ReaderAt, least int64)
 	}
 	g.anonymous(memory)
 	g.shared()
-	if g.File >= g.least {
+	if g.File >= g.minBytes {
 		g.add(Part{Class: finding.FileMapping, Bytes: g.File, Confidence: 0.9})
 	}
 	g.addOutsideRSS()
@@ -95,7 +95,7 @@ func (g *Growth) add(p Part) {
 
 // Explained returns the share of the growth of resident memory that has a class.
 func (g *Growth) Explained() float64 {
-	if g.RSS < g.least {
+	if g.RSS < g.minBytes {
 		return 1
 	}
 	var sum int64
@@ -109,7 +109,7 @@ func (g *Growth) Explained() float64 {
 
 // anonymous returns the classes of private memory without a file.
 func (g *Growth) anonymous(memory io.ReaderAt) {
-	if g.Anon < g.least {
+	if g.Anon < g.minBytes {
 		return
 	}
 	if pinned := delta(g.After.status.Pinned, g.Before.status.Pinned); 2*pinned >= g.Anon {
@@ -217,7 +217,7 @@ func (g *Growth) remapped(r *region) bool {
 	for _, b := range g.Before.regions {
 		gone := b.Size()
 		now.Within(b.Start, b.End, func(start, end uint64) { gone -= end - start })
-		if vmmap.KindOf(b.Mapping) == vmmap.Anonymous && int64(b.RSS) >= g.least/4 && int64(gone) >= g.least/4 && gone < r.Size() {
+		if vmmap.KindOf(b.Mapping) == vmmap.Anonymous && int64(b.RSS) >= g.minBytes/4 && int64(gone) >= g.minBytes/4 && gone < r.Size() {
 			return true
 		}
 	}
@@ -233,13 +233,13 @@ func (g *Growth) shared() {
 			named += r.grown
 		}
 	}
-	if named = min(named, max(g.Shared, 0)); named >= g.least {
+	if named = min(named, max(g.Shared, 0)); named >= g.minBytes {
 		g.add(Part{Class: finding.MemoryFiles, Bytes: named, Confidence: 0.9})
 	}
-	if rest := g.Shared - named; rest >= g.least {
+	if rest := g.Shared - named; rest >= g.minBytes {
 		g.add(Part{Class: finding.SharedMemory, Bytes: rest, Confidence: 0.9})
 	}
-	if held >= g.least {
+	if held >= g.minBytes {
 		g.add(Part{Class: finding.MemoryFiles, Bytes: held, Count: len(g.After.Open.Memory) - len(g.Before.Open.Memory), Outside: true, Confidence: 0.9})
 	}
 }
@@ -262,7 +262,7 @@ func (o *Observation) openFileBytes() (n int64) {
 // addOutsideRSS returns what grows outside the process's RSS.
 func (g *Growth) addOutsideRSS() {
 	threads := g.After.status.Threads - g.Before.status.Threads
-	if stacks := g.After.stacks() - g.Before.stacks(); int64(threads) >= minThreads*g.least/minGrowth && stacks >= 4*max(g.RSS, g.least) {
+	if stacks := g.After.stacks() - g.Before.stacks(); int64(threads) >= minThreads*g.minBytes/minGrowth && stacks >= 4*max(g.RSS, g.minBytes) {
 		g.add(Part{Class: finding.ThreadStacks, Bytes: stacks, Count: threads, Outside: true, Confidence: 0.9})
 	}
 	a, b := g.After.group, g.Before.group
@@ -270,7 +270,7 @@ func (g *Growth) addOutsideRSS() {
 		return
 	}
 	moved := delta(g.After.moved, g.Before.moved)
-	if cache := delta(a.Cache, b.Cache) - max(g.File, 0); cache >= g.least && 2*moved >= cache {
+	if cache := delta(a.Cache, b.Cache) - max(g.File, 0); cache >= g.minBytes && 2*moved >= cache {
 		g.add(Part{Class: finding.PageCache, Bytes: cache, Outside: true, Confidence: 0.8})
 	}
 	// Page tables and thread stacks grow along with the memory and the threads.
@@ -282,7 +282,7 @@ func (g *Growth) addOutsideRSS() {
 	if opened < 8 { // other processes of the cgroup have such memory too; what certainly is this process's are its page tables
 		opened, kernel = 0, min(kernel, delta(g.After.status.PageTables, g.Before.status.PageTables))
 	}
-	if kernel >= g.least && 4*kernel >= g.RSS {
+	if kernel >= g.minBytes && 4*kernel >= g.RSS {
 		g.add(Part{Class: finding.KernelMemory, Bytes: kernel, Count: opened, Outside: true, Confidence: 0.7})
 	}
 }
@@ -296,7 +296,7 @@ func (g *Growth) children() {
 	for p, before := range g.Before.children {
 		after, lives := g.After.children[p]
 		ended = ended || !lives
-		if n := max(g.parted(before, after), g.copying(p)); lives && n >= g.least {
+		if n := max(g.parted(before, after), g.copying(p)); lives && n >= g.minBytes {
 			diverged = true
 			g.add(Part{Class: finding.CopyOnWrite, Bytes: n, Process: p, Outside: true, Confidence: 0.9})
 		}
@@ -305,7 +305,7 @@ func (g *Growth) children() {
 		if _, old := g.Before.children[p]; old {
 			continue
 		}
-		if n := g.copying(p); n >= g.least {
+		if n := g.copying(p); n >= g.minBytes {
 			diverged = true
 			g.add(Part{Class: finding.CopyOnWrite, Bytes: n, Process: p, Outside: true, Confidence: 0.9})
 		}
@@ -323,7 +323,7 @@ func (g *Growth) children() {
 func (g *Growth) parted(before, after procfs.Usage) int64 {
 	private := delta(after.PrivateDirty, before.PrivateDirty)
 	shared := delta(before.SharedDirty, after.SharedDirty)
-	if grew := delta(after.RSS, before.RSS); private >= g.least && shared >= private/2 && grew < private/2 {
+	if grew := delta(after.RSS, before.RSS); private >= g.minBytes && shared >= private/2 && grew < private/2 {
 		return min(private, shared)
 	}
 	return 0

@@ -213,11 +213,11 @@ type Mapping struct {
 }
 
 // Mappings returns the mappings that grew, those that grew most first, and at most some.
-func (g *Growth) Mappings(most int) []Mapping {
+func (g *Growth) Mappings(maxMappings int) []Mapping {
 	sorted := slices.Clone(g.grown)
 	sorts.StableBy(sorted, func(a, b region) int { return cmp.Compare(b.grown, a.grown) })
 	var out []Mapping
-	for _, r := range sorted[:min(most, len(sorted))] {
+	for _, r := range sorted[:min(maxMappings, len(sorted))] {
 		out = append(out, Mapping{r.Usage, r.kind, r.grown})
 	}
 	return out

@@ -267,13 +267,13 @@ func (p *process) describe(s *Sampler) {
 }
 
 // head is the beginning of a file, empty if it cannot be read.
-func head(path string, most int64) string {
+func head(path string, maxBytes int64) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	text, _ := io.ReadAll(io.LimitReader(f, most))
+	text, _ := io.ReadAll(io.LimitReader(f, maxBytes))
 	return string(text)
 }
 

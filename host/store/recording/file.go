@@ -46,17 +46,17 @@ type Writer struct {
 // A rarer keeps a file that is never rewritten below its bound, however long it is written
 // to: with half of the room filled that was left, a fourth of the moments are written.
 type rarer struct {
-	most, full    int64 // bytes; at full, moments become rarer
-	stride, waits int64
+	maxBytes, full int64 // bytes; at full, moments become rarer
+	stride, waits  int64
 }
 
 // due reports whether the next moment is written, by the size of the file.
 func (r *rarer) due(size int64) bool {
-	for size >= r.full && r.full < r.most {
-		r.full += (r.most - r.full + 1) / 2
+	for size >= r.full && r.full < r.maxBytes {
+		r.full += (r.maxBytes - r.full + 1) / 2
 		r.stride *= 4 // so that each half lasts twice as long as the one before
 	}
-	if r.waits++; r.waits < r.stride || size >= r.most {
+	if r.waits++; r.waits < r.stride || size >= r.maxBytes {
 		return false
 	}
 	r.waits = 0
@@ -64,9 +64,9 @@ func (r *rarer) due(size int64) bool {
 }
 
 // Create creates the file of a recording, which [Writer.Begin] starts. An existing file
-// is left alone. As it comes closer to most bytes, moments become rarer in it; judgments,
+// is left alone. As it comes closer to maxBytes, moments become rarer in it; judgments,
 // of which there are few, are always written.
-func Create(path string, most int64) (*Writer, error) {
+func Create(path string, maxBytes int64) (*Writer, error) {
 	f, err := safefile.New(path)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func Create(path string, most int64) (*Writer, error) {
 		f.Close()
 		return nil, err
 	}
-	return &Writer{path: path, f: f, out: out, disk: newFlusher(f.Sync), rarer: rarer{most: most, full: most / 2, stride: 1}, known: map[int]bool{}, held: map[int]StackBytes{}, owners: map[[2]string]GPUOwner{}}, nil
+	return &Writer{path: path, f: f, out: out, disk: newFlusher(f.Sync), rarer: rarer{maxBytes: maxBytes, full: maxBytes / 2, stride: 1}, known: map[int]bool{}, held: map[int]StackBytes{}, owners: map[[2]string]GPUOwner{}}, nil
 }
 
 // Begin writes what is recorded.
@@ -153,7 +153,7 @@ func (w *Writer) GPU(s *GPUState) error { return w.write(line{GPU: s}) }
 
 // HandOver writes a hand-over, unless the file is full.
 func (w *Writer) HandOver(h *HandOver) error {
-	if w.out.Size() >= w.rarer.most {
+	if w.out.Size() >= w.rarer.maxBytes {
 		return nil
 	}
 	return w.write(line{HandOver: h})

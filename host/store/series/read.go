@@ -68,9 +68,9 @@ var errFigures = errors.New("its figures cannot be those of memory")
 
 // plausible reports whether the sizes of a line can be added up.
 func (l *line) plausible() bool {
-	const most = 1 << 48 // bytes, of one thing
+	const maxBytes = 1 << 48 // bytes, of one thing
 	ok := func(sizes ...*int64) bool {
-		return !slices.ContainsFunc(sizes, func(n *int64) bool { return n != nil && (*n > most || *n < -most) })
+		return !slices.ContainsFunc(sizes, func(n *int64) bool { return n != nil && (*n > maxBytes || *n < -maxBytes) })
 	}
 	for i := range l.Processes {
 		p := &l.Processes[i]

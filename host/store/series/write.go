@@ -16,10 +16,10 @@ import (
 
 // A Writer appends to a recording. There is one for a file at a time.
 type Writer struct {
-	f    *os.File
-	path string
-	most int64 // bytes of the file
-	run  int64
+	f        *os.File
+	path     string
+	maxBytes int64 // bytes of the file
+	run      int64
 
 	state *state
 	out   *journal.Writer
@@ -36,13 +36,13 @@ const minSize = 64 << 10
 const perFrame = 600
 
 // Open creates a recording, or goes on with one. The file will not become larger than
-// most bytes: when it would, every other sample of it is dropped.
-func Open(path string, most int64) (*Writer, error) {
+// maxBytes: when it would, every other sample of it is dropped.
+func Open(path string, maxBytes int64) (*Writer, error) {
 	f, err := safefile.Edit(path)
 	if err != nil {
 		return nil, err
 	}
-	w := newWriter(f, path, most)
+	w := newWriter(f, path, maxBytes)
 	if err := w.begin(); err != nil {
 		f.Close()
 		return nil, err
@@ -50,8 +50,8 @@ func Open(path string, most int64) (*Writer, error) {
 	return w, nil
 }
 
-func newWriter(f *os.File, path string, most int64) *Writer {
-	return &Writer{f: f, path: path, most: max(most, minSize), run: time.Now().UnixNano()}
+func newWriter(f *os.File, path string, maxBytes int64) *Writer {
+	return &Writer{f: f, path: path, maxBytes: max(maxBytes, minSize), run: time.Now().UnixNano()}
 }
 
 func (w *Writer) begin() (err error) {
@@ -78,7 +78,7 @@ func (w *Writer) Add(s *sample.Sample) error {
 		w.lines = 0
 		return err
 	}
-	if w.out.Size() > w.most {
+	if w.out.Size() > w.maxBytes {
 		return w.thin()
 	}
 	return nil

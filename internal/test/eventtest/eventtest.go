@@ -84,7 +84,7 @@ func Run(t *testing.T, start Start) {
 const patience = 2 * time.Minute
 
 // collect polls until it has seen enough.
-func collect(t *testing.T, s event.Source, enough func(all *event.Batch) bool) *event.Batch {
+func collect(t *testing.T, s event.Source, done func(all *event.Batch) bool) *event.Batch {
 	t.Helper()
 	all := &event.Batch{}
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
@@ -102,7 +102,7 @@ func collect(t *testing.T, s event.Source, enough func(all *event.Batch) bool) *
 			all.Events = append(all.Events, e)
 		}
 		all.Samples, all.Until = append(all.Samples, b.Samples...), b.Until
-		if enough(all) {
+		if done(all) {
 			return all
 		}
 	}
