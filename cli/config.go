@@ -29,7 +29,7 @@ type config struct {
 	getenv func(string) string
 	path   string     // of the file; "" if none is looked for
 	root   *yaml.Node // its mapping; nil if there is none
-	err    error      // why the file is not used
+	err    error      // why the file is not used, without its name
 }
 
 // readConfig reads the file in a folder. One that another user could have written is not
@@ -54,14 +54,14 @@ func readConfig(dir string, getenv func(string) string) *config {
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
-		c.err = fmt.Errorf("%s: %w", c.path, err)
+		c.err = err
 		return c
 	}
 	if len(document.Content) == 0 { // empty
 		return c
 	}
 	if c.root = document.Content[0]; c.root.Kind != yaml.MappingNode {
-		c.err = fmt.Errorf("%s: want lines such as color: never", c.path)
+		c.err = errors.New("want lines such as color: never")
 		c.root = nil
 	}
 	return c
@@ -73,11 +73,11 @@ func (c *config) refuse(err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case errors.Is(err, safefile.ErrForeign):
-		c.err = fmt.Errorf("%s is not read: another user could have written it", c.path)
+		c.err = errors.New("not read: another user could have written it")
 	case errors.As(err, &file):
-		c.err = fmt.Errorf("%s: %w", c.path, file.Err)
+		c.err = file.Err
 	default:
-		c.err = fmt.Errorf("%s: %w", c.path, err)
+		c.err = err
 	}
 }
 
@@ -213,8 +213,8 @@ func (g *globals) configure(c *cobra.Command) error {
 		return nil
 	}
 	g.config = readConfig(g.env.configDir, g.env.getenv)
-	if g.config.err != nil {
-		g.warn("%v", g.config.err)
+	if g.config.err != nil && c.Name() != "config" { // which prints it
+		g.warn("%s: %v", g.config.path, g.config.err)
 	}
 	for _, command := range []*cobra.Command{c.Root(), c} {
 		all, err := g.config.settings(command)

@@ -53,18 +53,29 @@ func checkOut(repository, source string) (*release, error) {
 	return r, nil
 }
 
-// compile builds the program, checks that it names its commit and has no part that the
-// notices lack, and takes the release's version from it: the tag, or what the go command
-// makes of a commit between two tags.
-func (r *release) compile(t target) ([]byte, error) {
-	path := r.source + "-program"
-	_, err := command(r.source,
+// maxProgram is the size of a program, in bytes, that none may have.
+const maxProgram = 25e6
+
+// build makes the program from its source.
+func (t target) build(source, path, flag string) ([]byte, error) {
+	_, err := command(source,
 		[]string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0", "GOOS=" + t.system, "GOARCH=" + t.arch},
-		"go", "build", "-buildvcs=true", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/strandline")
+		"go", "build", flag, "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/strandline")
 	if err != nil {
 		return nil, err
 	}
 	program, err := os.ReadFile(path)
+	if len(program) >= maxProgram {
+		err = fmt.Errorf("the program has %.2f MB, and must have less than %.0f", float64(len(program))/1e6, maxProgram/1e6)
+	}
+	return program, err
+}
+
+// compile builds the program, checks that it names its commit and has no part that the
+// notices lack, and takes the release's version from it: the tag, or what the go command
+// makes of a commit between two tags.
+func (r *release) compile(t target) ([]byte, error) {
+	program, err := t.build(r.source, r.source+"-program", "-buildvcs=true")
 	if err != nil {
 		return nil, err
 	}

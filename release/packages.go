@@ -86,6 +86,10 @@ case "$1" in purge | 0) rm -rf /var/lib/strandline ;; esac
 `
 )
 
+// folders are those that go with the last package that has them. dpkg needs no list; a system
+// without systemd, such as a container, has no folder of units.
+var folders = map[string][]string{"rpm": {"/usr/share/doc/strandline", "/usr/lib/systemd", "/usr/lib/systemd/system"}}
+
 // pack writes a package.
 func (r *release) pack(kind string, t target, program []byte, documents []file) error {
 	stage, err := os.MkdirTemp("", "strandline-package-")
@@ -113,9 +117,9 @@ func (r *release) pack(kind string, t target, program []byte, documents []file) 
 			})
 		}
 	}
-	if kind == "rpm" { // dpkg removes folders that it made
+	for _, folder := range folders[kind] {
 		contents = append(contents, &files.Content{
-			Destination: "/usr/share/doc/strandline", Type: files.TypeDir,
+			Destination: folder, Type: files.TypeDir,
 			FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: 0o755, MTime: r.time},
 		})
 	}

@@ -1,6 +1,19 @@
 package main
 
-import "testing"
+import (
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// TestSize builds the program, which fails where it is too large.
+func TestSize(t *testing.T) {
+	program, err := target{runtime.GOOS, runtime.GOARCH}.build("..", filepath.Join(t.TempDir(), "strandline"), "-buildvcs=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", len(program))
+}
 
 func TestPythonVersion(t *testing.T) {
 	for version, want := range map[string]string{

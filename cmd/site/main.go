@@ -25,6 +25,10 @@ import (
 //go:embed worker.js
 var boot []byte
 
+// maxProgram is the most that a browser downloads for the engine, in bytes: two seconds at
+// 20 Mbit/s.
+const maxProgram = 5 << 20
+
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: go run ./cmd/site OUT")
@@ -47,9 +51,14 @@ func build(out string) error {
 	if err != nil {
 		return err
 	}
-	if files["strandline.wasm.deflate"], err = deflate(program); err != nil {
+	packed, err := deflate(program)
+	if err != nil {
 		return err
 	}
+	if len(packed) > maxProgram {
+		return fmt.Errorf("the packed program has %s, more than %s", units.Bytes(int64(len(packed))), units.Bytes(maxProgram))
+	}
+	files["strandline.wasm.deflate"] = packed
 	root, err := run(nil, "go", "env", "GOROOT")
 	if err != nil {
 		return err
