@@ -123,7 +123,7 @@ func TestQuestions(t *testing.T) {
 }
 
 func pages(t *testing.T) (out []string) {
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/cases/*.md", "examples/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "deploy/*.md", "release/*.md", "docs/*.md", "docs/cases/*.md", "examples/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -87,6 +87,36 @@ for page in "$work"/archive/man/*.1; do
 done
 bash -n "$work/archive/completions/strandline.bash"
 
+say "library"
+git clone --quiet "$here/.." "$work/library"
+"$work/library/release/module.sh" example.com/strandline
+mkdir "$work/consumer"
+cat >"$work/consumer/main.go" <<'GO'
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"example.com/strandline/torch/snapshot"
+)
+
+func main() {
+	s, err := snapshot.Read(os.Stdin, snapshot.Options{})
+	if err == nil {
+		fmt.Println(s.Traces[0].Len(), "events")
+	}
+}
+GO
+library() (
+	export GOWORK=off GOFLAGS=-mod=mod
+	cd "$work/consumer" && go mod init consumer &&
+		go mod edit -require example.com/strandline@v0.0.0 -replace "example.com/strandline=$work/library" &&
+		go run . <"$examples/step-4.pickle" | grep '^[0-9]* events' && cd "$work/library" &&
+		grep -rl '^func Example' --include=example_test.go . | xargs -n1 dirname | xargs go test -vet=off -run Example
+)
+library >"$work/log" 2>&1 || { cat "$work/log" && fail "the library"; }
+
 if command -v qemu-aarch64-static >/dev/null && compgen -G "$dist/strandline_*_linux_arm64.tar.gz" >/dev/null; then
 	say "archive for arm64"
 	mkdir "$work/arm64"
