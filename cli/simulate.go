@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/torch/allocator"
 	"strandline/torch/replay"
@@ -223,7 +224,7 @@ func keepUnder(ctx context.Context, g *globals, doc *report.Simulation, on []*re
 	if err != nil {
 		return fmt.Errorf("--keep-under: %w", err)
 	}
-	doc.AddReclaim(found, on)
+	doc.Reclaim = api.NewReclaim(found, on)
 	return nil
 }
 
@@ -419,23 +420,19 @@ func (w *whatIf) change() ([]replay.Scenario, error) {
 		}
 		w.notes = append(w.notes, "calls of empty_cache added: "+units.Count(int64(called))+found)
 	}
-	for _, place := range w.options.without {
-		found := 0
-		for i, x := range w.on {
-			at, n := x.StacksAt(place)
-			found += n
-			if out[i].Without == nil {
-				out[i].Without = at
-				continue
-			}
-			for id, there := range at {
-				out[i].Without[id] = out[i].Without[id] || there
-			}
+	found := make([]int, len(w.options.without))
+	for i, x := range w.on {
+		var counts []int
+		out[i].Without, counts = x.StacksAt(w.options.without...)
+		for j, n := range counts {
+			found[j] += n
 		}
-		if found == 0 {
+	}
+	for j, place := range w.options.without {
+		if found[j] == 0 {
 			return nil, fmt.Errorf("--without: nothing is allocated at %s; `strandline inspect FILE --at EVENT` lists places", place)
 		}
-		w.notes = append(w.notes, "allocations at "+place+" left out: "+units.Count(int64(found)))
+		w.notes = append(w.notes, replay.LeftOut(place, found[j]))
 	}
 	return out, nil
 }

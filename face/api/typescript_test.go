@@ -31,8 +31,8 @@ func TestTypeScript(t *testing.T) {
 	for file, documents := range map[string][]any{
 		"../../ui/src/base/api.ts": {
 			page.Session{}, page.Device{}, page.Bands{}, page.At{}, page.Range{}, page.Diff{}, page.Keys{}, page.Hit{}, page.Alloc{},
-			page.Event{}, page.Events{}, page.Next{}, page.Flame{}, page.State{}, page.StateGroups{}, page.Findings{}, page.Comparison{},
-			page.Replay{}, page.Outcome{}, page.Runs{}, page.Fits{}, page.Recording{}, page.Window{}, page.Watch{}, page.Levels{}, page.Refusal{}, page.Wall{}, page.Lines{}, api.Job{},
+			page.Event{}, page.Events{}, page.Next{}, page.Flame{}, page.State{}, page.Findings{}, page.Comparison{},
+			page.Replay{}, page.Outcome{}, page.Runs{}, page.Fits{}, api.Reclaim{}, page.Recording{}, page.Window{}, page.Watch{}, page.Levels{}, page.Refusal{}, page.Wall{}, page.Lines{}, api.Job{},
 		},
 		"../../ui/src/plan/api.ts": {api.PlanForm{}, api.Plan{}, api.TrainPlan{}, api.RLPlan{}, api.Solved{}, api.Error{}},
 	} {
@@ -88,26 +88,41 @@ func (g *generator) name(t reflect.Type) string {
 }
 
 func (g *generator) declare(t reflect.Type) {
-	fmt.Fprintf(&g.out, "\nexport interface %s {\n", g.name(t))
+	fmt.Fprintf(&g.out, "\nexport interface %s%s {\n", g.name(t), g.extended(t))
 	g.fields(t)
 	g.out.WriteString("}\n")
 }
 
-// fields writes the fields of a struct, and those of the structs in it as encoding/json
-// does.
+// extended names the structs that a struct embeds.
+func (g *generator) extended(t reflect.Type) string {
+	var names []string
+	for i := range t.NumField() {
+		if f := t.Field(i); embedded(f) {
+			of := f.Type
+			if of.Kind() == reflect.Pointer {
+				of = of.Elem()
+			}
+			names = append(names, g.name(of))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " extends " + strings.Join(names, ", ")
+}
+
+func embedded(f reflect.StructField) bool {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return f.Anonymous && name == ""
+}
+
+// fields writes the fields of a struct, but for those of the structs that it embeds.
 func (g *generator) fields(t reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case f.Anonymous && name == "":
-			of := f.Type
-			if of.Kind() == reflect.Pointer {
-				of = of.Elem()
-			}
-			g.fields(of)
-			continue
-		case name == "-" || name == "":
+		case embedded(f) || name == "-" || name == "":
 			continue
 		}
 		optional := slices.Contains([]string{"omitempty", "omitzero"}, options)

@@ -399,6 +399,14 @@ func (d *savedDevice) runs() error {
 			return err
 		}
 	}
+	for _, w := range d.where[:min(len(d.where), maxPointed)] {
+		if len(w.Places) == 0 {
+			continue
+		}
+		if err := d.keep("simulate", d.of("own", 1, "without", strings.Join(w.Places, "\n"))); err != nil {
+			return err
+		}
+	}
 	for _, set := range replay.Try[:min(len(replay.Try), maxRuns)] {
 		run := d.of()
 		if set != "" {

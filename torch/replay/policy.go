@@ -11,6 +11,7 @@ import (
 
 	"strandline/internal/lazyregexp"
 	"strandline/stack"
+	"strandline/units"
 )
 
 var every = lazyregexp.New(`^every=(\d+) ?(steps?|events?)$`)
@@ -106,28 +107,40 @@ func (r *Recording) eventsAt(times []int64) (events []int) {
 	return events
 }
 
-// StacksAt reports of each stack whether its site is a place: "train.py:131", or
-// a function. Count is how many allocations are made there: in the history, and
-// before it as far as that is known.
-func (r *Recording) StacksAt(place string) (at []bool, count int) {
+// StacksAt reports of each stack whether its site is one of some places: "train.py:131",
+// "train.py", or a function; nil of no place. Counts are how many allocations are made at
+// each place: in the history, and before it as far as that is known.
+func (r *Recording) StacksAt(places ...string) (at []bool, counts []int) {
+	if len(places) == 0 {
+		return nil, nil
+	}
 	t := r.Snap.Stacks
-	at = make([]bool, t.Len()+1)
-	file, line, _ := strings.Cut(place, ":")
-	for id := range at {
-		if stack.ID(id) == stack.None || id >= t.Len() {
-			continue
+	at, counts = make([]bool, t.Len()+1), make([]int, len(places))
+	for j, place := range places {
+		file, line, _ := strings.Cut(place, ":")
+		here := make([]bool, len(at))
+		for id := range here {
+			if stack.ID(id) == stack.None || id >= t.Len() {
+				continue
+			}
+			s := t.Site(stack.ID(id))
+			if s == (stack.Site{}) {
+				continue
+			}
+			inFile := s.File == file || strings.HasSuffix(s.File, "/"+file)
+			here[id] = s.Function == place || inFile && (line == "" || line == strconv.FormatInt(s.Line, 10))
+			at[id] = at[id] || here[id]
 		}
-		s := t.Site(stack.ID(id))
-		if s == (stack.Site{}) {
-			continue
+		for i := range r.Allocs {
+			if here[r.Stack(i)] {
+				counts[j]++
+			}
 		}
-		inFile := s.File == file || strings.HasSuffix(s.File, "/"+file)
-		at[id] = s.Function == place || inFile && (line == "" || line == strconv.FormatInt(s.Line, 10))
 	}
-	for i := range r.Allocs {
-		if at[r.Stack(i)] {
-			count++
-		}
-	}
-	return at, count
+	return at, counts
+}
+
+// LeftOut is a note on a run without the allocations at a place.
+func LeftOut(place string, n int) string {
+	return "allocations at " + place + " left out: " + units.Count(int64(n))
 }

@@ -263,7 +263,7 @@ scenario("what if takes the memory that an error shows, and shows which settings
   const [recorded, own] = (await tab.state()).figures.runs;
   assert.equal(own.oom.event, want.runs[0].devices[0].oom.event);
   assert.equal(recorded.oom.event, own.oom.event);
-  await tab.click("[data-key='run ']");
+  await tab.click("[data-key='row recorded']");
   assert.equal((await tab.state()).k, own.oom.event);
 }, { fragment: "#v=whatif&set=!", dark: true });
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeRun, highest, lastAt } from "../src/session/runs.ts";
-import { conf, parts } from "../src/whatif/whatif.ts";
+import { lastAt } from "../src/base/scale.ts";
+import { decodeRun, highest } from "../src/session/runs.ts";
+import { conf, parts } from "../src/whatif/conf.ts";
 
 test("a run is read as it was written", () => {
   const text = new TextEncoder().encode(JSON.stringify({ settings: "expandable_segments:True", peak_reserved_bytes: 40 }));

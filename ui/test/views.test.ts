@@ -11,7 +11,8 @@ import { layout } from "../src/picture/icicle.ts";
 import { places } from "../src/sites/sites.ts";
 import { fold } from "../src/base/stack.ts";
 import { sorted, type Row } from "../src/base/table.ts";
-import { terms, traceTerms, watchTerms } from "../src/base/terms.ts";
+import { traceTerms, watchTerms } from "../src/base/hostterms.ts";
+import { terms } from "../src/base/terms.ts";
 import type { Flame, Frame } from "../src/base/wire.ts";
 
 const frame = (name: string, origin: Frame["origin"]): Frame => ({ file: `/x/${name}.py`, line: 1, function: name, origin });

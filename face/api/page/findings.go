@@ -31,6 +31,8 @@ type Where struct {
 	G     tile.Grouping `json:"g"`
 	Keys  []string      `json:"keys"`
 	Event *int          `json:"event"`
+	// Places are the lines of a finding whose memory could be freed, as "/src/train.py:131".
+	Places []string `json:"places"`
 }
 
 // UnmarshalJSON reads the fields of the page in addition to those of the finding.

@@ -11,24 +11,42 @@ import (
 
 // Recording is the answer to recording: a recorded trace as a whole.
 type Recording struct {
-	File    string          `json:"file"`
-	PID     int             `json:"pid"`
-	Name    string          `json:"name"`
-	Backend string          `json:"rung"`
-	Began   int64           `json:"began_us"`
-	Moments int             `json:"moments"`
-	Partial *string         `json:"partial"` // why reading ended before the end
-	Judged  *float64        `json:"judged_seconds"`
-	Verdict finding.Verdict `json:"verdict"`
-	Card    api.Card        `json:"card"` // of the verdict
-	// Document is the judgment, without its lists.
-	Document recording.Document `json:"document"`
-	Findings []RecordedFinding  `json:"findings"`
-	LeftOut  int                `json:"findings_left_out"`
-	Stacks   []Stack            `json:"stacks"`
-	Others   int                `json:"others"`
-	Owners   []Owner            `json:"owners"`
-	GPU      []GPUStack         `json:"gpu"`
+	File     string            `json:"file"`
+	PID      int               `json:"pid"`
+	Name     string            `json:"name"`
+	Backend  string            `json:"rung"`
+	Began    int64             `json:"began_us"`
+	Moments  int               `json:"moments"`
+	Partial  *string           `json:"partial"` // why reading ended before the end
+	Judged   *float64          `json:"judged_seconds"`
+	Verdict  finding.Verdict   `json:"verdict"`
+	Card     api.Card          `json:"card"`    // of the verdict
+	Summary  Summary           `json:"summary"` // of the last judgment
+	Findings []RecordedFinding `json:"findings"`
+	LeftOut  int               `json:"findings_left_out"`
+	Stacks   []Stack           `json:"stacks"`
+	Others   int               `json:"others"`
+	Owners   []Owner           `json:"owners"`
+	GPU      []GPUStack        `json:"gpu"`
+}
+
+// Summary is the figures of a judgment, with the names of `diagnose --json`.
+type Summary struct {
+	RSS         int64            `json:"rss_bytes"`
+	Grown       int64            `json:"rss_growth_bytes"`
+	Growth      recording.Growth `json:"growth"`
+	Explained   *float64         `json:"explained_share"`
+	Drops       uint64           `json:"drops"`
+	StackDrops  uint64           `json:"stack_drops"`
+	Paired      uint64           `json:"paired"`
+	PairedBytes uint64           `json:"paired_bytes"`
+	GPU         *Devices         `json:"gpu,omitempty"` // nil where it was not watched
+}
+
+// Devices is what the GPU's driver states of its devices.
+type Devices struct {
+	Libraries []string              `json:"libraries"`
+	Devices   []recording.GPUDevice `json:"devices"`
 }
 
 // RecordedFinding is a finding of a recording, with the stacks that it is about.

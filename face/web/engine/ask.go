@@ -82,6 +82,7 @@ var handlers = map[string]struct {
 	"simulate": {(*question).simulate, false},
 	"search":   {(*question).search, false},
 	"fits":     {(*question).fits, false},
+	"reclaim":  {(*question).reclaim, false},
 }
 
 // Ask answers a question. It is safe for concurrent use.

@@ -73,7 +73,6 @@ type Engine struct {
 	files   []*file
 	others  []page.Skipped // files that are not snapshots
 	order   []int
-	slots   map[tile.Grouping][]*slots
 	running chan struct{} // holds one while a run is simulated
 
 	readable chan struct{}                     // closed when a file was read
@@ -145,7 +144,7 @@ type judgment struct {
 
 // New makes an engine that is to read the sources, which are made of files.
 func New(files *input.Files, sources []Source) *Engine {
-	e := &Engine{from: files, changed: make(chan struct{}), others: []page.Skipped{}, order: []int{}, slots: map[tile.Grouping][]*slots{}, running: make(chan struct{}, 1), readable: make(chan struct{}), findingsState: waiting}
+	e := &Engine{from: files, changed: make(chan struct{}), others: []page.Skipped{}, order: []int{}, running: make(chan struct{}, 1), readable: make(chan struct{}), findingsState: waiting}
 	for _, s := range sources {
 		e.files = append(e.files, &file{Source: s, state: waiting, blocks: waiting})
 	}
@@ -290,9 +289,7 @@ func (e *Engine) load(ctx context.Context, f *file, to *diagnosis.Session, ofJob
 	e.change(func() { f.content, f.state = c, totals })
 	e.pause()
 	for _, d := range c.devices {
-		if b, err := d.requested.grouped(tile.ByLine); err == nil {
-			e.color(b)
-		}
+		_, _ = d.requested.grouped(tile.ByLine) // the page asks for it first
 	}
 	e.change(func() { f.state = ready })
 	e.pause()
@@ -438,77 +435,32 @@ func (e *Engine) judge(ctx context.Context, s *diagnosis.Session) {
 	})
 }
 
-// slots gives colors to groups: each asks for one by its key and keeps what it got
-// for as long as the engine lives.
-type slots struct {
-	of    map[tile.Key]int
-	taken [colors]bool
-}
-
 const (
 	colors  = 10
 	neutral = -1
 )
 
-// color gives the groups slots, the largest first. A file none of whose largest lines
-// would have a color, since the files of other programs have them all, starts over.
-func (e *Engine) color(b *tile.Bands) map[tile.Key]int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	all := e.slots[b.Grouping]
-	largest := largestOf(b.Groups)
-	i := slices.IndexFunc(all, func(s *slots) bool { return len(largest) == 0 || slices.ContainsFunc(largest, s.has) })
-	if i < 0 {
-		i = len(all)
-		all = append(all, &slots{of: map[tile.Key]int{}})
-		e.slots[b.Grouping] = all
-	}
-	s := all[i]
-	out := make(map[tile.Key]int, len(b.Groups))
-	for i := range b.Groups {
-		key := b.Groups[i].Key
-		out[key] = s.colorOf(key)
-	}
-	return out
-}
-
-// largestOf returns the keys of the three largest groups that have a site, or of all.
-func largestOf(groups []tile.Group) (out []tile.Key) {
-	for _, sited := range []bool{true, false} {
-		for i := range groups {
-			if len(out) < 3 && groups[i].HasSite == sited {
-				out = append(out, groups[i].Key)
-			}
+// colored gives the first keys of a list, the largest, a slot each. A key asks for one and
+// gets it or the next that is free, in the order of the keys: so a file has the same colors
+// whatever else is open, and files of one program, whose largest lines are the same, too.
+func colored(keys []tile.Key) map[tile.Key]int {
+	some := slices.Clone(keys[:min(colors, len(keys))])
+	slices.Sort(some)
+	slots, taken := map[tile.Key]int{}, [colors]bool{}
+	for _, key := range some {
+		slot := int(uint64(key) % colors)
+		for taken[slot] {
+			slot = (slot + 1) % colors
 		}
-		if len(out) > 0 {
-			break
-		}
+		slots[key], taken[slot] = slot, true
 	}
-	return out
+	return slots
 }
 
-// has reports whether a key has a color or can have one.
-func (s *slots) has(key tile.Key) bool {
-	slot, ok := s.of[key]
-	return ok && slot != neutral || !ok && slices.Contains(s.taken[:], false)
-}
-
-// colorOf is the slot of a key.
-func (s *slots) colorOf(key tile.Key) int {
-	if _, ok := s.of[key]; !ok {
-		s.of[key] = s.next(key)
-	}
-	return s.of[key]
-}
-
-// next returns the slot that a key asks for, or the next free one.
-func (s *slots) next(key tile.Key) int {
-	for i := range colors {
-		slot := (int(uint64(key)%colors) + i) % colors
-		if !s.taken[slot] {
-			s.taken[slot] = true
-			return slot
-		}
+// slotOf is the slot of a key, neutral if it has none.
+func slotOf(slots map[tile.Key]int, key tile.Key) int {
+	if slot, ok := slots[key]; ok {
+		return slot
 	}
 	return neutral
 }

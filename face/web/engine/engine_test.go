@@ -267,54 +267,32 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestColorsStay gives a key the same color in all files, and no color twice.
+// TestColorsStay gives a key of a file the same color whatever else is open, and the same
+// in all files of one program.
 func TestColorsStay(t *testing.T) {
-	e := example(t, "image-leak/*.pickle")
-	slot := map[string]int{}
-	used := map[int]string{}
-	for f := range 3 {
+	slots := func(e *Engine, f int) map[string]int {
+		out, used := map[string]int{}, map[int]bool{}
 		for _, g := range read[page.Bands](t, e, fmt.Sprintf("bands?f=%d", f)).Groups {
-			if s, ok := slot[g.Key]; ok && s != g.Slot {
-				t.Errorf("%s has the slots %d and %d", g.Label, s, g.Slot)
-			}
-			slot[g.Key] = g.Slot
-			if key, ok := used[g.Slot]; ok && key != g.Key && g.Slot != neutral {
-				t.Errorf("slot %d is of %s and %s", g.Slot, key, g.Key)
-			}
-			used[g.Slot] = g.Key
-		}
-	}
-	if len(used) != min(len(slot), colors+1) {
-		t.Errorf("%d groups share %d slots", len(slot), len(used))
-	}
-}
-
-// TestColorsOfPrograms gives the largest lines of each of several programs colors.
-func TestColorsOfPrograms(t *testing.T) {
-	var sources []Source
-	for _, f := range []string{"varied-lengths/default.pickle.gz", "image-leak/step-4.pickle", "autograd-graph/iter-20.pickle", "autograd-graph/iter-60.pickle", "peak/step-2.pickle"} {
-		sources = append(sources, source("../../../examples/"+f))
-	}
-	e := load(t, sources...)
-	slot := map[string]int{}
-	for f := range sources {
-		groups := read[page.Bands](t, e, fmt.Sprintf("bands?f=%d", f)).Groups
-		used := map[int]bool{}
-		for _, g := range groups {
 			if g.Slot != neutral && used[g.Slot] {
 				t.Errorf("file %d: two groups have slot %d", f, g.Slot)
 			}
-			used[g.Slot] = true
+			out[g.Key], used[g.Slot] = g.Slot, true
 		}
-		if !slices.ContainsFunc(groups[:3], func(g page.Group) bool { return g.Slot != neutral }) {
-			t.Errorf("file %d: none of the largest groups has a color", f)
+		return out
+	}
+	names := []string{"varied-lengths/default.pickle.gz", "image-leak/step-2.pickle", "image-leak/step-4.pickle", "peak/step-2.pickle"}
+	var sources []Source
+	for _, f := range names {
+		sources = append(sources, source("../../../examples/"+f))
+	}
+	e := load(t, sources...)
+	for f, name := range names {
+		if have, want := slots(e, f), slots(example(t, name), 0); !maps.Equal(have, want) {
+			t.Errorf("%s has the slots %v beside others, and %v alone", name, have, want)
 		}
-		for _, g := range groups {
-			if s, ok := slot[g.Key]; ok && (f == 3) && s != g.Slot {
-				t.Errorf("%s has the slots %d and %d in files of one program", g.Label, s, g.Slot)
-			}
-			slot[g.Key] = g.Slot
-		}
+	}
+	if a, b := slots(e, 1), slots(e, 2); !maps.Equal(a, b) {
+		t.Errorf("two steps of a program have the slots %v and %v", a, b)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"strconv"
 
 	"strandline/face/api"
 	"strandline/face/api/page"
@@ -94,7 +95,7 @@ func calm(j *judgment) api.Card {
 // whereIs points to a finding: in the newest file of its process, its lines, and
 // the event that its evidence names.
 func (e *Engine) whereIs(j *judgment, f *finding.Finding) *page.Where {
-	out := &page.Where{D: f.Device, G: tile.ByLine, Keys: []string{}}
+	out := &page.Where{D: f.Device, G: tile.ByLine, Keys: []string{}, Places: []string{}}
 	if of := j.answer.Snapshots; of != nil {
 		for _, p := range of.Processes {
 			if p.Name == f.Process {
@@ -113,6 +114,9 @@ func (e *Engine) whereIs(j *judgment, f *finding.Finding) *page.Where {
 		sites = append(sites, s.Site)
 	}
 	for _, s := range sites {
+		if place := s.File + ":" + strconv.FormatInt(s.Line, 10); freeable[f.Kind] && s.Line > 0 && !slices.Contains(out.Places, place) {
+			out.Places = append(out.Places, place)
+		}
 		if key := tile.KeyOfSite(stack.Site(s)).String(); !slices.Contains(out.Keys, key) {
 			out.Keys = append(out.Keys, key)
 		}
@@ -120,6 +124,9 @@ func (e *Engine) whereIs(j *judgment, f *finding.Finding) *page.Where {
 	out.Event = eventOf(f.Evidence)
 	return out
 }
+
+// freeable are the kinds of findings whose lines hold memory that could be freed.
+var freeable = map[finding.Kind]bool{finding.Leak: true, finding.AutogradGraph: true, finding.Growth: true, finding.Spike: true}
 
 // eventOf is the event at which a finding is to be looked at, nil if there is none.
 func eventOf(e finding.Evidence) *int {

@@ -305,15 +305,19 @@ func (q *question) bands() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.e.bands(b), nil
+	return newBandsDoc(b), nil
 }
 
-// bands are the groups and bands of a grouping, in their colors.
-func (e *Engine) bands(b *tile.Bands) page.Bands {
+// newBandsDoc is the groups and bands of a grouping, in their colors.
+func newBandsDoc(b *tile.Bands) page.Bands {
 	doc := page.Bands{G: b.Grouping, Kept: b.Kept, Groups: []page.Group{}, Bands: []page.Band{}, Lanes: []page.Lane{}}
-	slots := e.color(b)
+	keys := make([]tile.Key, len(b.Groups))
 	for i := range b.Groups {
-		doc.Groups = append(doc.Groups, newGroupDoc(&b.Groups[i], slots[b.Groups[i].Key]))
+		keys[i] = b.Groups[i].Key
+	}
+	slots := colored(keys)
+	for i := range b.Groups {
+		doc.Groups = append(doc.Groups, newGroupDoc(&b.Groups[i], slotOf(slots, keys[i])))
 	}
 	for _, x := range b.Bands {
 		doc.Bands = append(doc.Bands, page.Band{Group: x.Group, Fate: x.Fate.String(), Before: x.Before, Peak: x.Peak, Allocs: x.Allocs})

@@ -13,6 +13,7 @@ import (
 	"strandline/face/api"
 	"strandline/face/api/page"
 	"strandline/finding"
+	"strandline/host/code/symbolize"
 	"strandline/host/store/recording"
 	"strandline/input"
 	"strandline/internal/sorts"
@@ -314,7 +315,7 @@ func (r *Recording) document() page.Recording {
 	run := r.run
 	doc := page.Recording{
 		File: r.path, PID: run.PID, Name: run.Name, Backend: run.Backend, Began: run.BeganUS, Moments: len(r.moments), Verdict: r.verdict,
-		Document: *run.Document, Findings: r.findings[:min(maxFindings, len(r.findings))], Stacks: []page.Stack{}, Others: r.others, Owners: []page.Owner{}, GPU: []page.GPUStack{},
+		Findings: r.findings[:min(maxFindings, len(r.findings))], Stacks: []page.Stack{}, Others: r.others, Owners: []page.Owner{}, GPU: []page.GPUStack{},
 	}
 	doc.LeftOut = len(r.findings) - len(doc.Findings)
 	doc.Card = api.Card{Word: strings.ToUpper(string(r.verdict)), Title: api.Grown(run.Document)}
@@ -324,7 +325,8 @@ func (r *Recording) document() page.Recording {
 			break
 		}
 	}
-	doc.Document.Stacks, doc.Document.Findings = []recording.Stack{}, []finding.Finding{}
+	d := run.Document
+	doc.Summary = page.Summary{RSS: d.RSS, Grown: d.RSSGrowth, Growth: d.Growth, Explained: d.Explained, Drops: d.Drops, StackDrops: d.StackDrops, Paired: d.Paired, PairedBytes: d.PairedBytes}
 	if run.Partial != nil {
 		why := run.Partial.Error()
 		doc.Partial = &why
@@ -332,9 +334,12 @@ func (r *Recording) document() page.Recording {
 	if run.Judged {
 		doc.Judged = &run.Document.Duration
 	}
-	colors := slots{of: map[tile.Key]int{}}
-	for _, t := range r.stacks {
-		s := newStackDoc(&t.Stack, processes.HostSite(processes.Frames(&t.Stack)), &colors)
+	hold := make([]*recording.Stack, len(r.stacks))
+	for i, t := range r.stacks {
+		hold[i] = &t.Stack
+	}
+	for i, s := range newStackDocs(hold, processes.HostSite) {
+		t := r.stacks[i]
 		s.Grows, s.Peak = r.blamed[t.ID], t.peak
 		s.First, s.Last = r.seen(t.changes)
 		doc.Stacks = append(doc.Stacks, s)
@@ -343,30 +348,55 @@ func (r *Recording) document() page.Recording {
 		doc.Owners = append(doc.Owners, page.Owner{Owner: o.name, Memory: o.memory})
 	}
 	if g := run.Document.GPU; g != nil {
-		summary := *g
-		summary.Stacks = []recording.GPUStack{}
-		doc.Document.GPU = &summary
-		colors := slots{of: map[tile.Key]int{}} // the places of another table
-		for i := range g.Stacks[:min(maxStacks, len(g.Stacks))] {
-			s := &g.Stacks[i]
-			doc.GPU = append(doc.GPU, page.GPUStack{Stack: newStackDoc(&s.Stack, processes.DriverSite(processes.Frames(&s.Stack)), &colors), Owner: page.Owner{Owner: s.Owner, Memory: s.Memory}, Bytes: s.LiveBytes, Count: s.LiveCount, Trend: s.Trend})
+		doc.Summary.GPU = &page.Devices{Libraries: g.Libraries, Devices: g.Devices}
+		taken := g.Stacks[:min(maxStacks, len(g.Stacks))]
+		hold := make([]*recording.Stack, len(taken))
+		for i := range taken {
+			hold[i] = &taken[i].Stack
+		}
+		for i, s := range newStackDocs(hold, processes.DriverSite) { // in colors of their own: it is another table
+			t := &taken[i]
+			doc.GPU = append(doc.GPU, page.GPUStack{Stack: s, Owner: page.Owner{Owner: t.Owner, Memory: t.Memory}, Bytes: t.LiveBytes, Count: t.LiveCount, Trend: t.Trend})
 		}
 	}
 	return doc
 }
 
-func newStackDoc(s *recording.Stack, site *finding.Site, colors *slots) page.Stack {
+// newStackDocs are stacks as the page lists them, those of one place in one color.
+func newStackDocs(list []*recording.Stack, siteOf func([]symbolize.Frame) *finding.Site) []page.Stack {
+	docs := make([]page.Stack, len(list))
+	var keys []tile.Key
+	at := make([]tile.Key, len(list))
+	for i, s := range list {
+		site := siteOf(processes.Frames(s))
+		docs[i] = newStackDoc(s, &site)
+		if site == nil {
+			continue
+		}
+		at[i] = tile.KeyOfSite(stack.Site(*site))
+		docs[i].Key, docs[i].Label = at[i].String(), placeName(site)
+		if !slices.Contains(keys, at[i]) {
+			keys = append(keys, at[i])
+		}
+	}
+	slots := colored(keys)
+	for i := range docs {
+		if docs[i].Key != "" {
+			docs[i].Slot = slotOf(slots, at[i])
+		}
+	}
+	return docs
+}
+
+// newStackDoc is a stack without its place, which it sets where it is of the C library alone.
+func newStackDoc(s *recording.Stack, site **finding.Site) page.Stack {
 	frames := tracedFrames(s)
 	doc := page.Stack{
 		ID: s.ID, Call: s.Call, Complete: s.Complete, Resident: s.ResidentBytes, Assumed: s.AssumedBytes, Made: s.MadeBytes, Calls: s.Calls,
 		Label: "stack not captured", Slot: neutral, Frames: []page.Frame{},
 	}
-	if site == nil && len(frames) > 0 { // of the C library alone
-		site = &frames[0]
-	}
-	if site != nil {
-		key := tile.KeyOfSite(stack.Site(*site))
-		doc.Key, doc.Label, doc.Slot = key.String(), placeName(site), colors.colorOf(key)
+	if *site == nil && len(frames) > 0 {
+		*site = &frames[0]
 	}
 	shown := frames[:min(maxFrames, len(frames))]
 	for _, f := range shown {

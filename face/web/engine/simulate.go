@@ -7,7 +7,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
+	"strandline/face/api"
 	"strandline/face/api/page"
 	"strandline/stack"
 	"strandline/torch/allocator"
@@ -71,7 +73,8 @@ func replayOf(x *replay.Result) page.Replay {
 	return doc
 }
 
-// scenario returns the requested scenario: settings, and other differences.
+// scenario returns the requested scenario: settings, which are the file's own if own is
+// given, and other differences.
 func (q *question) scenario(x *replay.Result) (sc replay.Scenario, notes []string, err error) {
 	if x.Lost {
 		return sc, nil, absent("%s cannot be simulated: %v", snapshot.DeviceName(x.Device), x.Difference)
@@ -79,9 +82,11 @@ func (q *question) scenario(x *replay.Result) (sc replay.Scenario, notes []strin
 	if q.has("recorded") {
 		return x.Recorded(), []string{}, nil
 	}
-	set, err := replay.ParseSettings(q.text("set", ""), x.Version)
-	if err != nil {
-		return sc, nil, wrong("%s", err)
+	set := x.Settings
+	if conf := q.text("set", ""); !q.has("own") {
+		if set, err = replay.ParseSettings(conf, x.Version); err != nil {
+			return sc, nil, wrong("%s", err)
+		}
 	}
 	if err := q.bounds(x, &sc); err != nil {
 		return sc, nil, err
@@ -94,6 +99,11 @@ func (q *question) scenario(x *replay.Result) (sc replay.Scenario, notes []strin
 	if rules := x.Untested(&sc.Settings); len(rules) > 0 {
 		notes = append(notes, allocator.UntestedNote(rules))
 	}
+	without, err := q.without(x, &sc)
+	if err != nil {
+		return sc, nil, err
+	}
+	notes = append(notes, without...)
 	if policy := q.text("empty", ""); policy != "" {
 		what := ""
 		if sc.Empty, what, err = x.EmptyAt(policy); err != nil {
@@ -109,6 +119,24 @@ func (q *question) scenario(x *replay.Result) (sc replay.Scenario, notes []strin
 		notes = append(notes, note)
 	}
 	return sc, notes, nil
+}
+
+// without leaves out the allocations at places, which have line breaks between them.
+func (q *question) without(x *replay.Result, sc *replay.Scenario) (notes []string, err error) {
+	text := q.text("without", "")
+	if text == "" {
+		return nil, nil
+	}
+	places := strings.Split(text, "\n")
+	at, counts := x.StacksAt(places...)
+	for i, n := range counts {
+		if n == 0 {
+			return nil, wrong("nothing is allocated at %s", places[i])
+		}
+		notes = append(notes, replay.LeftOut(places[i], n))
+	}
+	sc.Without = at
+	return notes, nil
 }
 
 // bounds are the capacity and the share of it that may be reserved.
@@ -257,6 +285,31 @@ func (q *question) search() (any, error) {
 		runs = append(runs, doc)
 	}
 	return page.Runs{Runs: runs}, nil
+}
+
+// reclaim is the policy of empty_cache that keeps reserved memory under a size.
+func (q *question) reclaim() (any, error) {
+	x, err := q.replayable()
+	if err != nil {
+		return nil, err
+	}
+	if x.Lost {
+		return nil, absent("%s cannot be simulated: %v", snapshot.DeviceName(x.Device), x.Difference)
+	}
+	line, err := units.ParseBytes(q.text("under", ""))
+	if err != nil || line <= 0 {
+		return nil, wrong("under: a size such as 40GiB is missing")
+	}
+	if err := q.turn(); err != nil {
+		return nil, err
+	}
+	defer q.e.rest()
+	on := []*replay.Result{x}
+	found, err := replay.KeepUnder(q.ctx, on, line, func(int) {}, func() {})
+	if err != nil {
+		return nil, wrong("under: %s", err)
+	}
+	return api.NewReclaim(found, on), nil
 }
 
 // fits is the least capacity with which a run does not run out of memory.

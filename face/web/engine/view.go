@@ -41,7 +41,7 @@ func (v View) Bands(g tile.Grouping) (page.Bands, error) {
 	if err != nil {
 		return page.Bands{}, err
 	}
-	return v.e.bands(b), nil
+	return newBandsDoc(b), nil
 }
 
 // State is the allocator's state after event k, its blocks in groups.

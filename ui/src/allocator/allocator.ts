@@ -1,7 +1,8 @@
 // The allocator's state after one event: every segment and block to one scale.
 
+import { note, textLink } from "../base/controls.ts";
 import { fresh, json, Latest, link, url } from "../base/ask.ts";
-import { fill, h, placeTip } from "../base/dom.ts";
+import { fill, h, placeTip, swatch } from "../base/dom.ts";
 import { base, bytes, count, plural } from "../base/format.ts";
 import type { Alloc } from "../base/wire.ts";
 import type { Page } from "../session/page.ts";
@@ -88,7 +89,7 @@ export class Allocator {
   private draw(): void {
     if (this.page.s.view !== "allocator") return;
     const { heap } = this;
-    if (!heap) return fill(this.root, h("p", { class: "note" }, this.error || "Building the allocator's state …"));
+    if (!heap) return fill(this.root, note(this.error || "Building the allocator's state …"));
     const canvas = h("canvas", { role: "img", "aria-label": `${plural(heap.segments.length, "segment")}, ${bytes(heap.reserved)} reserved, ${bytes(heap.allocated)} allocated; the inspector lists them` });
     const scroll = h("div", { class: "scroll heap", tabindex: "0", role: "group", "aria-label": "Segments and blocks" }, canvas);
     canvas.addEventListener("click", (e) => this.click(e));
@@ -117,7 +118,7 @@ export class Allocator {
         h(
           "div",
           { class: "end" },
-          h("button", { type: "button", class: "link", "data-key": "unfold", onclick: () => this.unfold() }, "fold or show free segments"),
+          textLink("unfold", "fold or show free segments", () => this.unfold()),
           link.saved ? null : h("a", { href: url("csv", { table: "state", ...this.page.base, k: heap.event }), download: "strandline-state.csv", "data-key": "csv" }, "save CSV"),
         ),
       ),
@@ -213,14 +214,14 @@ export class Allocator {
       h("div", {}, seg.stranded > 0 ? `${bytes(seg.stranded)} cannot be returned because ${plural(by.length, "block")} (${bytes(sum)}) ${by.length === 1 ? "is" : "are"} active` : by.length ? "full" : "free"),
     ];
     const show = (...block: Node[]): void => {
-      t.replaceChildren(...block, ...segment, ...(s.block < 0 ? by.slice(0, 6).map((p) => h("div", {}, h("span", { class: `sw s${p.slot}` }), ` ${p.label} · ${bytes(p.bytes)}`)) : []), ...(s.block < 0 && by.length > 6 ? [h("div", { class: "muted" }, `${count(by.length - 6)} more`)] : []));
+      t.replaceChildren(...block, ...segment, ...(s.block < 0 ? by.slice(0, 6).map((p) => h("div", {}, swatch(p.slot), ` ${p.label} · ${bytes(p.bytes)}`)) : []), ...(s.block < 0 && by.length > 6 ? [h("div", { class: "muted" }, `${count(by.length - 6)} more`)] : []));
       placeTip(t, e.clientX, e.clientY);
     };
     if (s.block < 0) return show();
     const { blocks } = heap;
     const group = this.page.bands!.groups[blocks.group[s.block]!];
     const address = `0x${(BigInt(seg.address) + BigInt(blocks.offset[s.block]!)).toString(16)}`;
-    const name = [h("div", { class: "head" }, h("span", { class: `sw s${group?.slot ?? -1}` }), ` ${group?.label ?? "unknown"}`), h("div", { "data-bytes": blocks.size[s.block] }, `block of ${bytes(blocks.size[s.block]!)} for ${bytes(blocks.requested[s.block]!)}${blocks.state[s.block] === "p" ? ", freed and awaiting a stream" : ""}`), h("div", { class: "mono" }, address)];
+    const name = [h("div", { class: "head" }, swatch(group?.slot ?? -1), ` ${group?.label ?? "unknown"}`), h("div", { "data-bytes": blocks.size[s.block] }, `block of ${bytes(blocks.size[s.block]!)} for ${bytes(blocks.requested[s.block]!)}${blocks.state[s.block] === "p" ? ", freed and awaiting a stream" : ""}`), h("div", { class: "mono" }, address)];
     show(...name);
     const i = blocks.alloc[s.block]!;
     if (i >= 0) this.hovering.ask(() => json<Alloc>("alloc", { f: this.page.f, d: this.page.d, i }), (a) => {

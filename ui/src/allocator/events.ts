@@ -1,6 +1,7 @@
 // The events of a device as a list that scrolls and can be searched. Only the rows
 // in sight are elements.
 
+import { button } from "../base/controls.ts";
 import { fresh, json, Latest, link } from "../base/ask.ts";
 import { fill, h, own } from "../base/dom.ts";
 import { bytes, count } from "../base/format.ts";
@@ -104,13 +105,7 @@ export class EventList {
         h(
           "li",
           {},
-          h(
-            "button",
-            { type: "button", "data-key": `event ${e.event}`, "aria-current": e.event === this.k ? "true" : undefined, title: e.address ?? undefined, onclick: () => this.page.store.set({ k: e.event }) },
-            h("span", { class: "n" }, count(e.event)),
-            h("span", { class: "name" }, actions[e.action!] ?? e.action ?? "…"),
-            h("span", {}, bytes(e.bytes)),
-          ),
+          button(`event ${e.event}`, [h("span", { class: "n" }, count(e.event)), h("span", { class: "name" }, actions[e.action!] ?? e.action ?? "…"), h("span", {}, bytes(e.bytes))], () => this.page.store.set({ k: e.event }), { "aria-current": e.event === this.k ? "true" : undefined, title: e.address ?? undefined }),
         ),
       ),
     );

@@ -49,9 +49,9 @@ export function sections(heap: Heap, unfolded: boolean): Section[] {
 
 const compareAddress = (a: string, b: string): number => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
 
-/** The bytes of a row: the smallest power of two that gives at most `most` rows in all. */
-export function rowBytes(heap: Heap, secs: Section[], most: number): number {
-  let row = 2 ** 20;
+/** The bytes of a row: the smallest power of two that gives at most `most` rows in all, and is no less than another size. */
+export function rowBytes(heap: Heap, secs: Section[], most: number, least = 0): number {
+  let row = 2 ** Math.max(20, Math.ceil(Math.log2(least)));
   for (;;) {
     const rows = secs.reduce((n, s) => n + Math.ceil(s.segments.reduce((m, i) => m + heap.segments[i]!.size, 0) / row), 0);
     if (rows <= most) return row;
@@ -125,4 +125,13 @@ export function pins(heap: Heap, groups: Group[], segment: number): Pin[] {
     out.push({ label: g?.label ?? "unknown", slot: g?.slot ?? -1, bytes: blocks.size[b]!, alloc: blocks.alloc[b]! });
   }
   return out.sort((a, b) => b.bytes - a.bytes);
+}
+
+/** The largest free piece: its segment, where it begins there, and its size; null if nothing is free. */
+export function largestHole({ blocks, segments }: Heap): { segment: number; offset: number; bytes: number } | null {
+  let best: { segment: number; offset: number; bytes: number } | null = null;
+  segments.forEach((s, segment) => {
+    for (let b = s.first; b < s.first + s.blocks; b++) if (blocks.state[b] === "f" && blocks.size[b]! > (best?.bytes ?? 0)) best = { segment, offset: blocks.offset[b]!, bytes: blocks.size[b]! };
+  });
+  return best;
 }

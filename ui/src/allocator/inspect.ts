@@ -1,6 +1,7 @@
 // The inspector beside the allocator's segments.
 
-import { byId, cut, fill, h } from "../base/dom.ts";
+import { textLink } from "../base/controls.ts";
+import { byId, cut, fill, h, swatch } from "../base/dom.ts";
 import { base, bytes, count, percent, plural } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
 import { noStack, row } from "../base/terms.ts";
@@ -58,7 +59,7 @@ export class HeapInspector {
       title,
       h("p", { class: "mono" }, `${s.address} · ${bytes(s.size)} · ${s.type}`),
       s.stranded > 0 ? h("p", {}, `${bytes(s.stranded)} cannot be returned because ${count(by.length)} ${one ? "block" : "blocks"} (${bytes(sum)}) ${one ? "is" : "are"} active:`) : h("p", {}, `${count(by.length)} ${one ? "block" : "blocks"}, ${bytes(sum)} active`),
-      h("dl", { class: "names" }, by.slice(0, mostPins).map((p) => [h("dt", {}, h("button", { type: "button", class: "link", "data-key": `pin ${p.alloc}`, disabled: p.alloc < 0, onclick: () => this.follow(p.alloc) }, h("span", { class: `sw s${p.slot}` }), cut(p.label))), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
+      h("dl", { class: "names" }, by.slice(0, mostPins).map((p) => [h("dt", {}, textLink(`pin ${p.alloc}`, [swatch(p.slot), cut(p.label)], () => this.follow(p.alloc), { disabled: p.alloc < 0 })), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
       ...(by.length > mostPins ? [h("p", { class: "muted" }, `${count(by.length - mostPins)} more`)] : []),
       h("h2", {}, "taken from the driver at"),
       stackList(heap.stacks[s.stack] ?? null, noStack(s.missing)),
@@ -81,7 +82,7 @@ export class HeapInspector {
         "dl",
         { id: "takers", class: "names" },
         heap.takers.slice(0, mostStrands).map((t, i) => [
-          h("dt", { title: t.site?.file }, h("span", { class: `sw s${t.site ? i : -1}` }), cut(`${label(t)} × ${count(t.count)}`)),
+          h("dt", { title: t.site?.file }, swatch(t.site ? i : -1), cut(`${label(t)} × ${count(t.count)}`)),
           h("dd", { "data-bytes": t.bytes, title: percent(t.bytes, heap.reserved) }, bytes(t.bytes)),
         ]),
       ),
@@ -99,7 +100,7 @@ export class HeapInspector {
         "dl",
         { id: "strands", class: "names" },
         heap.strands.slice(0, mostStrands).map((s) => [
-          h("dt", {}, h("button", { type: "button", class: "link", "data-key": `strand ${s.key}`, onclick: () => page.store.set({ solo: page.s.solo[0] === s.key ? [] : [s.key] }, true) }, h("span", { class: `sw s${groups[s.group]?.slot ?? -1}` }), cut(`${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`))),
+          h("dt", {}, textLink(`strand ${s.key}`, [swatch(groups[s.group]?.slot ?? -1), cut(`${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`)], () => page.store.set({ solo: page.s.solo[0] === s.key ? [] : [s.key] }, true))),
           h("dd", { "data-bytes": s.bytes, title: percent(s.bytes, heap.stranded) }, bytes(s.bytes)),
         ]),
       ),

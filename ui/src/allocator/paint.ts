@@ -5,7 +5,7 @@ import { bytes, count, plural } from "../base/format.ts";
 import { byteTick } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
 import { css, mix, palette, siteColor, textOn, type Palette } from "../picture/palette.ts";
-import { flow, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
+import { flow, largestHole, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
 import { left, write } from "../picture/canvas.ts";
 
 const rowHigh = 17;
@@ -41,13 +41,14 @@ export function paint(v: View): void {
   const width = Math.max(300, canvas.parentElement!.clientWidth);
   const room = width - left - 16;
   const secs = sections(heap, v.unfolded);
-  const row = rowBytes(heap, secs, 24);
+  const failed = failure(v);
+  const row = rowBytes(heap, secs, 24, failed?.bytes ?? 0);
   for (const s of secs) flow(heap, s, row, (2 / room) * row);
   const ratio = devicePixelRatio;
   const font = `11px ${getComputedStyle(v.root).fontFamily}`;
   canvas.getContext("2d")!.font = font;
   const key = legend(canvas.getContext("2d")!, heap, c, room);
-  const high = secs.reduce((n, s) => n + 24 + s.rows * rowStep + (s.folded.length ? rowStep : 0) + 8, 24 + 16 + 20 * (key.at(-1)!.row + 1));
+  const high = secs.reduce((n, s) => n + 24 + s.rows * rowStep + (s.folded.length ? rowStep : 0) + 8, 24 + 16 + 20 * (key.at(-1)!.row + 1) + (failed ? failedHigh : 0));
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(high * ratio);
   canvas.style.width = `${width}px`;
@@ -65,14 +66,59 @@ export function paint(v: View): void {
     g.fillRect(Math.min(x, width - 17), 19, 1, 4);
   }
   v.spots = [];
-  let y = 24;
+  let y = failed ? paintFailure(g, c, failed, room / row) : 24;
   for (const s of secs) y = paintSection(v, g, c, s, row, room, y);
+  if (failed?.hole) markHole(v, g, c, failed.hole);
   g.textAlign = "left";
   for (const e of key) {
     const top = y + 12 + 20 * e.row;
     e.draw(g, left + e.x, top);
     g.fillStyle = css(c.ink);
     write(g, e.text, left + e.x + 22, top + 6);
+  }
+}
+
+/** A request that failed at the event that is shown, and the largest piece that was free then. */
+interface Failure {
+  bytes: number;
+  hole: ReturnType<typeof largestHole>;
+}
+
+const failedHigh = 2 * rowStep + 12;
+
+function failure({ page, heap }: View): Failure | null {
+  const { event } = page;
+  return event?.event === heap.event && event.action === "oom" && event.bytes ? { bytes: event.bytes, hole: largestHole(heap) } : null;
+}
+
+/** Draws the request to the scale of the rows, above the piece that would have to hold it; returns where the rows begin. */
+function paintFailure(g: CanvasRenderingContext2D, c: Palette, { bytes: wanted, hole }: Failure, scale: number): number {
+  const bars: [string, number, string][] = [["the failed request", wanted, css(c.danger)], [hole && hole.bytes >= wanted ? "the largest free piece, which could not serve it" : "the largest free piece", hole?.bytes ?? 0, css(c.stranded)]];
+  bars.forEach(([name, n, color], i) => {
+    const y = 28 + rowStep * i;
+    const wide = n > 0 ? Math.max(2, n * scale) : 0;
+    g.fillStyle = color;
+    g.fillRect(left, y, wide, rowHigh);
+    g.strokeStyle = css(c.danger);
+    g.lineWidth = 1.5;
+    g.strokeRect(left, y, wide, rowHigh);
+    const text = `${name}: ${bytes(n)}`;
+    const fits = g.measureText(text).width + 14 < wide;
+    g.textAlign = "left";
+    g.fillStyle = css(!fits ? c.ink : i ? c.strandedText : textOn(c.danger));
+    write(g, text, fits ? left + 7 : left + wide + 8, y + rowHigh / 2 + 0.5);
+  });
+  return 24 + failedHigh;
+}
+
+/** Frames the largest free piece where it lies. */
+function markHole(v: View, g: CanvasRenderingContext2D, c: Palette, { segment, offset, bytes: size }: NonNullable<Failure["hole"]>): void {
+  g.strokeStyle = css(c.danger);
+  g.lineWidth = 2;
+  for (const s of v.spots) {
+    if (s.segment !== segment) continue;
+    const [a, b] = [s.x0 + (offset - s.from) * s.scale, s.x0 + (offset + size - s.from) * s.scale].map((x) => Math.max(s.x0, Math.min(s.x1, x))) as [number, number];
+    if (b > a) g.strokeRect(a, s.y0, b - a, rowHigh);
   }
 }
 

@@ -45,23 +45,19 @@ export interface Bands {
   lanes_left_out: number;
 }
 
-export interface At {
+export interface At extends Table {
   event: number;
   live: number;
   requested: number;
   reserved: number;
   count: number;
-  rows: Row[];
-  more: More;
 }
 
-export interface Range {
+export interface Range extends Table {
   from: number;
   to: number;
   bytes: number;
   count: number;
-  rows: Row[];
-  more: More;
 }
 
 export interface Diff {
@@ -82,7 +78,7 @@ export interface Hit {
   bytes: number;
 }
 
-export interface Alloc {
+export interface Alloc extends Notes {
   alloc: number;
   bytes: number;
   block: number | null;
@@ -98,13 +94,11 @@ export interface Alloc {
   fate: "kept" | "freed" | "pending";
   keys: Record<string, string>;
   missing?: string;
-  user_metadata?: string;
-  compile_context?: string;
   stack: Frame[] | null;
   free_stack: Frame[] | null;
 }
 
-export interface Event {
+export interface Event extends Notes {
   event: number;
   action: string | null;
   bytes: number | null;
@@ -117,8 +111,6 @@ export interface Event {
   requested: number;
   reserved: number;
   stack?: Frame[];
-  user_metadata?: string;
-  compile_context?: string;
   missing?: string;
 }
 
@@ -156,11 +148,6 @@ export interface State {
   strands?: Strand[];
   takers: Taker[];
   changed: Changed | null;
-}
-
-export interface StateGroups {
-  group: number[];
-  strands: Strand[];
 }
 
 export interface Findings {
@@ -210,6 +197,16 @@ export interface Fits {
   smallest_capacity_bytes: number | null;
 }
 
+export interface Reclaim {
+  line_bytes: number;
+  recorded_peak_bytes: number;
+  in_use_peak_bytes: number;
+  policy: string | null;
+  text: string;
+  tried: TriedPolicy[];
+  notes: string[];
+}
+
 export interface Recording {
   file: string;
   pid: number;
@@ -221,7 +218,7 @@ export interface Recording {
   judged_seconds: number | null;
   verdict: string;
   card: Card;
-  document: RecordingDocument;
+  summary: Summary;
   findings: RecordedFinding[];
   findings_left_out: number;
   stacks: Stack[];
@@ -410,21 +407,9 @@ export interface Lane {
   points: number[];
 }
 
-export interface Row {
-  key: string;
-  group: number;
-  bytes: number;
-  count: number;
-  kept: number;
-  freed: number;
-  pending: number;
-  peak: number;
-}
-
-export interface More {
-  groups: number;
-  bytes: number;
-  count: number;
+export interface Table {
+  rows: Row[];
+  more: More;
 }
 
 export interface DiffRow {
@@ -436,10 +421,18 @@ export interface DiffRow {
   count: number;
 }
 
-export interface Frame {
-  file: string;
-  line: number;
-  function: string;
+export interface More {
+  groups: number;
+  bytes: number;
+  count: number;
+}
+
+export interface Notes {
+  user_metadata?: string;
+  compile_context?: string;
+}
+
+export interface Frame extends StackFrame {
   origin: "own" | "torch" | "library" | "generated" | "native";
 }
 
@@ -511,25 +504,7 @@ export interface Card {
   next?: string;
 }
 
-export interface Finding {
-  kind: string;
-  severity: "problem" | "warning" | "info";
-  confidence: number;
-  title: string;
-  brief?: FindingBrief;
-  detail?: string[];
-  basis?: string;
-  device: number | null;
-  process?: string;
-  site: FindingSite | null;
-  stack?: FindingSite[];
-  bytes?: number;
-  count?: number;
-  bytes_per_step?: number;
-  sites?: FindingPlace[];
-  trend?: number[];
-  evidence?: Record<string, unknown>;
-  remedies?: FindingRemedy[];
+export interface Finding extends FindingFinding {
   card: Card;
   origins: ("own" | "torch" | "library" | "generated" | "native")[];
   where: Where | null;
@@ -556,48 +531,26 @@ export interface Refused {
   recorded: boolean;
 }
 
-export interface RecordingDocument {
-  schema: string;
-  pid: number;
-  rung: string;
-  duration_seconds: number;
-  ended: boolean;
+export interface TriedPolicy {
+  policy: string;
+  calls: number;
+  driver_ms_estimate: number;
+  devices: PolicyOn[];
+}
+
+export interface Summary {
   rss_bytes: number;
   rss_growth_bytes: number;
   growth: RecordingGrowth;
-  processes?: RecordingProcess[];
   explained_share: number | null;
   drops: number;
   stack_drops: number;
-  unfollowed: number;
   paired: number;
   paired_bytes: number;
-  discarded_bytes: number;
-  ledger: RecordingLedger;
-  stacks: RecordingStack[];
-  gpu?: RecordingGPU;
-  findings: FindingFinding[];
+  gpu?: Devices;
 }
 
-export interface RecordedFinding {
-  kind: string;
-  severity: "problem" | "warning" | "info";
-  confidence: number;
-  title: string;
-  brief?: FindingBrief;
-  detail?: string[];
-  basis?: string;
-  device: number | null;
-  process?: string;
-  site: FindingSite | null;
-  stack?: FindingSite[];
-  bytes?: number;
-  count?: number;
-  bytes_per_step?: number;
-  sites?: FindingPlace[];
-  trend?: number[];
-  evidence?: Record<string, unknown>;
-  remedies?: FindingRemedy[];
+export interface RecordedFinding extends FindingFinding {
   card: Card;
   origins: ("own" | "torch" | "library" | "generated" | "native")[];
   stacks: number[];
@@ -627,25 +580,7 @@ export interface Owner {
   memory: string;
 }
 
-export interface GPUStack {
-  id: number;
-  key: string;
-  label: string;
-  slot: number;
-  call: string;
-  complete: boolean;
-  grows: boolean;
-  peak_bytes: number;
-  first_seconds: number | null;
-  last_seconds: number | null;
-  resident_bytes: number | null;
-  assumed_bytes: number;
-  made_bytes: number;
-  calls: number;
-  frames: Frame[];
-  frames_left_out: number;
-  owner: string;
-  memory: string;
+export interface GPUStack extends Stack, Owner {
   live_bytes: number;
   live_count: number;
   trend: number[];
@@ -657,25 +592,7 @@ export interface Course {
   count: number[];
 }
 
-export interface WatchFinding {
-  kind: string;
-  severity: "problem" | "warning" | "info";
-  confidence: number;
-  title: string;
-  brief?: FindingBrief;
-  detail?: string[];
-  basis?: string;
-  device: number | null;
-  process?: string;
-  site: FindingSite | null;
-  stack?: FindingSite[];
-  bytes?: number;
-  count?: number;
-  bytes_per_step?: number;
-  sites?: FindingPlace[];
-  trend?: number[];
-  evidence?: Record<string, unknown>;
-  remedies?: FindingRemedy[];
+export interface WatchFinding extends FindingFinding {
   card: Card;
   origins: ("own" | "torch" | "library" | "generated" | "native")[];
   subject: string | null;
@@ -763,40 +680,42 @@ export interface Stretch {
   to: number;
 }
 
+export interface Row {
+  key: string;
+  group: number;
+  bytes: number;
+  count: number;
+  kept: number;
+  freed: number;
+  pending: number;
+  peak: number;
+}
+
 export interface StackFrame {
   file: string;
   line: number;
   function: string;
 }
 
-export interface FindingBrief {
-  title?: string;
-  fact?: string;
-  why?: string;
-  account?: FindingAccount;
-  next?: string;
-}
-
-export interface FindingSite {
-  file: string;
-  line: number;
-  function: string;
-}
-
-export interface FindingPlace {
-  file: string;
-  line: number;
-  function: string;
-  bytes: number;
-  count: number;
-}
-
-export interface FindingRemedy {
+export interface FindingFinding {
   kind: string;
-  text: string;
-  detail?: string;
-  setting?: string;
-  effect?: FindingEffect;
+  severity: "problem" | "warning" | "info";
+  confidence: number;
+  title: string;
+  brief?: FindingBrief;
+  detail?: string[];
+  basis?: string;
+  device: number | null;
+  process?: string;
+  site: FindingSite | null;
+  stack?: FindingSite[];
+  bytes?: number;
+  count?: number;
+  bytes_per_step?: number;
+  sites?: FindingPlace[];
+  trend?: number[];
+  evidence?: Record<string, unknown>;
+  remedies?: FindingRemedy[];
 }
 
 export interface Where {
@@ -805,6 +724,7 @@ export interface Where {
   g: string;
   keys: string[];
   event: number | null;
+  places: string[];
 }
 
 export interface ProcessFile {
@@ -830,6 +750,14 @@ export interface Site {
   bytes_per_step: number;
 }
 
+export interface PolicyOn {
+  device: number;
+  peak_reserved_bytes: number;
+  level_before_bytes: number | null;
+  level_after_bytes: number | null;
+  level_rises_bytes: number;
+}
+
 export interface RecordingGrowth {
   anonymous_bytes: number;
   file_bytes: number;
@@ -839,68 +767,9 @@ export interface RecordingGrowth {
   threads: number;
 }
 
-export interface RecordingProcess {
-  pid: number;
-  name: string;
-  role?: string;
-  command: string;
-  rss_bytes: number;
-  rss_growth_bytes: number;
-  gpu?: RecordingGPUOwner[];
-  pytorch?: RecordingReserved;
-}
-
-export interface RecordingLedger {
-  checks: number;
-  missing_bytes: number;
-  extra_bytes: number;
-}
-
-export interface RecordingStack {
-  id: number;
-  live_bytes: number;
-  live_count: number;
-  resident_bytes: number | null;
-  assumed_bytes: number;
-  made_bytes: number;
-  calls: number;
-  call: string;
-  complete: boolean;
-  trend: number[];
-  frames: RecordingFrame[];
-}
-
-export interface RecordingGPU {
+export interface Devices {
   libraries: string[];
-  live_bytes: number;
-  live_count: number;
-  managed_bytes: number;
-  pinned_bytes: number;
-  foreign_count: number;
-  owners: RecordingGPUOwner[];
-  stacks: RecordingGPUStack[];
   devices: RecordingGPUDevice[];
-}
-
-export interface FindingFinding {
-  kind: string;
-  severity: "problem" | "warning" | "info";
-  confidence: number;
-  title: string;
-  brief?: FindingBrief;
-  detail?: string[];
-  basis?: string;
-  device: number | null;
-  process?: string;
-  site: FindingSite | null;
-  stack?: FindingSite[];
-  bytes?: number;
-  count?: number;
-  bytes_per_step?: number;
-  sites?: FindingPlace[];
-  trend?: number[];
-  evidence?: Record<string, unknown>;
-  remedies?: FindingRemedy[];
 }
 
 export interface Fit {
@@ -941,56 +810,31 @@ export interface FindingLevelsEvidence {
   verdict: string;
 }
 
-export interface FindingAccount {
+export interface FindingBrief {
+  title?: string;
+  fact?: string;
+  why?: string;
+  account?: FindingAccount;
+  next?: string;
+}
+
+export interface FindingSite {
+  file: string;
+  line: number;
+  function: string;
+}
+
+export interface FindingPlace extends FindingSite {
   bytes: number;
-  name?: string;
-  parts: FindingPart[];
+  count: number;
 }
 
-export interface FindingEffect {
-  peak_reserved_bytes: number;
-  saves_bytes: number;
-  runs_out: boolean;
-  exact: boolean;
-  left_bytes?: number;
-}
-
-export interface RecordingGPUOwner {
-  owner: string;
-  memory: string;
-  live_bytes: number;
-  live_count: number;
-}
-
-export interface RecordingReserved {
-  snapshot: string;
-  reserved_bytes: number;
-  allocated_bytes: number;
-  since_bytes: number;
-}
-
-export interface RecordingFrame {
-  function: string | null;
-  file: string | null;
-  line: number | null;
-  object: string | null;
-}
-
-export interface RecordingGPUStack {
-  id: number;
-  live_bytes: number;
-  live_count: number;
-  resident_bytes: number | null;
-  assumed_bytes: number;
-  made_bytes: number;
-  calls: number;
-  call: string;
-  complete: boolean;
-  trend: number[];
-  frames: RecordingFrame[];
-  owner: string;
-  memory: string;
-  peak: RecordingGPUPeak | null;
+export interface FindingRemedy {
+  kind: string;
+  text: string;
+  detail?: string;
+  setting?: string;
+  effect?: FindingEffect;
 }
 
 export interface RecordingGPUDevice {
@@ -1005,17 +849,18 @@ export interface RecordingGPUDevice {
   notes: string[];
 }
 
-export interface FindingPart {
+export interface FindingAccount {
   bytes: number;
-  name: string;
+  name?: string;
+  parts: FindingPart[];
 }
 
-export interface RecordingGPUPeak {
-  bytes: number;
-  from_seconds: number;
-  at_seconds: number;
-  until_seconds: number | null;
-  times: number;
+export interface FindingEffect {
+  peak_reserved_bytes: number;
+  saves_bytes: number;
+  runs_out: boolean;
+  exact: boolean;
+  left_bytes?: number;
 }
 
 export interface RecordingGPUPart {
@@ -1025,4 +870,9 @@ export interface RecordingGPUPart {
   allocated_bytes?: number;
   since_bytes?: number;
   count?: number;
+}
+
+export interface FindingPart {
+  bytes: number;
+  name: string;
 }

@@ -1,8 +1,8 @@
 // A few lines in place of a framework: the page has one picture, drawn by
 // hand, and tables of a few hundred rows at most.
 
-type Attrs = Record<string, string | number | boolean | undefined | EventListener>;
-type Child = Node | string | null | undefined | false | Child[];
+export type Attrs = Record<string, string | number | boolean | undefined | EventListener>;
+export type Child = Node | string | null | undefined | false | Child[];
 
 // What moves text elsewhere or turns the direction of a line around, as names in somebody's file can.
 const acting = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
@@ -113,6 +113,9 @@ export function copyButton(text: string, label = "copy", key = `copy ${text}`): 
 
 /** A command with a button that copies it. */
 export const command = (text: string, key?: string, label?: string): HTMLElement => h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": label }, text), copyButton(text, "copy", key));
+
+/** A swatch in the color of a slot, paler for what was freed. */
+export const swatch = (slot: number, freed = false): HTMLElement => h("span", { class: `sw s${slot}${freed ? " freed" : ""}` });
 
 /** Makes an element of a drawing. */
 export function svg(tag: string, attrs: Record<string, string | number>, ...children: Node[]): SVGElement {

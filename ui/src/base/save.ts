@@ -1,5 +1,6 @@
 // What the page gives away: pictures, tables, links.
 
+import { textLink } from "./controls.ts";
 import { ask } from "./ask.ts";
 import { h } from "./dom.ts";
 import type { Column, Row } from "./table.ts";
@@ -36,7 +37,7 @@ export function cell(text: string): string {
 
 /** A button that saves what is shown as CSV. */
 export const csvButton = (name: string, text: () => string): HTMLElement =>
-  h("button", { type: "button", class: "link", "data-key": "csv", onclick: () => save(`strandline-${name}.csv`, new Blob([text()], { type: "text/csv" })) }, "save CSV");
+  textLink("csv", "save CSV", () => save(`strandline-${name}.csv`, new Blob([text()], { type: "text/csv" })));
 
 /** Canvases one below the other, as one picture. */
 export async function picture(title: string, parts: HTMLCanvasElement[], ground: string, ink: string): Promise<Blob | null> {

@@ -63,3 +63,15 @@ export function timeStep(win: Span, n: number): number {
   for (const s of [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200]) if (s >= least) return s;
   return 86400 * Math.max(1, Math.ceil(least / 86400));
 }
+
+/** The last place of a sorted list whose value is not above one; −1 if all are. */
+export function lastAt(list: ArrayLike<number>, value: number): number {
+  let lo = 0;
+  let hi = list.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (list[mid]! <= value) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo - 1;
+}

@@ -1,6 +1,7 @@
 // What all pages give away: the page as one file, the link, and what each adds; and the
 // palette of all that a page can do.
 
+import { button } from "./controls.ts";
 import { ask, engine } from "./ask.ts";
 import { fill, h } from "./dom.ts";
 import type { Key } from "./keys.ts";
@@ -47,7 +48,7 @@ export function share(commands: Command[]): void {
   fill(
     d,
     h("h2", {}, "Save or share"),
-    commands.map((c) => h("button", { type: "button", class: "item", "data-key": c.key, disabled: c.off, onclick: () => (d.close(), c.act()) }, h("b", {}, c.name), ` ${c.does}`)),
+    commands.map((c) => button(c.key, [h("b", {}, c.name), ` ${c.does}`], () => (d.close(), c.act()), { class: "item", disabled: c.off })),
     h("button", { type: "button", class: "link", onclick: () => d.close() }, "close"),
   );
   d.showModal();

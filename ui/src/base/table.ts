@@ -1,13 +1,15 @@
 // Tables of groups: sortable, real tables, one row a group.
 
-import { cut, h } from "./dom.ts";
+import { button } from "./controls.ts";
+import { cut, h, swatch } from "./dom.ts";
 import { terms } from "./terms.ts";
 
 export interface Column<R> {
   name: string;
   of: (r: R) => number;
   show: (r: R) => string;
-  node?: (r: R) => Node; // instead of the text, which is what the table saves
+  node?: (r: R) => Node | null; // instead of the text, which is what the table saves
+  class?: (r: R) => string;
   bytes?: boolean; // the cell carries its bytes for programs that read the page
   wide?: boolean; // left out where there is little room
 }
@@ -22,15 +24,29 @@ export interface Row {
   fixed?: boolean; // it cannot be chosen
 }
 
+/** The order that the reader gives to a table: by a column, or −1: as it came. */
+export class Sorting {
+  up = false;
+
+  constructor(
+    private readonly changed: () => void,
+    public column = -1,
+  ) {}
+
+  turn(column: number): void {
+    this.up = this.column === column && !this.up;
+    this.column = column;
+    this.changed();
+  }
+}
+
 export interface Shown<R extends Row> {
   name: string; // what the rows are, for the first column and for screen readers
   rows: R[];
   columns: Column<R>[];
-  sort: number; // column, −1: as given
-  up: boolean;
-  onsort: (column: number) => void;
-  onrow: (row: R) => void;
-  onlight: (key: string | null) => void;
+  by?: Sorting; // none: as it came
+  onrow?: (row: R) => void;
+  onlight?: (key: string | null) => void;
   more?: { label: string; cells: string[]; bytes?: number } | undefined;
   total?: number; // rows in all, if more than there are
 }
@@ -42,6 +58,7 @@ export function sorted<R extends Row>(rows: R[], columns: Column<R>[], sort: num
 }
 
 export function table<R extends Row>(t: Shown<R>): HTMLElement {
+  const { column = -1, up = false } = t.by ?? {};
   const head = h(
     "tr",
     {},
@@ -49,32 +66,27 @@ export function table<R extends Row>(t: Shown<R>): HTMLElement {
     t.columns.map((c, i) =>
       h(
         "th",
-        { scope: "col", class: c.wide && "wide", "aria-sort": t.sort === i ? (t.up ? "ascending" : "descending") : undefined },
-        h("button", { type: "button", "data-key": `sort ${i}`, title: terms[c.name] ?? (c.name.length > 24 ? c.name : undefined), onclick: () => t.onsort(i) }, c.name.length > 24 ? cut(c.name) : c.name, t.sort === i ? (t.up ? " ↑" : " ↓") : ""),
+        { scope: "col", class: c.wide && "wide", "aria-sort": column === i ? (up ? "ascending" : "descending") : undefined },
+        button(`sort ${i}`, [c.name.length > 24 ? cut(c.name) : c.name, column === i ? (up ? " ↑" : " ↓") : ""], () => t.by?.turn(i), { title: terms[c.name] ?? (c.name.length > 24 ? c.name : undefined) }),
       ),
     ),
   );
-  const body = sorted(t.rows, t.columns, t.sort, t.up).map((r) =>
+  const body = sorted(t.rows, t.columns, column, up).map((r) =>
     h(
       "tr",
       {
         "data-site": r.key,
         class: [r.dim && "dim", r.lit && "lit"].filter(Boolean).join(" ") || undefined,
         "aria-selected": r.selected ? "true" : undefined,
-        onmouseenter: () => t.onlight(r.key),
-        onmouseleave: () => t.onlight(null),
+        onmouseenter: t.onlight && (() => t.onlight!(r.key)),
+        onmouseleave: t.onlight && (() => t.onlight!(null)),
       },
       h(
         "th",
         { scope: "row" },
-        h(
-          "button",
-          { type: "button", "data-key": `row ${r.key}`, disabled: r.fixed, title: r.fixed ? `${r.label}: this saved page cannot show it alone` : r.label, "aria-pressed": String(!!r.selected), onclick: () => t.onrow(r) },
-          h("span", { class: `sw s${r.slot}` }),
-          cut(r.label),
-        ),
+        button(`row ${r.key}`, [swatch(r.slot), cut(r.label)], () => t.onrow?.(r), { disabled: r.fixed, title: r.fixed ? `${r.label}: this saved page cannot show it alone` : r.label, "aria-pressed": String(!!r.selected) }),
       ),
-      t.columns.map((c) => h("td", { class: c.wide && "wide", "data-bytes": c.bytes ? c.of(r) : undefined, title: c.bytes && c.of(r) ? `${c.of(r)} bytes` : undefined }, c.node ? c.node(r) : c.show(r))),
+      t.columns.map((c) => h("td", { class: [c.wide && "wide", c.class?.(r)].filter(Boolean).join(" ") || undefined, "data-bytes": c.bytes ? c.of(r) : undefined, title: c.bytes && c.of(r) ? `${c.of(r)} bytes` : undefined }, c.node?.(r) ?? c.show(r))),
     ),
   );
   const more = t.more

@@ -1,12 +1,13 @@
 // Compare: one row of picture a file, all to one scale, and what grew.
 
+import { button, note, refill, scroll } from "../base/controls.ts";
 import type { Comparison, Process, Site } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, delta, plural } from "../base/format.ts";
 import type { Page } from "../session/page.ts";
 import { csv, csvButton } from "../base/save.ts";
-import { table, type Column, type Row } from "../base/table.ts";
+import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { byFunction } from "./runs.ts";
 import { short, Strips } from "./strips.ts";
 
@@ -22,8 +23,7 @@ export class Compare {
   private answer: Comparison | null = null;
   private error = "";
   private asking = false;
-  private sort = -1;
-  private up = false;
+  private readonly by = new Sorting(() => this.draw());
   private readonly strips: Strips;
 
   constructor(
@@ -82,12 +82,12 @@ export class Compare {
 
   private draw(): void {
     if (this.page.s.view !== "compare") return;
-    if (this.error) return fill(this.root, h("p", { class: "note" }, this.error));
-    if (!this.answer) return fill(this.root, h("p", { class: "note" }, "Reading the other files …"));
+    if (this.error) return fill(this.root, note(this.error));
+    if (!this.answer) return fill(this.root, note("Reading the other files …"));
     const g = this.shown();
-    if (!g) return fill(this.root, h("p", { class: "note" }, "There is nothing to compare: each file belongs to a different process."));
+    if (!g) return fill(this.root, note("There is nothing to compare: each file belongs to a different process."));
     const { found } = this.page;
-    const slots = new Map(this.page.bands?.groups.map((x) => [x.key, x.slot]));
+    const slots = this.strips.slots();
     const { across } = this;
     const runs = this.runs(g);
     const rows: SiteRow[] = (this.page.s.peaks ? this.strips.peaks({ process: g, apart: across || runs, runs }) : runs ? byFunction(g.sites) : g.sites)
@@ -101,15 +101,14 @@ export class Compare {
     const last = across || runs ? [this.spread(runs && g.files.length === 2)] : this.growth();
     if (!across && !runs) rows.sort((a, b) => last[0]!.of(b) - last[0]!.of(a));
     const columns = [...this.files(g), ...last];
-    const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
-    fill(
+    refill(
       this.root,
       h(
         "div",
         { class: "bar" },
-        across ? null : h("button", { type: "button", "data-key": "runs", "aria-pressed": String(runs), title: "Separate runs are drawn from their starts and compared by their difference; steps of one process by growth", onclick: () => this.page.store.set({ runs: !runs }, true) }, runs ? "separate runs" : "steps of one process"),
+        across ? null : button("runs", runs ? "separate runs" : "steps of one process", () => this.page.store.set({ runs: !runs }, true), { "aria-pressed": String(runs), title: "Separate runs are drawn from their starts and compared by their difference; steps of one process by growth" }),
         h("span", {}, across ? `${plural(g.files.length, "process", "processes")}, what the newest file of each holds` : `${plural(g.files.length, "file")}, what each holds`),
-        h("span", { class: "choice" }, ([false, true] as const).map((on) => h("button", { type: "button", "data-key": on ? "at peaks" : "at snapshots", "aria-pressed": String(this.page.s.peaks === on), title: on ? "Most bytes of each site in each file" : "What each file holds at its snapshot", onclick: () => this.page.store.set({ peaks: on }, true) }, on ? "each site's peak" : "at its snapshot"))),
+        h("span", { class: "choice" }, ([false, true] as const).map((on) => button(on ? "at peaks" : "at snapshots", on ? "each site's peak" : "at its snapshot", () => this.page.store.set({ peaks: on }, true), { "aria-pressed": String(this.page.s.peaks === on), title: on ? "Most bytes of each site in each file" : "What each file holds at its snapshot" }))),
         this.answer.groups.length > 1
           ? h(
               "select",
@@ -121,27 +120,8 @@ export class Compare {
         h("div", { class: "end" }, csvButton("compare", () => csv("site", rows, columns))),
       ),
       h("div", { class: "rows", tabindex: "0", role: "group", "aria-label": "Files" }, this.strips.canvas(g.files.length)),
-      h(
-        "div",
-        { class: "scroll", tabindex: "0", role: "group", "aria-label": "Sites" },
-        table<SiteRow>({
-          name: across || runs ? "site, most different first" : "site, most growth first",
-          rows: rows.slice(0, 300),
-          total: rows.length,
-          columns,
-          sort: this.sort,
-          up: this.up,
-          onsort: (i) => {
-            this.up = this.sort === i ? !this.up : false;
-            this.sort = i;
-            this.draw();
-          },
-          onrow: (r) => this.page.store.set({ solo: r.selected ? [] : r.keys }, true),
-          onlight: () => {},
-        }),
-      ),
+      scroll("Sites", table<SiteRow>({ name: across || runs ? "site, most different first" : "site, most growth first", rows: rows.slice(0, 300), total: rows.length, columns, by: this.by, onrow: (r) => this.page.store.set({ solo: r.selected ? [] : r.keys }, true) })),
     );
-    this.root.querySelector(".scroll")!.scrollTop = old;
     this.strips.paint();
     void this.strips.load(() => this.draw());
   }

@@ -2,7 +2,7 @@
 
 import type { Process, Site } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
-import { h, placeTip, printable } from "../base/dom.ts";
+import { h, placeTip, printable, swatch } from "../base/dom.ts";
 import { bytes, count, delta, deviceName, plural } from "../base/format.ts";
 import { byteStep, byteTick, levelFor, niceStep, ticks } from "../base/scale.ts";
 import type { Bands, Device } from "../base/wire.ts";
@@ -10,6 +10,7 @@ import type { Page } from "../session/page.ts";
 import { blit, runs, stackOf, widen, type Frame, type Run } from "../picture/blit.ts";
 import { paintFor } from "../picture/paint.ts";
 import { css, palette, type Palette } from "../picture/palette.ts";
+import { dashed, stepLine } from "../picture/plot.ts";
 import { bucketsPerTile, Tiles, type Picture, type Want } from "../picture/tiles.ts";
 import { write } from "../picture/canvas.ts";
 import { byFunction, loose, type Place } from "./runs.ts";
@@ -90,6 +91,12 @@ export class Strips {
     return all.length ? [...new Set(all.map((g) => g.key))] : [of.key];
   }
 
+  /** The colors of sites in all rows: those of the newest file, and of the pinned finding the mark. */
+  slots(): Map<string, number> {
+    for (const { bands } of this.strips) this.page.mark(bands?.groups ?? []);
+    return new Map((this.strips.at(-1)?.bands ?? this.page.bands)?.groups.map((g) => [g.key, g.slot]));
+  }
+
   /** Asks for what the rows need, of the device that is chosen; done is called when it is there. */
   async load(done: () => void): Promise<void> {
     const { d: chosen, s, session } = this.page;
@@ -117,6 +124,8 @@ export class Strips {
     );
     if (key !== this.of) return;
     this.strips = strips.filter((x) => x !== null);
+    const newest = new Map(this.strips.at(-1)?.bands?.groups.map((g) => [g.key, g.slot]));
+    for (const { bands } of this.strips) for (const g of bands?.groups ?? []) g.slot = newest.get(g.key) ?? g.slot;
     done();
   }
 
@@ -210,18 +219,7 @@ export class Strips {
   }
 
   private reserved(ctx: CanvasRenderingContext2D, rs: Run[], l: Layout, c: Palette, high: (b: number) => number): void {
-    const ratio = devicePixelRatio;
-    ctx.strokeStyle = css(c.reserved);
-    ctx.lineWidth = 1.5;
-    ctx.setLineDash([5, 3]);
-    ctx.beginPath();
-    for (const r of rs) {
-      const y = high(Math.min(r.tile.reserved[r.c]!, l.top * 1.03));
-      ctx.lineTo(l.left + r.x0 / ratio, y);
-      ctx.lineTo(l.left + r.x1 / ratio, y);
-    }
-    ctx.stroke();
-    ctx.setLineDash([]);
+    dashed(ctx, css(c.reserved), () => stepLine(ctx, rs, devicePixelRatio, high, (r) => Math.min(r.tile.reserved[r.c]!, l.top * 1.03), l.left));
   }
 
   /** The axis of events below all rows, and how the files are aligned. */
@@ -315,7 +313,7 @@ export class Strips {
     const group = on && on.bands === 1 ? bands.groups[bands.bands[on.band]!.group] : undefined;
     t.replaceChildren(
       h("div", { class: "head" }, at.name),
-      ...(on ? [h("div", { "data-bytes": on.bytes }, h("span", { class: `sw s${group?.slot ?? -1}` }), ` ${group?.label ?? "several small sites"} · ${bytes(on.bytes)}`)] : []),
+      ...(on ? [h("div", { "data-bytes": on.bytes }, swatch(group?.slot ?? -1), ` ${group?.label ?? "several small sites"} · ${bytes(on.bytes)}`)] : []),
       h("div", {}, `requested ${bytes(tile.max[c]!)} · reserved ${bytes(tile.reserved[c]!)}`),
       h("div", { class: "muted" }, `event ${count(witness(at.run))} · click opens it`),
     );

@@ -1,6 +1,7 @@
 // A list of findings and one of them in full, for the pages of snapshots and of
 // recordings.
 
+import { button } from "../base/controls.ts";
 import { json } from "../base/ask.ts";
 import { command, fill, h } from "../base/dom.ts";
 import { base, bytes, count } from "../base/format.ts";
@@ -21,13 +22,7 @@ export function findingList<F extends Judgment>(findings: F[], chosen: number, g
       h(
         "li",
         {},
-        h(
-          "button",
-          { type: "button", "data-key": `finding ${i}`, "aria-current": i === chosen ? "true" : undefined, onclick: () => go(i) },
-          h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${kindName(f.kind)}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null, owner(f)),
-          h("div", {}, f.title),
-          f.site?.file ? h("div", { class: "mono muted" }, placeOf(f.site)) : null,
-        ),
+        button(`finding ${i}`, [h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${kindName(f.kind)}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null, owner(f)), h("div", {}, f.title), f.site?.file ? h("div", { class: "mono muted" }, placeOf(f.site)) : null], () => go(i), { "aria-current": i === chosen ? "true" : undefined }),
       ),
     ),
   );

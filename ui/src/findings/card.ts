@@ -1,6 +1,7 @@
 // The card of a verdict: what is wrong, where, how sure that is and what to do, as the
 // commands print it.
 
+import { button, textLink } from "../base/controls.ts";
 import type { Card } from "../base/api.ts";
 import { command, fill, h, svg } from "../base/dom.ts";
 import { bytes, plural } from "../base/format.ts";
@@ -12,6 +13,7 @@ import { holders, holderWords, marked } from "./words.ts";
 export interface Beside {
   who?: string; // whose finding it is, where that is not obvious
   curve?: Node | null;
+  freed?: Node | null; // what it would save
   acts?: (Node | null)[];
 }
 
@@ -33,28 +35,29 @@ export function fullCard(root: HTMLElement, c: Card, findings: (Judgment & { car
   const most = 4;
   fill(
     root,
-    h("button", { type: "button", class: "icon close", "data-key": "close card", "aria-label": "Close the card", title: "Close (Esc)", onclick: () => go(-1) }, "×"),
+    button("close card", "×", () => go(-1), { class: "icon close", "aria-label": "Close the card", title: "Close (Esc)" }),
     cardOf(c, findings[pinned] ?? null, beside),
     others.length
       ? [
           h("h3", {}, asks ? "other findings" : "notes"),
-          h("ol", { class: "others" }, others.slice(0, most).map((i) => h("li", {}, h("button", { type: "button", "data-key": `other ${i}`, title: findings[i]!.title, onclick: () => go(i) }, chip(findings[i]!.card.word), h("span", { class: "name" }, findings[i]!.card.line || findings[i]!.card.title))))),
-          others.length > most ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => all(others[most]!) }, plural(others.length - most, "more finding")) : null,
+          h("ol", { class: "others" }, others.slice(0, most).map((i) => h("li", {}, button(`other ${i}`, [chip(findings[i]!.card.word), h("span", { class: "name" }, findings[i]!.card.line || findings[i]!.card.title)], () => go(i), { title: findings[i]!.title })))),
+          others.length > most ? textLink("more findings", plural(others.length - most, "more finding"), () => all(others[most]!)) : null,
         ]
       : null,
   );
 }
 
 /** A card in short: a button that shows it in full. */
-export const shortCard = (root: HTMLElement, c: Card, act: () => void): void => fill(root, h("button", { type: "button", class: "short", "data-key": "verdict", onclick: act }, head(c)));
+export const shortCard = (root: HTMLElement, c: Card, act: () => void): void => fill(root, button("verdict", head(c), act, { class: "short" }));
 
 /** A card in full. Of a verdict without a finding there is only what the words say. */
-export function cardOf(c: Card, f: Judgment | null, { who, curve, acts }: Beside): Node[] {
+export function cardOf(c: Card, f: Judgment | null, { who, curve, freed, acts }: Beside): Node[] {
   const out: (Node | null)[] = [
     ...head(c, who),
     c.fact ? h("p", {}, c.fact) : null,
     curve ?? null,
     c.course ? h("p", { class: "course" }, c.course) : null,
+    freed ?? null,
     ...remedy(c),
     ...(f ? [...stackOf(f, c.via), ...keptBy(f)] : []),
     ...(c.why ? [h("h3", {}, "why"), h("p", {}, c.why)] : []),

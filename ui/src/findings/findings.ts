@@ -2,9 +2,10 @@
 // evidence.
 
 import type { Findings as Answer } from "../base/api.ts";
-import { fresh, link } from "../base/ask.ts";
+import { engine, fresh } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
-import { count, deviceName } from "../base/format.ts";
+import { note, textLink } from "../base/controls.ts";
+import { bytes, count, deviceName } from "../base/format.ts";
 import { levelFor } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
@@ -66,11 +67,21 @@ export class Findings {
     if (!full) return shortCard(root, card, () => this.pin(page.finding < 0 ? null : page.finding));
     const all = (i: number): void => page.store.set({ view: "findings", finding: i }, true);
     const acts = f ? [f.where ? this.button("show in the timeline", "show", () => this.go(page.finding, "timeline")) : null, this.button("the evidence", "evidence", () => all(page.finding))] : [];
-    fullCard(root, card, page.findings, page.finding, { who: f ? this.owner(f) : "", curve: f ? this.curve(f) : null, acts }, (i) => this.pin(i), all);
+    fullCard(root, card, page.findings, page.finding, { who: f ? this.owner(f) : "", curve: f ? this.curve(f) : null, freed: f ? this.freed() : null, acts }, (i) => this.pin(i), all);
+  }
+
+  /** What the peak would be if the lines of the finding were freed, and the switch of its line in the picture. */
+  private freed(): Node | null {
+    const { s, places, ghost, device, store } = this.page;
+    const peak = device?.peak_reserved?.bytes;
+    const toggle = textLink("ghost", s.ghost ? "hide the dotted line" : "draw it as if this were freed", () => store.set({ ghost: !s.ghost }, true), { "aria-pressed": String(s.ghost) });
+    if (!places || s.view !== "timeline" || (s.ghost && !ghost)) return null;
+    const words = ghost && peak ? [`If ${places.includes("\n") ? "these lines were" : "this line were"} freed: a peak of `, h("b", { "data-bytes": ghost.outcome.peak_reserved_bytes, "data-figure": "freed" }, bytes(ghost.outcome.peak_reserved_bytes)), ` reserved, not ${bytes(peak)} · `] : [];
+    return h("p", { class: "good" }, words, toggle);
   }
 
   private button(text: string, key: string, act: () => void): HTMLElement {
-    return h("button", { type: "button", class: "link", "data-key": key, onclick: act }, text);
+    return textLink(key, text, act);
   }
 
   /** Pins a finding; −1: none. */
@@ -95,14 +106,14 @@ export class Findings {
         page.notify("curve");
       }, () => {});
     }
-    const values = this.values ?? page.bands?.lanes.find((l) => page.bands!.groups[l.group]!.key === w.keys[0])?.points ?? (link.saved ? f.trend : undefined);
+    const values = this.values ?? page.bands?.lanes.find((l) => page.bands!.groups[l.group]!.key === w.keys[0])?.points ?? (engine === "saved" ? f.trend : undefined);
     return values && values.length > 1 && Math.max(...Array.from(values)) > 0 ? curve(values, values === f.trend ? "first" : "event 0", values === f.trend ? "last" : count(device.events)) : null;
   }
 
   private draw(): void {
     if (this.page.s.view !== "findings") return;
-    if (this.error) return fill(this.root, h("p", { class: "note" }, this.error));
-    if (!this.answer) return fill(this.root, h("p", { class: "note" }, "Reading all files and judging them …"));
+    if (this.error) return fill(this.root, note(this.error));
+    if (!this.answer) return fill(this.root, note("Reading all files and judging them …"));
     const { findings, card } = this.answer;
     if (!findings.length) return fill(this.root, h("div", { class: "findings" }, h("article", {}, cardOf(card, null, {}))));
     const chosen = Math.max(0, Math.min(this.page.s.finding ?? 0, findings.length - 1));

@@ -1,5 +1,6 @@
 // Job: the verdict on a job of many ranks, and how each of them ended.
 
+import { button, choice, note, textLink } from "../base/controls.ts";
 import { fresh } from "../base/ask.ts";
 import { cut, fill, h } from "../base/dom.ts";
 import { base, bytes, count, plural } from "../base/format.ts";
@@ -46,7 +47,7 @@ export class JobView {
 
   update(): void {
     if (this.page.s.view !== "job") return;
-    if (!this.answer) return fill(this.root, h("p", { class: "note" }, this.error || "Reading all files and judging them …"));
+    if (!this.answer) return fill(this.root, note(this.error || "Reading all files and judging them …"));
     if (this.root.querySelector(".job")) return this.detail();
     this.drawn = "";
     const scroll = h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Ranks", onscroll: () => this.window() });
@@ -86,7 +87,7 @@ export class JobView {
   /** Draws the table anew: its head, and of its rows those that are in sight. */
   private table(): void {
     const columns: [By, string][] = [["rank", "rank"], ["node", "node"], ["time", "ended after"], ["end", "by"], ["step", "last step"], ["peak", "most memory"], ["text", "text"]];
-    const head = columns.map(([by, name]) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, h("button", { type: "button", "data-key": `by ${by}`, onclick: () => this.resort(by) }, name, this.by === by ? " ↓" : "")));
+    const head = columns.map(([by, name]) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, button(`by ${by}`, [name, this.by === by ? " ↓" : ""], () => this.resort(by))));
     fill(this.scroll(), h("table", { "aria-rowcount": this.rows.length + 1 }, h("caption", { class: "unseen" }, "Ranks"), h("thead", {}, h("tr", {}, head)), h("tbody", {})));
     this.drawn = "";
     this.window();
@@ -114,7 +115,7 @@ export class JobView {
     return h(
       "tr",
       { class: r.role, "aria-rowindex": i + 2, "aria-selected": r.rank === this.chosen ? "true" : undefined },
-      h("th", { scope: "row" }, h("button", { type: "button", "data-key": `rank ${r.rank}`, "aria-pressed": String(r.rank === this.chosen), onclick: () => this.choose(r) }, String(r.rank))),
+      h("th", { scope: "row" }, choice(`rank ${r.rank}`, String(r.rank), r.rank === this.chosen, () => this.choose(r))),
       h("td", {}, r.node ?? ""),
       h("td", { class: "when" }, r.seconds === null ? "" : [h("span", { class: "track", "aria-hidden": "true" }, place), when(r.seconds)]),
       h("td", {}, r.role === "first" ? h("b", {}, r.end ?? "first") : (r.end ?? "")),
@@ -144,7 +145,7 @@ export class JobView {
       h("b", {}, `rank ${r.rank}`),
       r.node ? ` on ${r.node}` : "",
       r.text ? [" · ", h("span", { class: "mono" }, `${r.text}${r.line ? `:${r.line}` : ""}`)] : "",
-      own.map((f) => h("button", { type: "button", class: "link", "data-key": `file ${f.f}`, onclick: () => this.page.store.set({ view: "timeline", f: f.f, print: null, d: null, k: null, win: null }, true) }, f.name)),
+      own.map((f) => textLink(`file ${f.f}`, f.name, () => this.page.store.set({ view: "timeline", f: f.f, print: null, d: null, k: null, win: null }, true))),
       r.quote ? h("pre", { tabindex: "0" }, r.quote) : null,
     );
   }

@@ -1,14 +1,15 @@
 // The inspector: what is pinned or what the cursor's event did, its stack first,
 // and the figures at the cursor.
 
-import { copyButton, fill, h } from "../base/dom.ts";
+import { textLink } from "../base/controls.ts";
+import { copyButton, fill, h, swatch } from "../base/dom.ts";
 import { bytes, count, duration, plural, since, utc } from "../base/format.ts";
 import { actions, fates, purposes } from "../base/names.ts";
 import { stackList } from "../base/stack.ts";
 import { measureName, noStack, row } from "../base/terms.ts";
 import type { Alloc, Event, Frame, Group } from "../base/wire.ts";
 import type { Rail } from "../rail/rail.ts";
-import { lastAt } from "../session/runs.ts";
+import { lastAt } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
 
 /** Draws what stands below the card: what is pinned, or what the reader put the cursor on, and the figures there. */
@@ -44,7 +45,7 @@ function cursor(page: Page, event: Event | null): Node[] {
       start === null ? [] : row("time", event?.time_us == null ? "–" : h("span", { title: utc(event.time_us) }, since(event.time_us - start))),
       figure(measureName[page.segments ? "requested" : page.u], live),
       figure("reserved", event && event.reserved),
-      row("unused", unused === null ? "–" : h("button", { type: "button", class: "link", "data-key": "unused", title: "See why in the allocator's segments", onclick: () => page.store.set({ view: "allocator" }, true) }, bytes(unused)), unused ?? undefined),
+      row("unused", unused === null ? "–" : textLink("unused", bytes(unused), () => page.store.set({ view: "allocator" }, true), { title: "See why in the allocator's segments" }), unused ?? undefined),
     ),
   ];
 }
@@ -91,7 +92,7 @@ const texts = (of: Alloc | Event): Node[] => [...(of.user_metadata ? row("metada
 function site(g: Group): Node[] {
   return [
     h("h2", {}, "site"),
-    h("div", { class: "head" }, h("span", { class: `sw s${g.slot}` }), g.label),
+    h("div", { class: "head" }, swatch(g.slot), g.label),
     ...(g.file ? [h("p", { class: "path" }, `${g.file}${g.line ? `:${g.line}` : ""}`)] : []),
     h("dl", {}, row("site peak", bytes(g.peak.bytes), g.peak.bytes), row("at event", count(g.peak.event)), row("kept", bytes(g.kept), g.kept), row("allocations", count(g.allocations))),
   ];
@@ -113,12 +114,12 @@ export function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
     page.store.set({ k });
     rail.reveal(k);
   };
-  const link = (k: number, key: string): Node => h("button", { type: "button", class: "link", "data-key": `go ${key}`, onclick: () => go(k) }, `event ${count(k)}`);
+  const link = (k: number, key: string): Node => textLink(`go ${key}`, `event ${count(k)}`, () => go(k));
   const group = page.group(a.keys[page.s.g] ?? "");
   const lived = a.born_us !== null && a.died_us !== null ? duration(a.died_us - a.born_us) : null;
   return [
     h("h2", {}, page.segments ? "pinned part of a segment" : "pinned allocation"),
-    h("div", { class: "head" }, h("span", { class: `sw s${group?.slot ?? -1} ${a.fate === "kept" ? "" : "freed"}` }), group?.label ?? ""),
+    h("div", { class: "head" }, swatch(group?.slot ?? -1, a.fate !== "kept"), group?.label ?? ""),
     h("p", {}, `${bytes(a.bytes)}, ${fates[a.fate]}`),
     h("h2", {}, page.segments ? "taken from the driver at" : "allocated at"),
     stackList(a.stack, noStack(a.missing)),
@@ -126,8 +127,8 @@ export function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
       "div",
       { class: "acts" },
       a.stack?.length ? copyLine(a.stack) : null,
-      h("button", { type: "button", class: "link", "data-key": "fit", onclick: () => rail.fit() }, "fit its life"),
-      group && page.hasAlone(group.key) ? h("button", { type: "button", class: "link", "data-key": "solo", onclick: () => page.store.set({ solo: [group.key] }, true) }, "show its site alone") : null,
+      textLink("fit", "fit its life", () => rail.fit()),
+      group && page.hasAlone(group.key) ? textLink("solo", "show its site alone", () => page.store.set({ solo: [group.key] }, true)) : null,
     ),
     ...(a.free_stack?.length ? [h("h2", {}, "freed at"), stackList(a.free_stack, "")] : []),
     h("h2", {}, page.segments ? "this part" : "this allocation"),

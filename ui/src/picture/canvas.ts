@@ -58,3 +58,13 @@ export function gutterName(g: CanvasRenderingContext2D, name: string, y: number,
   g.fillStyle = css(c.muted);
   write(g, name, left - 6, y);
 }
+
+/** Layers, the data at a place and the others over all, as one picture. */
+export function layered(data: HTMLCanvasElement, top: number, ...over: HTMLCanvasElement[]): { out: HTMLCanvasElement; g: CanvasRenderingContext2D } {
+  const out = document.createElement("canvas");
+  [out.width, out.height] = [over[0]!.width, over[0]!.height];
+  const g = out.getContext("2d")!;
+  g.drawImage(data, left * devicePixelRatio, top * devicePixelRatio);
+  for (const layer of over) g.drawImage(layer, 0, 0);
+  return { out, g };
+}

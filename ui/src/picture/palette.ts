@@ -53,6 +53,7 @@ export interface Palette {
   hair: RGB;
   accent: RGB;
   danger: RGB;
+  good: RGB;
   reserved: RGB;
   top: RGB;
   spare: RGB; // reserved and not in use
@@ -76,6 +77,7 @@ export function palette(): Palette {
     hair: c("hair"),
     accent: c("accent"),
     danger: c("danger"),
+    good: c("good"),
     reserved: c("reserved"),
     top: c("top"),
     spare: c("spare"),

@@ -2,10 +2,11 @@
 // and what a click means is up to each page.
 
 import { h, placeTip, own } from "../base/dom.ts";
-import { byteTick, clamp, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
+import { byteStep, byteTick, clamp, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
 import type { Tile } from "../base/wire.ts";
-import { blit, type Frame, type Paint, type Run } from "./blit.ts";
-import { left, onPaper, write } from "./canvas.ts";
+import { blit, stackOf, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
+import { begin, layered, left, onPaper, right, size, write } from "./canvas.ts";
+import { cursorLine, selection } from "./plot.ts";
 import { css, palette, type Palette } from "./palette.ts";
 
 /** Rows of pixels that a picture can have above its own: marks stand there. */
@@ -19,9 +20,10 @@ export abstract class TimePicture {
   protected readonly box = own(h("div", { class: "box", tabindex: "0", role: "group" }, this.data, this.ink, this.front));
   protected colors: Palette = palette();
   protected frame: Frame = { width: 1, height: 1, win: [0, 1], top: 1, gridAt: [], scale: 1 };
-  protected layout = { lanes: 0, top: 0, width: 1, height: 1 };
+  protected layout = { top: 0, width: 1, height: 1 };
   protected tile: Tile | null = null;
   protected drawn: Run[] = [];
+  protected lit: string | null = null; // what is lit up, here or in a list beside it
   private pixels: ImageData | null = null;
   private drag: { x: number; win: Span; how: "select" | "pan"; moved: boolean } | null = null;
 
@@ -50,9 +52,61 @@ export abstract class TimePicture {
   protected abstract select(from: number, to: number): void;
   protected abstract click(x: number, y: number): void;
   protected abstract described(x: number, y: number): Node[] | null;
-  protected abstract gone(): void;
+  /** Paints what is drawn, and of it what is lit up. */
+  protected abstract paint(): void;
   /** Fits the window to what is selected. */
   abstract fit(): void;
+
+  /** Lays the picture out below some rows, of a height, and with room below its axis. */
+  protected lay(top: number, height: number, under = 0): void {
+    const width = Math.max(100, this.root.clientWidth - left - right);
+    this.layout = { top, width, height };
+    const whole = top + height + axisHeight + under;
+    const ratio = devicePixelRatio;
+    this.box.style.height = `${whole}px`;
+    size(this.data, left, top, width, height, ratio);
+    for (const canvas of [this.ink, this.front]) size(canvas, 0, 0, this.root.clientWidth, whole, ratio);
+    this.frame = { width: this.data.width, height: this.data.height, win: this.win, top: 1, gridAt: [], scale: ratio };
+  }
+
+  /** Sets the bytes that the height holds, with lines at round ones; returns from one to the next. */
+  protected reach(most: number): number {
+    const step = byteStep(most, 4);
+    this.frame.top = most;
+    this.frame.gridAt = ticks(step, most, step);
+    return step;
+  }
+
+  /** Draws the selection, and the cursor, on a layer of their own; returns that, and where the cursor is seen. */
+  protected drawCursor(seconds: number, range: Span | null): { g: CanvasRenderingContext2D; x: number | null } {
+    const g = begin(this.front);
+    const color = css(this.colors.accent);
+    if (range) selection(g, this.layout, color, this.px(range[0]), this.px(range[1]));
+    const { win } = this.frame;
+    const x = seconds >= win[0] && seconds <= win[1] ? this.px(seconds) : null;
+    if (x !== null) cursorLine(g, this.layout, color, x);
+    return { g, x };
+  }
+
+  /** The window, moved so that a time is seen; nothing where it is. */
+  protected seeing(t: number): { win?: Span } {
+    const { win, chosen } = this;
+    const d = t < win[0] ? t - win[0] : t > win[1] ? t - win[1] : 0;
+    return chosen && d ? { win: [win[0] + d, win[1] + d] } : {};
+  }
+
+  /** What is drawn in a column at a height of the picture. */
+  protected drawnAt(column: number, y: number): Drawn | undefined {
+    const height = (1 - (y - this.layout.top) / this.layout.height) * this.frame.top;
+    return stackOf(this.tile!, column).find((d) => height >= d.from && height < d.from + d.bytes);
+  }
+
+  /** Lights a part up, from here or from a list beside it. */
+  light(name: string | null): void {
+    if (name === this.lit || !this.tile) return;
+    this.lit = name;
+    this.paint();
+  }
 
   /** The axes of bytes and of time, a tick of which each page words in its own way. */
   protected axes(g: CanvasRenderingContext2D, step: number, tick: (t: number, every: number) => string): void {
@@ -190,18 +244,11 @@ export abstract class TimePicture {
 
   private unpoint(): void {
     this.tooltip.hidden = true;
-    this.gone();
+    this.light(null);
   }
 
   /** The picture with all that is written on it. */
   canvas(): HTMLCanvasElement {
-    const out = document.createElement("canvas");
-    out.width = this.ink.width;
-    out.height = this.ink.height;
-    const g = out.getContext("2d")!;
-    g.drawImage(this.data, left * devicePixelRatio, this.layout.top * devicePixelRatio);
-    g.drawImage(this.ink, 0, 0);
-    g.drawImage(this.front, 0, 0);
-    return out;
+    return layered(this.data, this.layout.top, this.ink, this.front).out;
   }
 }

@@ -1,6 +1,7 @@
 // The page of `strandline plan --page`: a form, and the plan of what it contains. All
 // figures are the program's.
 
+import { button, textLink } from "../base/controls.ts";
 import { ask, json, link, type Params } from "../base/ask.ts";
 import { byId, command as toPaste, fill, h } from "../base/dom.ts";
 import { bytes, count, plural } from "../base/format.ts";
@@ -101,7 +102,7 @@ function draw(): void {
   document.title = `${asked.flags.model ?? "plan"} – strandline plan`;
   fill(
     byId("tabs"),
-    Object.entries(modes).map(([mode, name], i) => h("button", { type: "button", "data-key": `mode ${mode}`, "aria-current": asked.mode === mode ? "page" : undefined, title: `${name} (${i + 1})`, onclick: () => go(mode as Mode) }, name)),
+    Object.entries(modes).map(([mode, name], i) => button(`mode ${mode}`, name, () => go(mode as Mode), { "aria-current": asked.mode === mode ? "page" : undefined, title: `${name} (${i + 1})` })),
   );
   fields.show(asked);
 }
@@ -197,7 +198,7 @@ function formats(list: NonNullable<ServePlan["formats"]>, a: Asked): HTMLElement
     { class: "small" },
     h("caption", {}, "Weights in other formats"),
     h("thead", {}, h("tr", {}, ["format", "weights", "tokens in the KV cache", ""].map((t, i) => h("th", { scope: "col" }, t || h("span", { class: "unseen" }, i ? "verdict" : ""))))),
-    h("tbody", {}, list.map((f) => h("tr", {}, h("th", { scope: "row" }, h("button", { type: "button", class: "link", "data-key": `format ${f.format}`, onclick: () => take(set(a, quant, f.format)) }, f.format)), h("td", {}, bytes(f.weights_bytes)), h("td", {}, counts(f.tokens)), h("td", { class: verdictClass[f.verdict] }, f.verdict)))),
+    h("tbody", {}, list.map((f) => h("tr", {}, h("th", { scope: "row" }, textLink(`format ${f.format}`, f.format, () => take(set(a, quant, f.format)))), h("td", {}, bytes(f.weights_bytes)), h("td", {}, counts(f.tokens)), h("td", { class: verdictClass[f.verdict] }, f.verdict)))),
   );
 }
 

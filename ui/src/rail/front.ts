@@ -5,6 +5,7 @@ import { stripOfBands, type Tile } from "../base/wire.ts";
 import { rowOf } from "../picture/blit.ts";
 import { begin, left, write } from "../picture/canvas.ts";
 import { css, type RGB } from "../picture/palette.ts";
+import { cursorLine, selection } from "../picture/plot.ts";
 import type { Scene } from "./scene.ts";
 
 export function drawFront(scene: Scene): void {
@@ -19,8 +20,7 @@ export function drawFront(scene: Scene): void {
     if (at === undefined) return;
     const x = Math.round(left + scene.px(at));
     if (x < left || x > left + l.width) return;
-    g.fillStyle = css(color);
-    g.fillRect(x - 0.75, l.top - 3, 1.5, l.height + 3);
+    cursorLine(g, l, css(color), x);
     if (!name) return;
     g.fillRect(x - 7, l.top - 15, 14, 13);
     g.fillStyle = css(c.page);
@@ -30,14 +30,7 @@ export function drawFront(scene: Scene): void {
   };
   if (s.range) {
     const at = scene.scopePixels(s.range[0], s.range[1]);
-    if (at) {
-      g.fillStyle = css(c.accent);
-      g.globalAlpha = 0.16;
-      g.fillRect(at[0], l.top, at[1] - at[0], l.height);
-      g.globalAlpha = 1;
-      g.fillRect(at[0], l.top, 1, l.height);
-      g.fillRect(at[1] - 1, l.top, 1, l.height);
-    }
+    if (at) selection(g, l, css(c.accent), ...at);
   }
   drawPinned(scene, g);
   line(scene.page.k, c.accent);

@@ -7,7 +7,7 @@ import { begin, left, write } from "../picture/canvas.ts";
 import { css } from "../picture/palette.ts";
 import { drawAxis, drawNotes, drawSteps } from "./axes.ts";
 import { drawFindings, drawGutter, drawLabels, drawMarks, drawPeak } from "./labels.ts";
-import { drawLanes, drawMap, drawCapacity, drawReserved, drawRuns } from "./lines.ts";
+import { drawLanes, drawMap, drawCapacity, drawGhost, drawReserved, drawRuns } from "./lines.ts";
 import type { Scene } from "./scene.ts";
 
 export function drawInk(scene: Scene): void {
@@ -26,7 +26,7 @@ export function drawInk(scene: Scene): void {
   g.fillStyle = css(c.muted);
   if (scene.drawn.length) {
     for (const b of [0, ...scene.frame.gridAt]) {
-      const y = l.top + l.height - (b / scene.frame.top) * l.height;
+      const y = scene.y(b);
       if (y > l.top - 2) write(g, byteTick(b), left - 6, Math.max(l.top + 5, y));
     }
   }
@@ -36,7 +36,10 @@ export function drawInk(scene: Scene): void {
   if (l.grows >= 0 && bands) drawLanes(scene, g);
   if (!scene.solo.length) drawReserved(scene, g);
   if (s.view === "whatif") drawRuns(scene, g);
-  else if (!scene.solo.length && l.height > 100) drawCapacity(scene, g, device.capacity ?? null);
+  else if (!scene.solo.length && l.height > 100) {
+    drawCapacity(scene, g, device.capacity ?? null);
+    drawGhost(scene, g);
+  }
   drawMarks(scene, g);
   if (bands && l.height > 100) drawLabels(scene, g);
   if (l.map >= 0) drawMap(scene, g);

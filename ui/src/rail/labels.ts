@@ -1,14 +1,15 @@
 // Words over the picture: marks, names of bands, values at the right edge, the
 // peak's flag and the numbers of findings.
 
+import { button } from "../base/controls.ts";
 import { h } from "../base/dom.ts";
 import { bytes, count } from "../base/format.ts";
 import { measureName } from "../base/terms.ts";
-import { keptLine, labelPlaces, stackOf } from "../picture/blit.ts";
+import { keptLine, stackOf } from "../picture/blit.ts";
 import { left, place, write } from "../picture/canvas.ts";
-import { fillOf } from "../picture/paint.ts";
-import { css, textOn } from "../picture/palette.ts";
-import { lastAt } from "../session/runs.ts";
+import { css } from "../picture/palette.ts";
+import { apart, bandLabels } from "../picture/plot.ts";
+import { lastAt } from "../base/scale.ts";
 import type { Scene } from "./scene.ts";
 
 export function drawMarks(scene: Scene, g: CanvasRenderingContext2D): void {
@@ -40,26 +41,8 @@ export function drawMarks(scene: Scene, g: CanvasRenderingContext2D): void {
 }
 
 export function drawLabels(scene: Scene, g: CanvasRenderingContext2D): void {
-  const l = scene.layout;
-  const { bands } = scene.page;
-  const ratio = scene.frame.width / l.width;
   g.font = scene.font(11);
-  const widths = new Map<number, number>();
-  const label = (b: number): string => scene.page.bandGroup(bands!.bands[b]!).label;
-  const widthOf = (b: number): number => {
-    let w = widths.get(b);
-    if (w === undefined) widths.set(b, (w = g.measureText(label(b)).width * ratio));
-    return w;
-  };
-  g.textAlign = "left";
-  for (const p of labelPlaces(scene.drawn, scene.frame, bands!.bands.length, widthOf, 15 * ratio)) {
-    const x = left + p.x / ratio + 8;
-    const y = l.top + p.y / ratio;
-    g.fillStyle = css(textOn(fillOf(bands!, p.band, scene.colors)));
-    const key = scene.page.bandGroup(bands!.bands[p.band]!).key;
-    if (scene.page.found && !scene.page.found.has(key)) g.fillStyle = css(scene.colors.muted);
-    write(g, label(p.band), x, y + 0.5);
-  }
+  bandLabels(g, scene.drawn, scene.frame, scene.layout, scene.page.bands!, scene.colors, scene.page.found);
 }
 
 /** The values at the right edge, beside the lines that they belong to. */
@@ -85,16 +68,8 @@ export function drawGutter(scene: Scene): void {
   const compact = l.height < 100;
   const dense = compact || rows.length > 4;
   const high = dense ? 14 : 28;
-  let below = l.top - 12;
   const shown = compact ? rows.slice(0, 3) : rows;
-  const ys = shown.map(([, v]) => l.top + l.height - (Math.min(v, scene.frame.top) / scene.frame.top) * l.height - high / 2);
-  // Labels that would cover each other move apart, downwards first, then back from the bottom.
-  for (let i = 0; i < ys.length; i++) below = (ys[i] = Math.max(ys[i]!, below)) + high;
-  let above = l.top + l.height + 8;
-  for (let i = ys.length - 1; i >= 0; i--) {
-    ys[i] = Math.min(ys[i]!, above - high);
-    above = ys[i]!;
-  }
+  const ys = apart(shown.map(([, v]) => scene.y(Math.min(v, scene.frame.top))), high, l.top - 12, l.top + l.height + 8);
   shown.forEach(([name, v, id], i) => {
     const el = h("div", { class: "over gutter", "data-bytes": v, "data-figure": id }, compact ? "" : dense ? `${name} ` : name, h("b", dense ? { class: "inline" } : {}, bytes(v)));
     place(el, left + l.width + (dense ? 3 : 8), ys[i]!);
@@ -131,17 +106,14 @@ export function drawPeak(scene: Scene, g: CanvasRenderingContext2D): Taken | nul
   const x = left + scene.px(at);
   if (x < left || x > left + l.width) return null;
   const text = `peak ${bytes(peak.bytes)} · ${peak.event < 0 ? "before the first event" : `event ${count(peak.event)}`}`;
-  const flag = h("button", {
-    type: "button", class: "over flag", "data-key": "peak", "data-bytes": peak.bytes, "data-event": peak.event, title: "Put the cursor on the peak",
-    onclick: () => scene.page.store.set({ k: peak.event }, true),
-  }, text);
+  const flag = button("peak", text, () => scene.page.store.set({ k: peak.event }, true), { class: "over flag", "data-bytes": peak.bytes, "data-event": peak.event, title: "Put the cursor on the peak" });
   scene.el.over.append(flag);
   const width = g.measureText(text).width + 12; // asking the button would lay the page out in every frame
   const toLeft = x + width + 6 > left + l.width;
-  const y = l.top + Math.max(10, Math.min(l.height - 30, l.height - (peak.bytes / scene.frame.top) * l.height - 20));
+  const y = Math.max(l.top + 10, Math.min(l.top + l.height - 30, scene.y(peak.bytes) - 20));
   const from = toLeft ? x - width - 3 : x + 4;
   place(flag, from, y);
-  leader(g, css(scene.colors.accent), css(scene.colors.page), [toLeft ? from + width : from, y + 12], [x, Math.max(l.top, l.top + l.height - (peak.bytes / scene.frame.top) * l.height)]);
+  leader(g, css(scene.colors.accent), css(scene.colors.page), [toLeft ? from + width : from, y + 12], [x, Math.max(l.top, scene.y(peak.bytes))]);
   return [from, y, width];
 }
 
@@ -179,7 +151,7 @@ export function drawFindings(scene: Scene, g: CanvasRenderingContext2D, peak: Ta
       }
       const [largest] = [...bounds.values()].sort((p, q) => q[1] - q[0] - (p[1] - p[0]));
       if (largest) {
-        to = [left + (last.x1 / scene.frame.width) * l.width - 3, l.top + l.height - ((largest[0] + largest[1]) / 2 / scene.frame.top) * l.height];
+        to = [left + (last.x1 / scene.frame.width) * l.width - 3, scene.y((largest[0] + largest[1]) / 2)];
         x = to[0] - 40;
         y = to[1] - 12;
       }
@@ -191,10 +163,7 @@ export function drawFindings(scene: Scene, g: CanvasRenderingContext2D, peak: Ta
     y = Math.max(l.top - 15, y);
     const pinned = i === page.finding;
     if (to) leader(g, css(scene.colors.ink), css(scene.colors.page), [x + 24, y + 12], to);
-    const pin = h("button", {
-      type: "button", class: `over pin ${f.severity}`, "data-key": `pin ${i}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`, "aria-pressed": String(pinned),
-      onclick: () => page.store.set({ finding: i, alloc: null, segment: null, solo: [], k: w.event }, true),
-    }, String(i + 1));
+    const pin = button(`pin ${i}`, String(i + 1), () => page.store.set({ finding: i, alloc: null, segment: null, solo: [], k: w.event }, true), { class: `over pin ${f.severity}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`, "aria-pressed": String(pinned) });
     place(pin, x, y);
     scene.el.over.append(pin);
   });

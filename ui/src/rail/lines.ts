@@ -1,10 +1,12 @@
 // Lines over the picture and the small pictures beside it: growth lanes,
 // reserved memory, runs under other settings, the map of the whole file.
 
+import { button } from "../base/controls.ts";
 import { h } from "../base/dom.ts";
 import { bytes, growth, plural } from "../base/format.ts";
 import { gutterName, left, place, write } from "../picture/canvas.ts";
 import { css, mix, siteColor } from "../picture/palette.ts";
+import { dashed, inside, stepLine } from "../picture/plot.ts";
 import { highest } from "../session/runs.ts";
 import { captionHeight, laneHeight, mapHeight } from "./layout.ts";
 import type { Scene } from "./scene.ts";
@@ -35,68 +37,58 @@ export function drawLanes(scene: Scene, g: CanvasRenderingContext2D): void {
     }
     const others = row === l.growRows - 1 ? bands!.lanes.length + bands!.lanes_left_out - l.growRows : 0;
     const name = `${group.label} · own scale${others > 0 ? ` · ${plural(others, "other grows", "others grow")}` : ""}`;
-    const button = h("button", {
-      type: "button", class: "over lane", "data-key": `lane ${group.key}`, "aria-pressed": String(s.solo.includes(group.key)),
-      title: `${group.label}: ${bytes(lane.from)} → ${bytes(lane.to)} alive at the snapshot. Show it alone.`,
-      onclick: () => scene.page.store.set({ solo: s.solo.length === 1 && s.solo[0] === group.key ? [] : [group.key] }, true),
-    }, name);
-    place(button, left, y);
-    button.style.maxWidth = `${l.width}px`;
+    const alone = button(`lane ${group.key}`, name, () => scene.page.store.set({ solo: s.solo.length === 1 && s.solo[0] === group.key ? [] : [group.key] }, true), { class: "over lane", "aria-pressed": String(s.solo.includes(group.key)), title: `${group.label}: ${bytes(lane.from)} → ${bytes(lane.to)} alive at the snapshot. Show it alone.` });
+    place(alone, left, y);
+    alone.style.maxWidth = `${l.width}px`;
     const value = h("div", { class: "over", "data-bytes": lane.to }, growth(lane.from, lane.to));
     place(value, left + l.width + 8, y + 4);
-    scene.el.over.append(button, value);
+    scene.el.over.append(alone, value);
   });
 }
 
 export function drawReserved(scene: Scene, g: CanvasRenderingContext2D): void {
-  const l = scene.layout;
-  g.save();
-  g.beginPath();
-  g.rect(left, l.top - 1, l.width, l.height + 1);
-  g.clip();
-  g.strokeStyle = css(scene.colors.reserved);
-  g.lineWidth = 1.5;
-  g.setLineDash([5, 3]);
-  g.beginPath();
-  const ratio = scene.frame.scale === 0 ? 1 : scene.frame.width / l.width;
-  let end = -1;
-  for (const r of scene.drawn) {
-    if (r.x1 <= r.x0) continue;
-    const y = l.top + l.height - (r.tile.reserved[r.c]! / scene.frame.top) * l.height;
-    if (end !== r.x0) g.moveTo(left + r.x0 / ratio, y);
-    g.lineTo(left + r.x0 / ratio, y);
-    g.lineTo(left + r.x1 / ratio, y);
-    end = r.x1;
-  }
-  g.stroke();
-  g.restore();
+  inside(g, scene.layout, () => dashed(g, css(scene.colors.reserved), () => stepLine(g, scene.drawn, scene.ratio, (v) => scene.y(v), (r) => r.tile.reserved[r.c]!)));
 }
 
-/** The value of a run in each column, as pixels from the left and bytes. */
+/** A run in each column; null where it is not drawn. */
 function line(scene: Scene, g: CanvasRenderingContext2D, y: (bytes: number) => number, of: (from: number, to: number) => number | null): void {
-  const ratio = scene.frame.width / scene.layout.width;
-  g.beginPath();
-  let end = -1;
-  for (const r of scene.drawn) {
-    if (r.x1 <= r.x0) continue;
-    const v = of(r.tile.events[r.c]!, r.tile.events[r.c + 1]!);
-    if (v === null) {
-      end = -1;
-      continue;
+  stepLine(g, scene.drawn, scene.ratio, y, (r) => of(r.tile.events[r.c]!, r.tile.events[r.c + 1]!));
+}
+
+/** What would be reserved if the lines of the pinned finding were freed. */
+export function drawGhost(scene: Scene, g: CanvasRenderingContext2D): void {
+  const { ghost } = scene.page;
+  const last = scene.drawn[scene.drawn.length - 1];
+  if (!ghost || !last) return;
+  const l = scene.layout;
+  const { event, bytes: values } = ghost.steps;
+  inside(g, l, () => {
+    for (const [color, width] of [[scene.colors.page, 5], [scene.colors.good, 2.5]] as const) {
+      g.strokeStyle = css(color);
+      g.lineWidth = width;
+      g.setLineDash(width > 3 ? [] : [2, 3]);
+      line(scene, g, (v) => scene.y(v), (from, to) => highest(event, values, from, to));
     }
-    if (end !== r.x0) g.moveTo(left + r.x0 / ratio, y(v));
-    g.lineTo(left + r.x0 / ratio, y(v));
-    g.lineTo(left + r.x1 / ratio, y(v));
-    end = r.x1;
-  }
-  g.stroke();
+    g.setLineDash([]);
+  });
+  const text = `if freed: ${bytes(ghost.outcome.peak_reserved_bytes)} reserved at most`;
+  const wide = g.measureText(text).width + 10;
+  const y = Math.max(l.top + 8, scene.y(highest(event, values, last.tile.events[last.c]!, last.tile.events[last.c + 1]!)) - 12);
+  const x = left + l.width - wide - 8;
+  g.globalAlpha = 0.9;
+  g.fillStyle = css(scene.colors.page);
+  g.fillRect(x, y - 8, wide, 16);
+  g.globalAlpha = 1;
+  g.fillStyle = css(scene.colors.good);
+  g.textAlign = "left";
+  write(g, text, x + 5, y);
 }
 
 /** The line of what PyTorch could have. */
 export function drawCapacity(scene: Scene, g: CanvasRenderingContext2D, capacity: number | null): void {
   const l = scene.layout;
   if (capacity === null || capacity >= scene.frame.top) return;
-  const y = l.top + l.height - (capacity / scene.frame.top) * l.height;
+  const y = scene.y(capacity);
   g.fillStyle = css(scene.colors.danger);
   g.fillRect(left, y, l.width, 1);
   g.textAlign = "left";
@@ -108,7 +100,7 @@ export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
   const c = scene.colors;
   const { curves, recorded, s } = scene.page;
-  const high = (v: number): number => l.top + l.height - (v / scene.frame.top) * l.height;
+  const high = (v: number): number => scene.y(v);
   g.save();
   g.beginPath();
   g.rect(left, l.top - 6, l.width, l.height + 7);
@@ -153,10 +145,7 @@ export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   }
   g.restore();
   g.setLineDash([]);
-  const lane = h("button", {
-    type: "button", class: "over lane", "data-key": "lane", title: "Reserved less allocated, or what of it even empty_cache() could not return",
-    onclick: () => scene.page.store.set({ lane: s.lane === "stranded" ? "unused" : "stranded" }, true),
-  }, s.lane === "stranded" ? "stranded: free, next to active blocks" : "reserved, not allocated");
+  const lane = button("lane", s.lane === "stranded" ? "stranded: free, next to active blocks" : "reserved, not allocated", () => scene.page.store.set({ lane: s.lane === "stranded" ? "unused" : "stranded" }, true), { class: "over lane", title: "Reserved less allocated, or what of it even empty_cache() could not return" });
   place(lane, left, l.lane);
   const top = h("div", { class: "over gutter" }, "highest", h("b", {}, bytes(all.length ? most : 0)));
   place(top, left + l.width + 8, l.lane + 2);

@@ -7,7 +7,7 @@ import type { Span } from "../base/scale.ts";
 import type { Change, Page } from "../session/page.ts";
 import type { State } from "../session/store.ts";
 import { rowOf, stackOf } from "../picture/blit.ts";
-import { left, onPaper, size } from "../picture/canvas.ts";
+import { layered, left, onPaper, size } from "../picture/canvas.ts";
 import { css, palette } from "../picture/palette.ts";
 import { Tiles } from "../picture/tiles.ts";
 import { drawData, foresee } from "./data.ts";
@@ -164,18 +164,9 @@ export class Rail {
 
   /** The picture with all that is written on it. */
   canvas(): HTMLCanvasElement {
-    const { el, layout, colors } = this.scene;
-    const out = document.createElement("canvas");
-    out.width = el.ink.width;
-    out.height = el.ink.height;
-    const g = out.getContext("2d")!;
-    const ratio = devicePixelRatio;
-    g.fillStyle = css(colors.page);
-    g.fillRect(0, 0, out.width, out.height);
-    g.drawImage(el.data, left * ratio, layout.top * ratio);
-    g.drawImage(el.ink, 0, 0);
-    g.drawImage(el.front, 0, 0);
-    g.font = this.scene.font(11 * ratio);
+    const { el, layout } = this.scene;
+    const { out, g } = layered(el.data, layout.top, el.ink, el.front);
+    g.font = this.scene.font(11 * devicePixelRatio);
     for (const label of el.over.querySelectorAll<HTMLElement>(".over")) this.write(g, label);
     return out;
   }

@@ -198,6 +198,16 @@ export class Scene {
     return ((place - win[0]) / (win[1] - win[0])) * this.layout.width;
   }
 
+  /** Device pixels of the picture to a CSS pixel of its width. */
+  get ratio(): number {
+    return this.frame.width / this.layout.width;
+  }
+
+  /** The pixel of a number of bytes, from the top of the rail. */
+  y(bytes: number): number {
+    return this.layout.top + this.layout.height * (1 - bytes / this.frame.top);
+  }
+
   /** The place of an event: its index, or where its time stands. Undefined: not known yet. */
   placeOf(event: number): number | undefined {
     if (!this.us) return event + 0.5;

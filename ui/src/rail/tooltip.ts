@@ -1,6 +1,6 @@
 // The tooltip: what is under the pointer.
 
-import { h, placeTip } from "../base/dom.ts";
+import { h, placeTip, swatch } from "../base/dom.ts";
 import { bytes, count, duration, plural } from "../base/format.ts";
 import { fates } from "../base/names.ts";
 import { measureName } from "../base/terms.ts";
@@ -40,10 +40,10 @@ export function showTip(scene: Scene, alloc: Alloc | null): void {
     const band = bands.bands[at.band]!;
     const group = scene.page.bandGroup(band);
     if (at.bands > 1) {
-      parts.push(h("div", { class: "head" }, h("span", { class: "sw" }), "several small sites"), h("div", { "data-bytes": at.bytes }, `${bytes(at.bytes)} here, each too small to draw; zoom in`));
+      parts.push(h("div", { class: "head" }, swatch(-1), "several small sites"), h("div", { "data-bytes": at.bytes }, `${bytes(at.bytes)} here, each too small to draw; zoom in`));
     } else {
       parts.push(
-        h("div", { class: "head" }, h("span", { class: `sw s${group.slot} ${band.fate === "kept" ? "" : "freed"}` }), group.label),
+        h("div", { class: "head" }, swatch(group.slot, band.fate !== "kept"), group.label),
         h("div", { "data-bytes": at.bytes }, at.allocs > 1 ? `${plural(at.allocs, "small allocation")}, ${bytes(at.bytes)}` : bytes(at.bytes), h("span", { class: "muted" }, ` · ${fates[band.fate]}`)),
       );
     }
@@ -51,7 +51,7 @@ export function showTip(scene: Scene, alloc: Alloc | null): void {
     parts.push(h("div", { class: "head" }, "reserved"), h("div", { "data-bytes": tile.reserved[c] }, h("span", { class: "line recorded" }), ` ${bytes(tile.reserved[c])} as recorded`));
     for (const { run, slot, name } of scene.page.curves) {
       const v = highest(run.steps.event, run.steps.bytes, tile.events[c]!, tile.events[c + 1]!);
-      parts.push(h("div", { "data-bytes": v }, h("span", { class: `sw s${slot}` }), ` ${bytes(v)} with ${name}`));
+      parts.push(h("div", { "data-bytes": v }, swatch(slot), ` ${bytes(v)} with ${name}`));
     }
   } else {
     const free = tile.reserved[c]! - tile.max[c]!;

@@ -2,8 +2,10 @@
 // table and trees of stacks.
 
 import { duration } from "../base/format.ts";
+import { lastAt } from "../base/scale.ts";
 import type { Course, Recording, Window } from "./wire.ts";
 import type { Bands, Flame, Frame, Tile } from "../base/wire.ts";
+import { bandsOf, tileOf as tile } from "../picture/plot.ts";
 
 /** The node of a tree for stacks that were not copied. */
 const notCopied = -5;
@@ -42,25 +44,13 @@ export class Slice {
 
   /** The column of a moment: the last one that is not later. */
   column(moment: number): number {
-    return Math.max(0, before(this.of.moment, moment));
+    return Math.max(0, lastAt(this.of.moment, moment));
   }
 
   /** The column that is seen at a time. */
   at(seconds: number): number {
-    return Math.max(0, Math.min(this.n - 1, before(this.edges, seconds)));
+    return Math.max(0, Math.min(this.n - 1, lastAt(this.edges, seconds)));
   }
-}
-
-/** The last place of a sorted list whose value is not above one; −1 if all are. */
-function before(list: ArrayLike<number>, value: number): number {
-  let lo = 0;
-  let hi = list.length;
-  while (lo < hi) {
-    const mid = (lo + hi) >> 1;
-    if (list[mid]! <= value) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo - 1;
 }
 
 /** A moment is seen half-way to its neighbors. One alone is seen for a second. */
@@ -147,14 +137,7 @@ export function layersOf(r: Recording, groups: Group[], resident: number): Layer
   return {
     groups,
     stacks: list.map((b) => b.stacks),
-    bands: {
-      g: "",
-      kept: list.filter((b) => b.grows).length,
-      groups: groups.map((g) => ({ key: g.key, label: g.label, slot: g.slot, peak: { event: 0, bytes: g.peak }, kept: 0, allocations: 0 })),
-      bands: list.map((b) => ({ group: b.group, fate: b.grows ? "kept" : "freed", before: false, peak: 0, allocations: 0 })),
-      lanes: [],
-      lanes_left_out: 0,
-    },
+    bands: bandsOf(groups, list.map(({ group, grows }) => ({ group, fate: grows ? "kept" : "freed" })), list.filter((b) => b.grows).length),
   };
 }
 
@@ -174,14 +157,7 @@ export function tileOf(slice: Slice, l: Layers, alone: string | null): Tile {
       }
     }
   });
-  const none = new Uint32Array(0);
-  return {
-    kind: "band", level: 0, first: 0, n, flags: 0, threshold: 0, size: 0, m, height,
-    witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
-    max: total, min: total, last: total, reserved: alone === null ? slice.growth.map((v) => Math.max(0, v)) : total,
-    id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
-    c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0), alloc: none, band: none, flag: new Uint16Array(0),
-  };
+  return tile(n, m, height, { max: total, min: total, last: total, reserved: alone === null ? slice.growth.map((v) => Math.max(0, v)) : total });
 }
 
 /** The tree of stacks that hold so much each, as the icicle draws it. */

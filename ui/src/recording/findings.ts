@@ -1,5 +1,6 @@
 // The findings of a recording.
 
+import { textLink } from "../base/controls.ts";
 import { fill, h } from "../base/dom.ts";
 import { article, findingList } from "../findings/article.ts";
 import { cardOf } from "../findings/card.ts";
@@ -19,7 +20,7 @@ export function findings(): void {
       "div",
       { class: "findings" },
       findingList(doc.findings, i, (n) => go(n, "findings"), () => null),
-      article({ ...f, evidence: shownEvidence(f.evidence) }, [show ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline") }, show) : null], () => null, hostWords),
+      article({ ...f, evidence: shownEvidence(f.evidence) }, [show ? textLink("show", show, () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline")) : null], () => null, hostWords),
     ),
   );
 }

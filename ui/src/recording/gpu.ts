@@ -1,6 +1,7 @@
 // Memory of the GPU's driver: who holds it, where it was taken, and what the
 // devices reported.
 
+import { note } from "../base/controls.ts";
 import { fill, h } from "../base/dom.ts";
 import { bytes, bytesOrDash, count } from "../base/format.ts";
 import { table, type Column, type Row } from "../base/table.ts";
@@ -19,7 +20,7 @@ interface Taker extends Row {
 export const memoryWords: Record<string, string> = { device: "device", managed: "managed", pinned: "pinned host memory", foreign: "handles of other processes" };
 
 export function gpu(): void {
-  const g = doc.document.gpu;
+  const g = doc.summary.gpu;
   const { slice, column } = at(s.k);
   const owners: Taker[] = doc.owners.map((o, i) => ({ key: `${o.owner} ${o.memory}`, label: o.owner, slot: -1, bytes: slice.owners[i]!.bytes[column]!, count: slice.owners[i]!.count[column]!, memory: memoryWords[o.memory] ?? o.memory })).sort((a, b) => b.bytes - a.bytes);
   const places: Taker[] = doc.gpu.map((x, i) => ({ key: String(i), label: x.label, slot: x.slot, selected: s.gpu === i, bytes: x.live_bytes, count: x.live_count, memory: memoryWords[x.memory] ?? x.memory, owner: x.owner }));
@@ -28,8 +29,7 @@ export function gpu(): void {
     { name: "pieces", of: (r) => r.count, show: (r) => count(r.count) },
     { name: "memory", of: () => 0, show: (r) => r.memory },
   ];
-  const common = { sort: -1, up: false, onsort: () => {}, onlight: () => {} };
-  const inner = table<Taker>({ ...common, name: "place", rows: places.filter((p) => p.count > 0 && (!query || query.test(`${p.label} ${p.owner}`))), columns: [...columns, { name: "by", of: () => 0, show: (r) => r.owner ?? "" }], onrow: (r) => set({ gpu: s.gpu === Number(r.key) ? null : Number(r.key) }, true) });
+  const inner = table<Taker>({ name: "place", rows: places.filter((p) => p.count > 0 && (!query || query.test(`${p.label} ${p.owner}`))), columns: [...columns, { name: "by", of: () => 0, show: (r) => r.owner ?? "" }], onrow: (r) => set({ gpu: s.gpu === Number(r.key) ? null : Number(r.key) }, true) });
   inner.querySelector("caption")!.className = "";
   inner.querySelector("caption")!.textContent = doc.judged_seconds === null ? "" : `Where it was allocated: held at ${time(doc.judged_seconds)}`;
   fill(
@@ -38,8 +38,8 @@ export function gpu(): void {
     h(
       "div",
       { class: "gpu", tabindex: "0", role: "group", "aria-label": "Memory of the GPU's driver" },
-      g && !g.libraries?.length ? h("p", { class: "note" }, "No process has loaded libcuda, so no GPU memory could be observed.") : null,
-      owners.length ? table<Taker>({ ...common, name: "owner", rows: owners, columns, onrow: () => {} }) : h("p", { class: "note" }, "Nothing was taken from the GPU's driver and kept."),
+      g && !g.libraries?.length ? note("No process has loaded libcuda, so no GPU memory could be observed.") : null,
+      owners.length ? table<Taker>({ name: "owner", rows: owners, columns }) : note("Nothing was taken from the GPU's driver and kept."),
       places.some((p) => p.count > 0) ? inner : null,
       (g?.devices ?? []).map(device),
     ),

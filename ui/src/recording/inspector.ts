@@ -1,9 +1,10 @@
 // The inspector of a recording: the cursor, what was chosen, and its stack.
 
-import { byId, fill, h } from "../base/dom.ts";
+import { button, textLink } from "../base/controls.ts";
+import { byId, fill, h, swatch } from "../base/dom.ts";
 import { bytes, count, delta, percent, plural, utc } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
-import { traceTerms } from "../base/terms.ts";
+import { traceTerms } from "../base/hostterms.ts";
 import { curve, fullCard, shortCard } from "../findings/card.ts";
 import { go } from "./findings.ts";
 import { heldBy, others, time, type Group } from "./bands.ts";
@@ -34,7 +35,7 @@ function card(chosen: Group | undefined, other: boolean): void {
   const place = layers.groups.find((g) => g.slot === markSlot);
   const values = place && whole.n > 1 ? Float64Array.from(whole.of.moment, (_, k) => heldBy(place, whole, k).bytes) : f?.trend;
   const all = (n: number): void => set({ view: "findings", finding: n }, true);
-  const acts = f ? [f.stacks.length ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline") }, f.kind === "driver-leak" ? "show where it is taken" : "show in the timeline") : null, h("button", { type: "button", class: "link", "data-key": "evidence", onclick: () => all(i) }, "the evidence")] : [];
+  const acts = f ? [f.stacks.length ? textLink("show", f.kind === "driver-leak" ? "show where it is taken" : "show in the timeline", () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline")) : null, textLink("evidence", "the evidence", () => all(i))] : [];
   fullCard(root, c, doc.findings, i, { who: f?.process ?? "", curve: f && values && values.length > 1 ? curve(values, "0 s", time(whole.of.seconds[whole.n - 1] ?? 0)) : null, acts }, (n) => (n < 0 ? set({ finding: n }, true) : go(n, "timeline")), all);
 }
 
@@ -64,7 +65,7 @@ function cursor(): Node[] {
 /** What the last judgment states about the whole. */
 function summary(): Node[] {
   if (doc.judged_seconds === null) return [];
-  const d = doc.document;
+  const d = doc.summary;
   return [
     h("h2", {}, `judged at ${time(doc.judged_seconds)}`),
     h(
@@ -88,7 +89,7 @@ function place(group: Group): Node[] {
   const here = heldBy(group, slice, column);
   const out: Node[] = [
     h("h2", {}, s.g === "line" ? "place" : "stack"),
-    h("div", { class: "head" }, h("span", { class: `sw s${group.slot}${group.grows ? "" : " freed"}` }), group.label),
+    h("div", { class: "head" }, swatch(group.slot, !group.grows), group.label),
     h(
       "dl",
       { id: "place" },
@@ -103,7 +104,7 @@ function place(group: Group): Node[] {
   if (sorted.length > 1) {
     out.push(
       h("h2", {}, plural(sorted.length, "stack")),
-      h("dl", { class: "names" }, sorted.slice(0, 12).map((i) => [h("dt", {}, h("button", { type: "button", class: "pick", "data-key": `stack ${i}`, "aria-current": i === chosen ? "true" : undefined, onclick: () => set({ stack: doc.stacks[i]!.id }, true) }, h("span", { class: "name" }, inner(doc.stacks[i]!)))), h("dd", { "data-bytes": held(i) }, bytes(held(i)))]), sorted.length > 12 ? [h("dt", {}, `${sorted.length - 12} more`), h("dd", {}, bytes(sorted.slice(12).reduce((n, i) => n + held(i), 0)))] : []),
+      h("dl", { class: "names" }, sorted.slice(0, 12).map((i) => [h("dt", {}, button(`stack ${i}`, h("span", { class: "name" }, inner(doc.stacks[i]!)), () => set({ stack: doc.stacks[i]!.id }, true), { class: "pick", "aria-current": i === chosen ? "true" : undefined })), h("dd", { "data-bytes": held(i) }, bytes(held(i)))]), sorted.length > 12 ? [h("dt", {}, `${sorted.length - 12} more`), h("dd", {}, bytes(sorted.slice(12).reduce((n, i) => n + held(i), 0)))] : []),
     );
   }
   return [...out, ...stack(doc.stacks[chosen]!)];
@@ -137,7 +138,7 @@ function stack(x: Stack): Node[] {
 function driverStack(x: GPUStack): Node[] {
   return [
     h("h2", {}, "GPU driver"),
-    h("div", { class: "head" }, h("span", { class: `sw s${x.slot}` }), x.label),
+    h("div", { class: "head" }, swatch(x.slot), x.label),
     h("dl", { id: "place" }, row("held", bytes(x.live_bytes), x.live_bytes), row("pieces", count(x.live_count)), row("memory", memoryWords[x.memory] ?? x.memory), row("by", x.owner)),
     ...(x.trend && x.trend.length > 1 ? [curve(x.trend, "first", "last")] : []),
     ...stack(x),

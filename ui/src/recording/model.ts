@@ -2,19 +2,21 @@
 // at, which the address holds.
 
 import { fresh, Latest, type Refused } from "../base/ask.ts";
-import { byId } from "../base/dom.ts";
+import { Store } from "../base/address.ts";
+import { pattern, searched } from "../base/frame.ts";
 import type { Span } from "../base/scale.ts";
 import { groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layers } from "./bands.ts";
 import { pinnedOf } from "../base/names.ts";
 import { markSlot } from "../picture/palette.ts";
 import { highest } from "./picture.ts";
-import { decode, encode, first, type State } from "./state.ts";
+import { address, type State } from "./state.ts";
 import type { Recording, Window } from "./wire.ts";
 
 export let doc: Recording;
 export let whole: Slice; // all of time
 export let slice: Slice; // what is seen, or all
-export let s: State = first;
+export const store = new Store(address);
+export let s: State = store.now;
 export let layers: Layers;
 export let query: RegExp | null = null; // the last search that was one
 export let found: Set<string> | null = null; // the groups that match it
@@ -43,38 +45,19 @@ export function load(answer: Recording, moments: Window): void {
   doc = answer;
   whole = slice = new Slice(moments);
   lay();
+  search();
+  look();
+  store.on((now, before) => {
+    s = now;
+    if (s.g !== before.g || s.finding !== before.finding) lay();
+    if (s.g !== before.g || s.q !== before.q) search();
+    if (String(s.win) !== String(before.win)) look();
+    hooks.changed();
+  });
 }
-
-/** Takes the state from the address. */
-export function fromAddress(): void {
-  clearTimeout(noting);
-  take(decode(location.hash));
-}
-
-let noting = 0;
 
 /** Changes what is looked at. A step is one to which Back returns. */
-export function set(change: Partial<State>, step = false): void {
-  const next = { ...s, ...change };
-  if (next.sel === null) next.alone = false;
-  if (encode(next) === encode(s)) return;
-  clearTimeout(noting);
-  if (step) {
-    history.replaceState(null, "", encode(s));
-    history.pushState(null, "", encode(next));
-  } else noting = window.setTimeout(() => history.replaceState(null, "", encode(s)), 250);
-  take(next);
-}
-
-function take(next: State): void {
-  const before = s;
-  s = next;
-  if (s.g !== before.g || s.finding !== before.finding) lay();
-  if (s.g !== before.g || s.q !== before.q) search();
-  if (String(s.win) !== String(before.win)) look();
-  if (encode(s) === encode(before)) return;
-  hooks.changed();
-}
+export const set = (change: Partial<State>, step = false): void => store.set(change.sel === null ? { ...change, alone: false } : change, step);
 
 /** Asks for finer moments where the window leaves some out. */
 function look(): void {
@@ -105,17 +88,10 @@ export function at(moment: number | null): { slice: Slice; column: number } {
 }
 
 function search(): void {
-  const field = byId<HTMLInputElement>("search");
-  let wrong = "";
-  try {
-    const q = s.q ? new RegExp(s.q, "i") : null;
-    found = q && new Set(layers.groups.filter((g) => q.test(g.text)).map((g) => g.key));
-    query = q;
-  } catch (e) {
-    wrong = (e as Error).message;
-  }
-  field.setAttribute("aria-invalid", String(wrong !== ""));
-  field.title = wrong;
+  let wrong: string | null = null;
+  const q = pattern(s.q, (why) => (wrong = why));
+  if (!wrong) [query, found] = [q, q && new Set(layers.groups.filter((g) => q.test(g.text)).map((g) => g.key))];
+  searched(s.q, wrong);
 }
 
 export function rangeWords([a, b]: Span): string {

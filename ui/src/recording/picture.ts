@@ -1,17 +1,18 @@
 // The picture of a recording: what each place holds over time, the growth of
 // resident memory above it, and lanes for the classes of growth and for the GPU.
 
-import { labelPlaces, stackOf, type Run } from "../picture/blit.ts";
-import { begin, gutterName, left, right, size, write } from "../picture/canvas.ts";
-import { h } from "../base/dom.ts";
+import { stackOf, type Run } from "../picture/blit.ts";
+import { begin, gutterName, left, write } from "../picture/canvas.ts";
+import { h, swatch } from "../base/dom.ts";
 import { bytes, delta, plural } from "../base/format.ts";
-import { fillOf, paintFor } from "../picture/paint.ts";
-import { css, mix, palette, textOn } from "../picture/palette.ts";
-import { axisHeight, marksHeight, TimePicture } from "../picture/time.ts";
+import { paintFor } from "../picture/paint.ts";
+import { css, mix, palette } from "../picture/palette.ts";
+import { bandLabels, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
+import { marksHeight, TimePicture } from "../picture/time.ts";
 import { others, tileOf, time, type Group, type Layers, type Slice } from "./bands.ts";
 import type { Recording } from "./wire.ts";
 import type { State } from "./state.ts";
-import { byteStep, pixelAt, ticks, type Span } from "../base/scale.ts";
+import { pixelAt, type Span } from "../base/scale.ts";
 
 /** What the picture needs of the page. */
 export interface Shown {
@@ -36,7 +37,6 @@ const laneHeight = 22;
 
 export class Picture extends TimePicture {
   private shown: Shown | null = null;
-  private lit: string | null = null;
   readonly figures: Record<string, number> = {};
 
   protected again(): void {
@@ -73,25 +73,17 @@ export class Picture extends TimePicture {
 
   draw(shown: Shown): void {
     this.shown = shown;
-    const { slice, layers, s, found } = shown;
+    const { slice, layers, s } = shown;
     this.colors = palette();
     const lanes = this.lanes;
-    const width = Math.max(100, this.root.clientWidth - left - right);
     const top = 4 + laneHeight * lanes.length + marksHeight;
     const high = s.view === "timeline" ? Math.max(120, Math.round(innerHeight * 0.5) - top) : 96;
-    this.layout = { lanes: 4, top, width, height: high };
-    const ratio = devicePixelRatio;
-    const whole = top + high + axisHeight;
-    this.box.style.height = `${whole}px`;
-    size(this.data, left, top, width, high, ratio);
-    for (const canvas of [this.ink, this.front]) size(canvas, 0, 0, this.root.clientWidth, whole, ratio);
+    this.lay(top, high);
     const alone = s.alone ? s.sel : null;
     this.tile = tileOf(slice, layers, alone);
-    const most = (alone === null && this.fits === "resident" ? highest(this.tile.reserved) : Math.max(highest(this.tile.max), highest(this.tile.reserved))) * 1.04;
-    const step = byteStep(most, 4);
-    this.frame = { width: this.data.width, height: this.data.height, win: this.win, top: most, gridAt: ticks(step, most, step), scale: ratio };
+    const step = this.reach((alone === null && this.fits === "resident" ? highest(this.tile.reserved) : Math.max(highest(this.tile.max), highest(this.tile.reserved))) * 1.04);
     this.drawn = this.cut();
-    this.paint(found);
+    this.paint();
     this.write(lanes, step, alone);
     this.cursor();
     this.box.setAttribute("aria-label", this.description(alone));
@@ -125,8 +117,8 @@ export class Picture extends TimePicture {
     return out;
   }
 
-  private paint(found: Set<string> | null): void {
-    const { s, layers } = this.shown!;
+  protected paint(): void {
+    const { s, layers, found } = this.shown!;
     this.blit(paintFor(layers.bands, this.colors, this.lit ?? s.sel, found));
   }
 
@@ -137,15 +129,13 @@ export class Picture extends TimePicture {
     const c = this.colors;
     const { slice, doc } = this.shown!;
     this.axes(g, step, (t) => (t === 0 ? "0" : time(t)));
-    lanes.forEach((lane, i) => this.lane(g, lane, l.lanes + laneHeight * i));
+    lanes.forEach((lane, i) => this.lane(g, lane, 4 + laneHeight * i));
     this.drops(g);
-    g.save();
-    g.beginPath();
-    g.rect(left, l.top - 1, l.width, l.height + 1);
-    g.clip();
-    if (alone === null) this.line(g);
-    this.labels(g);
-    g.restore();
+    inside(g, l, () => {
+      const { growth } = slice;
+      if (alone === null) dashed(g, css(c.reserved), () => stepLine(g, this.drawn, this.frame.scale, (v) => Math.min(this.y(v), l.top + l.height - 0.75), (r) => growth[r.c]!));
+      bandLabels(g, this.drawn, this.frame, l, this.shown!.layers.bands, c, this.shown!.found);
+    });
     if (doc.partial !== null && this.frame.win[1] >= this.all[1]) {
       g.fillStyle = css(c.danger);
       g.fillRect(left + l.width - 2, l.top, 3, l.height);
@@ -202,63 +192,21 @@ export class Picture extends TimePicture {
     return drops[c]! - (c > 0 ? drops[c - 1]! : 0);
   }
 
-  /** The growth of resident memory. */
-  private line(g: CanvasRenderingContext2D): void {
-    const { growth } = this.shown!.slice;
-    g.strokeStyle = css(this.colors.reserved);
-    g.lineWidth = 1.5;
-    g.setLineDash([5, 3]);
-    g.beginPath();
-    for (const r of this.drawn) {
-      const y = Math.min(this.y(growth[r.c]!), this.layout.top + this.layout.height - 0.75);
-      g.lineTo(left + r.x0 / this.frame.scale, y);
-      g.lineTo(left + r.x1 / this.frame.scale, y);
-    }
-    g.stroke();
-    g.setLineDash([]);
-  }
-
-  private labels(g: CanvasRenderingContext2D): void {
-    const { layers, found } = this.shown!;
-    const { bands, groups } = layers;
-    const { scale } = this.frame;
-    const of = (b: number): Group => groups[bands.bands[b]!.group]!;
-    g.textAlign = "left";
-    for (const p of labelPlaces(this.drawn, this.frame, bands.bands.length, (b) => g.measureText(of(b).label).width * scale, 15 * scale)) {
-      const { key, label } = of(p.band);
-      const faded = found && !found.has(key);
-      g.fillStyle = css(faded ? this.colors.muted : textOn(fillOf(bands, p.band, this.colors)));
-      write(g, label, left + p.x / scale + 8, this.layout.top + p.y / scale + 0.5);
-    }
-  }
-
   /** The values at the right edge, beside the lines that they belong to. */
   private gutter(g: CanvasRenderingContext2D, alone: string | null, column: number): void {
-    const l = this.layout;
     const { slice, layers } = this.shown!;
-    if (!this.tile!.n) return;
+    const tile = this.tile!;
+    if (!tile.n) return;
+    const { ink, reserved, muted } = this.colors;
     let grows = 0;
-    for (let b = 0; b < layers.bands.kept; b++) grows += this.tile!.height[b * this.tile!.n + column]!;
-    const rows: [string, number][] = [["mapped", this.tile!.max[column]!]];
-    if (alone === null) rows.push(["grew by", slice.growth[column]!]);
-    if (grows > 0 && alone === null) rows.push(["in findings", grows]);
-    rows.sort((a, b) => b[1] - a[1]);
-    const high = l.height < 110 ? 14 : 28;
-    let free = l.top - 8;
-    const ys = rows.map(([, v]) => (free = Math.max(this.y(Math.max(0, v)) - high / 2, free)) && (free += high) - high);
-    let above = l.top + l.height + 10;
-    for (let i = ys.length - 1; i >= 0; i--) above = ys[i] = Math.min(ys[i]!, above - high);
-    const x = left + l.width + 8;
-    rows.forEach(([name, v], i) => {
+    for (let b = 0; b < layers.bands.kept; b++) grows += tile.height[b * tile.n + column]!;
+    const value = (name: string, v: number, text = bytes(v), color = ink): Value => {
       this.figures[name] = v;
-      g.textAlign = "left";
-      if (high === 28) {
-        g.fillStyle = css(this.colors.muted);
-        write(g, name, x, ys[i]! + 7);
-      }
-      g.fillStyle = css(name === "grew by" ? this.colors.reserved : this.colors.ink);
-      write(g, name === "grew by" ? delta(v) : bytes(v), x, ys[i]! + high - 7);
-    });
+      return { name, at: Math.max(0, v), text, ink: css(color) };
+    };
+    const growth = slice.growth[column]!;
+    const more = alone === null ? [value("grew by", growth, delta(growth), reserved), ...(grows > 0 ? [value("in findings", grows)] : [])] : [];
+    gutter(g, this.layout, (v) => this.y(v), [value("mapped", tile.max[column]!), ...more], css(muted));
   }
 
   // ---- the cursor
@@ -270,38 +218,15 @@ export class Picture extends TimePicture {
   }
 
   private cursor(): void {
-    const g = begin(this.front);
-    const l = this.layout;
     const { slice, s } = this.shown!;
-    if (!slice.n) return;
-    const c = this.colors;
-    if (s.range) {
-      const [a, b] = s.range.map((k) => this.px(slice.of.seconds[slice.column(k)]!)).map((x) => Math.max(left, Math.min(left + l.width, x))) as Span;
-      g.fillStyle = css(c.accent);
-      g.globalAlpha = 0.16;
-      g.fillRect(a, l.top, b - a, l.height);
-      g.globalAlpha = 1;
-      for (const x of [a, b]) g.fillRect(Math.round(x), l.top, 1, l.height);
-    }
-    const seconds = slice.of.seconds[this.column]!;
-    if (seconds < this.frame.win[0] || seconds > this.frame.win[1]) return;
-    g.fillStyle = css(c.accent);
-    g.fillRect(Math.round(this.px(seconds)) - 0.75, l.top - 3, 1.5, l.height + 3);
+    if (slice.n) this.drawCursor(slice.of.seconds[this.column]!, s.range && (s.range.map((k) => slice.of.seconds[slice.column(k)]!) as Span));
   }
 
-  /** Moves the cursor by columns. */
+  /** Moves the cursor by columns, and the window with it. */
   move(by: number): void {
     const { slice, set } = this.shown!;
-    this.reveal(Math.max(0, Math.min(slice.n - 1, this.column + by)), set);
-  }
-
-  /** Puts the cursor on a column, and the window around it. */
-  private reveal(column: number, set: Shown["set"]): void {
-    const { slice, s } = this.shown!;
-    const t = slice.of.seconds[column]!;
-    const win = this.win;
-    const d = t < win[0] ? t - win[0] : t > win[1] ? t - win[1] : 0;
-    set({ k: slice.of.moment[column]!, ...(s.win && d ? { win: [win[0] + d, win[1] + d] } : {}) });
+    const column = Math.max(0, Math.min(slice.n - 1, this.column + by));
+    set({ k: slice.of.moment[column]!, ...this.seeing(slice.of.seconds[column]!) });
   }
 
   /** Zooms around the cursor, or a time. */
@@ -334,8 +259,7 @@ export class Picture extends TimePicture {
     if (!this.tile?.n || x < left || x > left + l.width || y < l.top - marksHeight || y > l.top + l.height) return null;
     const { slice, layers } = this.shown!;
     const column = slice.at(this.secondsAt(x));
-    const height = (1 - (y - l.top) / l.height) * this.frame.top;
-    const at = stackOf(this.tile, column).find((d) => height >= d.from && height < d.from + d.bytes);
+    const at = this.drawnAt(column, y);
     return { column, group: at ? layers.groups[layers.bands.bands[at.band]!.group]! : null };
   }
 
@@ -356,17 +280,6 @@ export class Picture extends TimePicture {
     if (!there) return null;
     this.light(there.group?.key ?? null);
     return this.tip(there.column, there.group, y);
-  }
-
-  protected gone(): void {
-    this.light(null);
-  }
-
-  /** Lights a group up, from here or from the table. */
-  light(key: string | null): void {
-    if (key === this.lit || !this.tile) return;
-    this.lit = key;
-    this.paint(this.shown!.found);
   }
 
   private tip(column: number, group: Group | null, y: number): Node[] {
@@ -391,7 +304,7 @@ export class Picture extends TimePicture {
     const own = s?.frames.filter((f) => f.origin === "own") ?? [];
     const frames = (own.length ? own : (s?.frames ?? [])).slice(0, 6);
     return [
-      h("div", { class: "head" }, h("span", { class: `sw s${group.slot}${group.grows ? "" : " freed"}` }), group.label),
+      h("div", { class: "head" }, swatch(group.slot, !group.grows), group.label),
       h("div", { "data-bytes": sum }, `${bytes(sum)} in ${plural(pieces, "piece")}${group.key !== others && group.stacks.length > 1 ? `, by ${group.stacks.length} stacks` : ""}`),
       ...(group.first === null ? [] : [h("div", {}, `first seen at ${time(group.first)}, last at ${time(group.last!)}`)]),
       at,

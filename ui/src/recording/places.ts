@@ -1,10 +1,11 @@
 // What is held at the cursor or grew in the selection: the table of places and
 // the icicle of their stacks.
 
-import { byId, fill, h } from "../base/dom.ts";
+import { button, note, refill, scroll, textLink } from "../base/controls.ts";
+import { byId, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
 import { csv, csvButton } from "../base/save.ts";
-import { table, type Column, type Row } from "../base/table.ts";
+import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { Icicle } from "../picture/icicle.ts";
 import { flameOf, time, type Group } from "./bands.ts";
 import { picture, root } from "./elements.ts";
@@ -12,7 +13,7 @@ import { polled } from "./frame.ts";
 import { amounts, at, doc, found, growing, hooks, layers, peakOf, query, rangeWords, s, set, slice, when } from "./model.ts";
 import type { State } from "./state.ts";
 
-let sort = { column: 0, up: false };
+const by = new Sorting(() => hooks.draw(), 0);
 
 interface Place extends Row {
   bytes: number;
@@ -23,7 +24,7 @@ interface Place extends Row {
 
 function choice(): HTMLElement {
   const { slice, column } = at(s.k);
-  const one = (of: State["of"], label: string, ready = true): Node => h("button", { type: "button", "data-key": `of ${of}`, "aria-pressed": String((growing() ? "range" : "cursor") === of), disabled: !ready, onclick: () => set({ of }, true) }, label);
+  const one = (of: State["of"], label: string, ready = true): Node => button(`of ${of}`, label, () => set({ of }, true), { "aria-pressed": String((growing() ? "range" : "cursor") === of), disabled: !ready });
   return h("div", { class: "choice" }, one("cursor", `held at ${time(slice.of.seconds[column] ?? 0)}`), one("range", s.range ? `grew in ${rangeWords(s.range)}` : "grew in the selection", s.range !== null));
 }
 
@@ -49,29 +50,13 @@ function places(): { total: number; grew: boolean; csv: Node; table: HTMLElement
     { name: "last seen", of: (r) => r.group.last ?? -1, show: (r) => when(r.group.last), wide: true },
   ];
   const name = s.g === "line" ? "own line" : "stack";
-  const list = table<Place>({
-    name, rows, columns, sort: sort.column, up: sort.up,
-    onsort: (i) => {
-      sort = { column: i, up: sort.column === i && !sort.up };
-      hooks.draw();
-    },
-    onrow: (r) => set({ sel: s.sel === r.key ? null : r.key, stack: null }, true),
-    onlight: (key) => picture.light(key),
-  });
-  return { total, grew, csv: csvButton("growth", () => csv(name, rows, columns)), table: h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Places" }, list) };
-}
-
-/** Fills the view; its table stays where it was scrolled to. */
-function show(...parts: (Node | null)[]): void {
-  const scrolled = root.querySelector(".scroll")?.scrollTop ?? 0;
-  fill(root, parts);
-  const scroll = root.querySelector(".scroll");
-  if (scroll) scroll.scrollTop = scrolled;
+  const list = table<Place>({ name, rows, columns, by, onrow: (r) => set({ sel: s.sel === r.key ? null : r.key, stack: null }, true), onlight: (key) => picture.light(key) });
+  return { total, grew, csv: csvButton("growth", () => csv(name, rows, columns)), table: scroll("Places", list) };
 }
 
 export function timeline(): void {
   const p = places();
-  show(h("div", { class: "bar" }, choice(), h("span", { "data-bytes": p.total, "data-figure": "held" }, p.grew ? `${delta(p.total)} in all` : `${bytes(p.total)} mapped`), h("div", { class: "end" }, p.csv)), layers.groups.length ? p.table : h("p", { class: "note" }, doc.rung === "polling" ? polled : "No memory that was mapped since the trace began stayed until a mark."));
+  refill(root, h("div", { class: "bar" }, choice(), h("span", { "data-bytes": p.total, "data-figure": "held" }, p.grew ? `${delta(p.total)} in all` : `${bytes(p.total)} mapped`), h("div", { class: "end" }, p.csv)), layers.groups.length ? p.table : note(doc.rung === "polling" ? polled : "No memory that was mapped since the trace began stayed until a mark."));
 }
 
 export const icicle = new Icicle({
@@ -91,16 +76,17 @@ export function stacks(): void {
   flamed = key;
   const shrunk = held.reduce((sum, a) => sum + Math.min(0, a.bytes), 0);
   const p = places();
-  show(
+  refill(
+    root,
     h(
       "div",
       { class: "bar" },
       choice(),
       h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${plural(flame.count, "piece")}`),
       shrunk < 0 ? h("span", {}, `what shrank is not drawn: ${delta(shrunk)}`) : null,
-      h("div", { class: "end" }, p.csv, h("button", { type: "button", class: "link", "data-key": "fold", "aria-pressed": String(icicle.folded), onclick: () => (icicle.refold(), hooks.draw()) }, icicle.folded ? "unfold library frames" : "fold library frames")),
+      h("div", { class: "end" }, p.csv, textLink("fold", icicle.folded ? "unfold library frames" : "fold library frames", () => (icicle.refold(), hooks.draw()), { "aria-pressed": String(icicle.folded) })),
     ),
-    flame.bytes > 0 ? icicle.element(Math.round(root.clientHeight * 0.55)) : h("p", { class: "note" }, growing() ? "Nothing grew there." : "No mapping made since is there."),
+    flame.bytes > 0 ? icicle.element(Math.round(root.clientHeight * 0.55)) : note(growing() ? "Nothing grew there." : "No mapping made since is there."),
     p.table,
   );
   icicle.paint();

@@ -2,24 +2,22 @@
 // trace` watched, and the stacks behind it. All figures are the program's.
 
 import { fresh, link } from "../base/ask.ts";
-import { byId, fill, h } from "../base/dom.ts";
-import { takeDrops } from "../base/drops.ts";
-import { bytes } from "../base/format.ts";
-import { listen } from "../base/keys.ts";
-import { palette } from "../base/share.ts";
+import { note } from "../base/controls.ts";
+import { fill } from "../base/dom.ts";
+import { base, bytes } from "../base/format.ts";
+import { announce, banner, frame, tabs } from "../base/frame.ts";
+import { traceTerms } from "../base/hostterms.ts";
 import { theme } from "../base/theme.ts";
 import { heldBy, time } from "./bands.ts";
 import { picture, root } from "./elements.ts";
 import { findings } from "./findings.ts";
-import { banner, head, tabs, tools } from "./frame.ts";
+import { go, head, shownViews, tools } from "./frame.ts";
 import { gpu } from "./gpu.ts";
 import { inspector } from "./inspector.ts";
-import { commands, give, help, keyTable } from "./keys.ts";
-import { at, doc, found, fromAddress, hooks, layers, load, s, set, slice, whole } from "./model.ts";
+import { keyTable } from "./keys.ts";
+import { at, doc, found, hooks, layers, load, s, set, slice, store, whole } from "./model.ts";
 import { icicle, stacks, timeline } from "./places.ts";
 import type { Recording, Window } from "./wire.ts";
-
-const live = byId("live");
 
 let drawing = 0;
 
@@ -29,28 +27,23 @@ function draw(): void {
   drawing = requestAnimationFrame(() => {
     drawing = 0;
     picture.draw({ doc, slice, whole, layers, s, found, set });
-    tabs();
+    tabs(shownViews(), s.view, go);
     tools();
     view();
     inspector();
   });
 }
 
-let saying = 0;
-
-/** Announces to screen readers where the cursor is, once the hand rests. */
-function announce(): void {
-  clearTimeout(saying);
-  saying = window.setTimeout(() => {
-    if (!whole.n) return;
-    const { slice, column } = at(s.k);
-    const group = layers.groups.find((g) => g.key === s.sel);
-    live.textContent = `${time(slice.of.seconds[column]!)}: ${bytes(slice.of.live_bytes[column]!)} mapped${group ? `, ${group.label} ${bytes(heldBy(group, slice, column).bytes)}` : ""}`;
-  }, 500);
+/** Where the cursor is, in words. */
+function where(): string | undefined {
+  if (!whole.n) return undefined;
+  const { slice, column } = at(s.k);
+  const group = layers.groups.find((g) => g.key === s.sel);
+  return `${time(slice.of.seconds[column]!)}: ${bytes(slice.of.live_bytes[column]!)} mapped${group ? `, ${group.label} ${bytes(heldBy(group, slice, column).bytes)}` : ""}`;
 }
 
 function view(): void {
-  if (!whole.n && s.view !== "findings") return fill(root, h("p", { class: "note" }, "There is no moment in this recording: it ended before the first one."));
+  if (!whole.n && s.view !== "findings") return fill(root, note("There is no moment in this recording: it ended before the first one."));
   if (s.view === "timeline") timeline();
   else if (s.view === "stacks") stacks();
   else if (s.view === "gpu") gpu();
@@ -58,27 +51,21 @@ function view(): void {
 }
 
 async function begin(): Promise<void> {
-  takeDrops(banner);
-  hooks.changed = () => (draw(), announce());
-  hooks.draw = draw;
-  hooks.failed = (why) => link.lost || banner(why);
-  link.changed = () => banner(link.lost ? `${link.why} What is here stays.` : "");
   const [answer, moments] = await Promise.all([fresh<Recording>("recording"), fresh<Window>("window")]);
   load(answer, moments);
+  const name = base(doc.file);
+  frame({
+    views: shownViews, go, keys: keyTable, terms: traceTerms,
+    help: "Drag on the picture to select, click for a moment and a band, turn the wheel to zoom. The address holds all that is chosen.",
+    name: () => name, title: () => `${name} · ${doc.name}, process ${doc.pid}`, pictures: () => [picture.canvas()],
+    places: () => doc.findings.map((f, i) => ({ key: `finding ${i}`, name: f.title, does: f.kind, act: () => set({ view: "findings", finding: i }, true) })),
+    link: () => store.link, search: (q) => set({ q }),
+  });
   head();
-  const field = byId<HTMLInputElement>("search");
-  field.addEventListener("input", () => set({ q: field.value }));
-  byId("help").addEventListener("click", help);
-  byId("export").addEventListener("click", give);
-  const go = (): void => {
-    fromAddress();
-    field.value = s.q;
-  };
-  addEventListener("popstate", go);
-  listen(keyTable);
-  palette(commands);
+  hooks.changed = () => (draw(), announce(where));
+  hooks.draw = draw;
+  hooks.failed = (why) => link.lost || banner(why);
   new ResizeObserver(() => s.view === "stacks" && icicle.paint()).observe(root);
-  go();
   theme(draw);
 }
 

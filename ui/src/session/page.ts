@@ -6,7 +6,7 @@ import { Store, type State } from "./store.ts";
 import type { Card, Finding, Findings } from "../base/api.ts";
 import { pinnedOf } from "../base/names.ts";
 import { markSlot } from "../picture/palette.ts";
-import type { Run } from "./runs.ts";
+import { runOf, type Run } from "./runs.ts";
 import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "../base/wire.ts";
 
 const ownSlot = new WeakMap<Group, number>(); // of groups that are marked
@@ -28,6 +28,7 @@ export class Page {
   verdict: Card | null = null; // on them; null until they are judged
   curves: Curve[] = []; // runs laid over the picture
   recorded: Run | null = null; // the recorded run, as an exact replay has it
+  freed: { key: string; run: Run } | null = null; // the run without the lines of a finding
   readonly figures: Record<string, unknown> = {}; // last numbers shown, for tests
 
   private loading = "";
@@ -159,6 +160,35 @@ export class Page {
     }
   }
 
+  /** The lines of the pinned finding that could be freed, with line breaks between them; none where the picture is not of its file. */
+  get places(): string {
+    const where = this.findings[this.finding]?.where;
+    return where && where.f === this.f && (where.d === null || where.d === this.d) ? where.places.join("\n") : "";
+  }
+
+  /** The run as if the lines of the pinned finding were freed, where it is known and wished for. */
+  get ghost(): Run | null {
+    return this.s.ghost && this.places !== "" && this.freed?.key === this.ghostKey ? this.freed.run : null;
+  }
+
+  private get ghostKey(): string {
+    return `${this.f} ${this.d} ${this.places}`;
+  }
+
+  /** Runs the history without the lines of the pinned finding, once the allocator is known. */
+  askGhost(): void {
+    const { places, ghostKey: key } = this;
+    const blocks = this.file?.blocks;
+    if (!places || !this.device?.events || !this.s.ghost || this.s.view !== "timeline" || this.asked === key || (blocks !== "ready" && blocks !== "unknown")) return;
+    this.asked = key;
+    runOf({ f: this.f, d: this.d, own: 1, without: places }).then((run) => {
+      this.freed = { key, run };
+      this.notify("ghost");
+    }, () => {}); // no allocator is known that could be run
+  }
+
+  private asked = "";
+
   bandGroup(band: Band): Group {
     return this.bands!.groups[band.group]!;
   }
@@ -288,4 +318,4 @@ export interface Curve {
   name: string;
 }
 
-export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "curve" | "findings" | "drawn" | "theme" | "link";
+export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "curve" | "ghost" | "findings" | "drawn" | "theme" | "link";

@@ -2,6 +2,7 @@
 // and drawn as curves.
 
 import { ask, fresh, Refused, type Params } from "../base/ask.ts";
+import { lastAt } from "../base/scale.ts";
 import type { Outcome } from "../base/api.ts";
 
 /** What came of a run: its figures, each change of reserved memory, and memory after some events. */
@@ -45,18 +46,6 @@ export function decodeRun(buf: ArrayBuffer): Run {
   return { outcome, steps: course, looks: look, unused, stranded };
 }
 
-/** The index of the last entry at an event or before; −1 if there is none. */
-export function lastAt(events: Int32Array, k: number): number {
-  let lo = 0;
-  let hi = events.length;
-  while (lo < hi) {
-    const mid = (lo + hi) >> 1;
-    if (events[mid]! <= k) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo - 1;
-}
-
 /** The highest value after one of the events from … to − 1. */
 export function highest(events: Int32Array, bytes: Float64Array, from: number, to: number): number {
   let i = Math.max(0, lastAt(events, from));
@@ -64,6 +53,9 @@ export function highest(events: Int32Array, bytes: Float64Array, from: number, t
   for (i++; i < events.length && events[i]! < to; i++) if (bytes[i]! > most) most = bytes[i]!;
   return most;
 }
+
+/** Asks for a run. */
+export const runOf = async (params: Params, signal?: AbortSignal): Promise<Run> => decodeRun(await (await ask("simulate", params, signal)).arrayBuffer());
 
 interface Job {
   key: string;
@@ -109,7 +101,7 @@ export class Runs {
     try {
       const from = performance.now();
       if (job.name === "simulate") {
-        this.have.set(job.key, decodeRun(await (await ask(job.name, job.params, abort.signal)).arrayBuffer()));
+        this.have.set(job.key, await runOf(job.params, abort.signal));
         this.took = performance.now() - from;
       } else this.have.set(job.key, await fresh(job.name, job.params, abort.signal));
       if (this.have.size > 60) this.have.delete(this.have.keys().next().value!);

@@ -1,5 +1,6 @@
-// What the reader looks at. All of it is in the fragment of the URL, which
-// no browser sends anywhere.
+// What the reader looks at in snapshots.
+
+import { Address, flag, number, oneOf, some, span, Store as Stored, text, type Field } from "../base/address.ts";
 
 export type View = "job" | "wall" | "timeline" | "allocator" | "sites" | "compare" | "whatif" | "findings";
 export type YMode = "reserved" | "active" | "window" | number;
@@ -26,10 +27,13 @@ export interface State {
   q: string; // the search
   segment: string | null; // address of the pinned segment
   finding: number | null;
+  ghost: boolean; // whether the run without the lines of the pinned finding is drawn over the picture
   sets: string[] | null; // settings of the runs laid over the picture; null: the page chooses
   capacity: string | null; // of all runs, as it is typed; null: what an error in the file shows
   fraction: string;
   empty: string; // policy of empty_cache
+  without: string; // places whose allocations are left out of all runs, with commas between them
+  under: string; // the size under which reserved memory is to be kept
   lane: "unused" | "stranded"; // below the runs: reserved less allocated, or what is stranded
   search: boolean; // whether the sensible settings are tried
   zoom: number; // the box that fills the width of the stacks
@@ -41,186 +45,42 @@ export interface State {
 export const views: View[] = ["job", "wall", "timeline", "allocator", "sites", "compare", "whatif", "findings"];
 
 export const initial: State = {
-  view: "timeline",
-  f: null,
-  print: null,
-  d: null,
-  g: "line",
-  u: "requested",
-  x: "ev",
-  each: false,
-  y: "reserved",
-  win: null,
-  k: null,
-  range: null,
-  solo: [],
-  alloc: null,
-  a: null,
-  b: null,
-  of: "cursor",
-  q: "",
-  segment: null,
-  finding: null,
-  sets: null,
-  capacity: null,
-  fraction: "",
-  empty: "",
-  lane: "stranded",
-  search: false,
-  zoom: 0,
-  group: null,
-  peaks: false,
-  runs: null,
+  view: "timeline", d: null, g: "line", u: "requested", x: "ev", each: false, y: "reserved", win: null, k: null, range: null, solo: [], alloc: null, a: null, b: null,
+  of: "cursor", q: "", segment: null, finding: null, ghost: true, sets: null, capacity: null, fraction: "", empty: "", without: "", under: "", lane: "stranded", search: false,
+  zoom: 0, group: null, peaks: false, runs: null, f: null, print: null,
 };
 
-/**
- * The state as a fragment, without what is as at the start. The file is named by
- * its fingerprint where that is known: numbers differ from session to session.
- */
-export function encode(s: State, print: string | null = null): string {
-  const out: string[] = [];
-  const put = (name: string, v: string | number | null, unless: string | number | null): void => {
-    if (v !== unless && v !== null) out.push(`${name}=${encodeURIComponent(v)}`);
-  };
-  const span = (w: [number, number] | null): string | null => (w ? `${w[0]}_${w[1]}` : null);
-  put("v", s.view, initial.view);
-  put("d", s.d, null);
-  put("g", s.g, initial.g);
-  put("u", s.u, initial.u);
-  put("x", s.x, initial.x);
-  put("each", s.each ? 1 : null, null);
-  put("y", s.y, initial.y);
-  put("w", span(s.win), null);
-  put("k", s.k, null);
-  put("r", span(s.range), null);
-  put("s", s.solo.join("."), "");
-  put("p", s.alloc, null);
-  put("a", s.a, null);
-  put("b", s.b, null);
-  put("o", s.of, initial.of);
-  put("q", s.q, "");
-  put("seg", s.segment, null);
-  put("n", s.finding, null);
-  if (s.sets) put("set", s.sets.map((c) => `!${c}`).join(""), null);
-  put("cap", s.capacity, null);
-  put("part", s.fraction, "");
-  put("empty", s.empty, "");
-  put("lane", s.lane, initial.lane);
-  put("try", Number(s.search), 0);
-  put("z", s.zoom, 0);
-  put("cg", s.group, null);
-  put("cp", Number(s.peaks), 0);
-  put("cr", s.runs === null ? null : Number(s.runs), null);
-  const file = print ?? s.print;
-  if (s.f !== null || s.print || out.length) put("f", file === null ? s.f : `x${file}`, null);
-  return out.length ? `#${out.join("&")}` : "";
+const axis: Field<YMode> = { name: "y", write: String, read: (t) => oneOf("y", ["reserved", "active", "window"]).read(t) ?? number("y", /^[1-9]\d{0,14}$/).read(t) };
+const solo: Field<string[]> = { name: "s", write: (v) => v.join("."), read: (t) => t.split(".").filter((k) => /^[0-9a-f]{12}$/.test(k)) };
+const sets: Field<string[]> = { name: "set", write: (v) => v.map((c) => `!${c}`).join(""), read: (t) => t.split("!").slice(1, 7).filter((c) => c.length < 400) };
+const print: Field<string> = { name: "f", write: (v) => `x${v}`, read: (t) => /^x([0-9a-f]{4,40})$/.exec(t)?.[1] };
+
+const address = new Address<State>(initial, {
+  view: oneOf("v", views), d: some(number("d")), g: text("g", /^[a-z]{1,20}$/), u: oneOf("u", ["requested", "allocated", "reserved"]), x: oneOf("x", ["ev", "us"]), each: flag("each"), y: axis,
+  win: some(span("w")), k: some(number("k")), range: some(span("r")), solo, alloc: some(number("p")), a: some(number("a")), b: some(number("b")), of: oneOf("o", ["cursor", "range", "kept"]), q: text("q"),
+  segment: some(text("seg", /^0x[0-9a-f]{1,16}$/)), finding: some(number("n")), ghost: flag("gh"), sets: some(sets), capacity: some(text("cap", /^/, 40)), fraction: text("part", /^/, 20), empty: text("empty", /^/, 80),
+  without: text("out"), under: text("under", /^/, 40), lane: oneOf("lane", ["unused", "stranded"]), search: flag("try"), zoom: number("z", /^\d{1,15}$/), group: some(number("cg")), peaks: flag("cp"), runs: some(flag("cr")),
+  f: some(number("f")), print: some(print),
+});
+
+/** The address of a state. The file is named by its fingerprint where that is known: numbers differ from session to session. */
+export function encode(s: State, known: string | null = null): string {
+  const file = known ?? s.print;
+  if (s.f === null && s.print === null && address.encode(s) === "") return "";
+  return address.encode(file === null ? s : { ...s, f: null, print: file });
 }
 
-/** The state of a fragment. What is unknown or makes no sense is left out. */
-export function decode(fragment: string): State {
-  const q = new URLSearchParams(fragment.replace(/^#/, ""));
-  const s: State = { ...initial, solo: [] };
-  const int = (name: string): number | null => {
-    const v = q.get(name);
-    return v !== null && /^-?\d{1,15}$/.test(v) ? Number(v) : null;
-  };
-  const span = (name: string): [number, number] | null => {
-    const m = /^(-?[\d.]{1,20})_(-?[\d.]{1,20})$/.exec(q.get(name) ?? "");
-    if (!m) return null;
-    const w: [number, number] = [Number(m[1]), Number(m[2])];
-    return Number.isFinite(w[0]) && Number.isFinite(w[1]) && w[0] <= w[1] ? w : null;
-  };
-  const oneOf = <T extends string>(name: string, of: readonly T[], otherwise: T): T => {
-    const v = q.get(name) as T | null;
-    return v !== null && of.includes(v) ? v : otherwise;
-  };
-  s.view = oneOf("v", views, s.view);
-  s.f = int("f");
-  s.print = /^x([0-9a-f]{4,40})$/.exec(q.get("f") ?? "")?.[1] ?? null;
-  s.d = int("d");
-  if (/^[a-z]{1,20}$/.test(q.get("g") ?? "")) s.g = q.get("g")!;
-  s.u = oneOf("u", ["requested", "allocated", "reserved"] as const, s.u);
-  s.x = oneOf("x", ["ev", "us"] as const, s.x);
-  s.each = q.get("each") === "1";
-  const y = q.get("y");
-  if (y === "active" || y === "window") s.y = y;
-  else if (int("y") !== null && int("y")! > 0) s.y = int("y")!;
-  s.win = span("w");
-  s.k = int("k");
-  s.range = span("r");
-  s.solo = (q.get("s") ?? "").split(".").filter((k) => /^[0-9a-f]{12}$/.test(k));
-  s.alloc = int("p");
-  s.a = int("a");
-  s.b = int("b");
-  s.of = oneOf("o", ["cursor", "range", "kept"] as const, s.of);
-  s.q = q.get("q") ?? "";
-  if (/^0x[0-9a-f]{1,16}$/.test(q.get("seg") ?? "")) s.segment = q.get("seg");
-  s.finding = int("n");
-  const sets = q.get("set");
-  if (sets !== null) s.sets = sets.split("!").slice(1, 7).filter((c) => c.length < 400);
-  s.capacity = q.get("cap")?.slice(0, 40) ?? null;
-  s.fraction = (q.get("part") ?? "").slice(0, 20);
-  s.empty = (q.get("empty") ?? "").slice(0, 80);
-  s.lane = oneOf("lane", ["unused", "stranded"] as const, s.lane);
-  s.search = q.get("try") === "1";
-  s.zoom = Math.max(0, int("z") ?? 0);
-  s.group = int("cg");
-  s.peaks = q.get("cp") === "1";
-  s.runs = q.has("cr") ? q.get("cr") === "1" : null;
-  return s;
-}
+export const decode = (fragment: string): State => address.decode(fragment);
 
-type Listener = (now: State, before: State) => void;
-
-/** The one store. All are notified of a change; the URL follows at rest, or at once as a step for Back. */
-export class Store {
-  now: State;
+/** The one store. */
+export class Store extends Stored<State> {
   print = (): string | null => null; // the fingerprint of the file that is shown
-  private listeners: Listener[] = [];
-  private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
-    this.now = decode(location.hash);
-    addEventListener("popstate", () => this.replace(decode(location.hash)));
-    addEventListener("hashchange", () => {
-      if (location.hash !== this.link) this.replace(decode(location.hash));
-    });
+    super({ encode: (s, now) => encode(s, s.f === now?.f ? (this.print?.() ?? null) : null), decode });
   }
 
-  /** The fragment of what is shown. */
-  get link(): string {
-    return encode(this.now, this.print());
-  }
-
-  on(listener: Listener): void {
-    this.listeners.push(listener);
-  }
-
-  set(change: Partial<State>, push = false): void {
-    if ("f" in change) change = { ...change, print: null };
-    const before = this.now;
-    if (push) this.write("pushState", { ...before, ...change });
-    else this.later();
-    this.now = { ...before, ...change };
-    for (const l of this.listeners) l(this.now, before);
-  }
-
-  private replace(s: State): void {
-    clearTimeout(this.timer);
-    const before = this.now;
-    this.now = s;
-    for (const l of this.listeners) l(s, before);
-  }
-
-  private later(): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.write("replaceState", this.now), 250);
-  }
-
-  private write(how: "pushState" | "replaceState", s: State): void {
-    // A move that still waits for its rest belongs to the step before.
-    if (how === "pushState") history.replaceState(null, "", location.pathname + this.link);
-    clearTimeout(this.timer);
-    history[how](null, "", location.pathname + encode(s, s.f === this.now.f ? this.print() : null));
+  override set(change: Partial<State>, step = false): void {
+    super.set("f" in change ? { ...change, print: null } : change, step);
   }
 }

@@ -1,12 +1,13 @@
 // Sites: the stacks of what lives, as an icicle, and a table of their places.
 
+import { button, note, refill, scroll, textLink } from "../base/controls.ts";
 import { json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, percent, plural } from "../base/format.ts";
 import { Icicle } from "../picture/icicle.ts";
 import type { Page } from "../session/page.ts";
 import type { Source } from "../session/store.ts";
-import { table, type Column, type Row } from "../base/table.ts";
+import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { groupings, liveAt, missing } from "../base/names.ts";
 import { csv, csvButton } from "../base/save.ts";
 import type { At, Bands, Flame, Frame, Group, Range } from "../base/wire.ts";
@@ -60,8 +61,7 @@ export class Sites {
   private asked = "";
   private flame: Flame | null = null;
   private readonly icicle: Icicle;
-  private sort = 0;
-  private up = false;
+  private readonly order = new Sorting(() => this.draw(), 0);
   private error = "";
   private groups: SiteRow[] = []; // where the grouping is not by a place
   private groupsAsked = "";
@@ -135,7 +135,7 @@ export class Sites {
   private draw(): void {
     if (this.page.s.view !== "sites") return;
     const flame = this.flame;
-    if (this.error) return fill(this.root, this.bar(), h("p", { class: "note" }, this.error));
+    if (this.error) return fill(this.root, this.bar(), note(this.error));
     if (!flame) return;
     const matcher = this.matcher();
     const { by } = this;
@@ -153,43 +153,26 @@ export class Sites {
     ];
     const name = by ? `${{ line: "place", function: "function", file: "file" }[by]} in a stack` : (groupings[this.page.s.g] ?? this.page.s.g);
     this.table = { name, rows, columns };
-    const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
-    fill(
+    refill(
       this.root,
       this.bar(),
       this.icicle.element(Math.round(this.root.clientHeight * 0.55)),
-      h(
-        "div",
-        { class: "scroll", tabindex: "0", role: "group", "aria-label": "Places" },
-        table<SiteRow>({
-          name,
-          rows: rows.slice(0, 400),
-          total: rows.length,
-          columns,
-          sort: this.sort,
-          up: this.up,
-          onsort: (i) => {
-            this.up = this.sort === i ? !this.up : false;
-            this.sort = i;
-            this.draw();
-          },
-          onrow: (r) => {
-            const key = by ? this.groupOf(r.key)?.key : r.key;
-            if (key) this.page.store.set({ solo: solo.length === 1 && solo[0] === key ? [] : [key] }, true);
-          },
-          onlight: () => {},
-          more: rows.length > 400 ? { label: plural(rows.length - 400, "more place"), cells: [] } : undefined,
-        }),
-      ),
+      scroll("Places", table<SiteRow>({
+        name, rows: rows.slice(0, 400), total: rows.length, columns, by: this.order,
+        onrow: (r) => {
+          const key = by ? this.groupOf(r.key)?.key : r.key;
+          if (key) this.page.store.set({ solo: solo.length === 1 && solo[0] === key ? [] : [key] }, true);
+        },
+        more: rows.length > 400 ? { label: plural(rows.length - 400, "more place"), cells: [] } : undefined,
+      })),
     );
-    this.root.querySelector(".scroll")!.scrollTop = old;
     this.icicle.paint();
   }
 
   private bar(): HTMLElement {
     const { s, store, k } = this.page;
     const choice = (of: Source, label: string, ready = true): Node =>
-      h("button", { type: "button", "data-key": `of ${of}`, "aria-pressed": String((s.of === "range" && !s.range ? "cursor" : s.of) === of), disabled: !ready, onclick: () => store.set({ of }, true) }, label);
+      button(`of ${of}`, label, () => store.set({ of }, true), { "aria-pressed": String((s.of === "range" && !s.range ? "cursor" : s.of) === of), disabled: !ready });
     const flame = this.flame;
     return h(
       "div",
@@ -207,7 +190,7 @@ export class Sites {
         { class: "end" },
         flame && flame.left_out > 0 ? h("span", {}, `${plural(flame.left_out, "smaller stack")} left out`) : null,
         this.table ? csvButton("sites", () => csv(this.table!.name, this.table!.rows, this.table!.columns)) : null,
-        h("button", { type: "button", class: "link", "data-key": "fold", "aria-pressed": String(this.icicle.folded), onclick: () => this.refold() }, this.icicle.folded ? "unfold library frames" : "fold library frames"),
+        textLink("fold", this.icicle.folded ? "unfold library frames" : "fold library frames", () => this.refold(), { "aria-pressed": String(this.icicle.folded) }),
       ),
     );
   }

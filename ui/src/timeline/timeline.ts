@@ -1,6 +1,7 @@
 // Below the picture: what lives at the cursor, what a selection allocated, or
 // what differs between two marks.
 
+import { button, note, refill, scroll, textLink } from "../base/controls.ts";
 import { json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
@@ -9,7 +10,7 @@ import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { measureName } from "../base/terms.ts";
-import { table, type Column, type Row } from "../base/table.ts";
+import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import type { At, AtRow, Diff, More, Range } from "../base/wire.ts";
 
 type Mode = "at" | "range" | "diff";
@@ -48,12 +49,11 @@ export class Timeline {
   private readonly asking = new Latest(30);
   private answer: Answer | null = null;
   private asked = "";
-  private sort = -1;
-  private up = false;
+  private readonly by = new Sorting(() => this.draw());
   private drawn: object[] = [];
 
   private twin = false; // the picture itself, as a table
-  private twinSort = { column: -1, up: false };
+  private readonly twinBy = new Sorting(() => this.draw());
 
   constructor(
     private readonly page: Page,
@@ -113,7 +113,7 @@ export class Timeline {
           }
           this.draw();
         },
-        (e) => fill(this.root, h("p", { class: "note" }, e.message)),
+        (e) => fill(this.root, note(e.message)),
       );
     }
     this.draw();
@@ -169,7 +169,7 @@ export class Timeline {
   /** The columns of the picture. */
   private drawTwin(): void {
     const parts = this.rail.columns(mostParts);
-    const key = [parts[0]?.from, parts[parts.length - 1]?.to, parts.length, this.page.u, this.page.s.solo, this.twinSort] as unknown as object[];
+    const key = [parts[0]?.from, parts[parts.length - 1]?.to, parts.length, this.page.u, this.page.s.solo, this.twinBy.column, this.twinBy.up] as unknown as object[];
     if (JSON.stringify(key) === JSON.stringify(this.drawn)) return;
     this.drawn = key;
     const rows: Part[] = parts.map((p) => ({ ...p, key: String(p.from), label: p.from === p.to ? `event ${count(p.from)}` : `events ${count(p.from)} – ${count(p.to)}`, slot: -1 }));
@@ -182,17 +182,8 @@ export class Timeline {
     this.page.figures.twin = parts;
     fill(
       this.root,
-      h(
-        "div",
-        { class: "bar" },
-        h("span", {}, "the picture as a table; a row puts the cursor on its highest event"),
-        h("div", { class: "end" }, csvButton("columns", () => csv("events", rows, columns)), h("button", { type: "button", class: "link", "data-key": "twin", onclick: () => this.toggleTable() }, "back to live allocations")),
-      ),
-      h(
-        "div",
-        { class: "scroll", tabindex: "0", role: "group", "aria-label": "Columns of the picture" },
-        table<Part>({ name: "stretch of events", rows, columns, sort: this.twinSort.column, up: this.twinSort.up, onsort: (column) => { this.twinSort = { column, up: this.twinSort.column === column && !this.twinSort.up }; this.draw(); }, onrow: (r) => this.page.store.set({ k: Math.max(0, r.witness) }), onlight: () => {} }),
-      ),
+      h("div", { class: "bar" }, h("span", {}, "the picture as a table; a row puts the cursor on its highest event"), h("div", { class: "end" }, csvButton("columns", () => csv("events", rows, columns)), textLink("twin", "back to live allocations", () => this.toggleTable()))),
+      scroll("Columns of the picture", table<Part>({ name: "stretch of events", rows, columns, by: this.twinBy, onrow: (r) => this.page.store.set({ k: Math.max(0, r.witness) }) })),
     );
   }
 
@@ -202,7 +193,7 @@ export class Timeline {
     if (!a) return;
     const { s, found, lit } = this.page;
     // Nothing that the table shows has changed: leave the elements in peace.
-    const shows = [a, s.solo, found ?? a, s.range ?? a, { lit, finding: this.page.finding, sort: this.sort, up: this.up, a: s.a, b: s.b, x: s.x, error: this.page.searchError }] as object[];
+    const shows = [a, s.solo, found ?? a, s.range ?? a, { lit, finding: this.page.finding, sort: this.by.column, up: this.by.up, a: s.a, b: s.b, x: s.x, error: this.page.searchError }] as object[];
     if (shows.length === this.drawn.length && shows.every((v, i) => (i < 4 ? v === this.drawn[i] : JSON.stringify(v) === JSON.stringify(this.drawn[i])))) return;
     const onlyLit = this.drawn.length > 0 && shows.every((v, i) => (i < 4 ? v === this.drawn[i] : JSON.stringify({ ...v, lit: 0 }) === JSON.stringify({ ...this.drawn[i], lit: 0 })));
     this.drawn = shows;
@@ -213,7 +204,6 @@ export class Timeline {
     const columns = this.columns(a);
     const rows = this.searched(a, found)
       .map((r) => ({ ...r, slot: this.page.group(r.key)?.slot ?? r.slot, fixed: !this.page.hasAlone(r.key), selected: s.solo.includes(r.key), dim: s.solo.length > 0 && !s.solo.includes(r.key), lit: r.key === lit }));
-    const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
     const more =
       !found && a.more.groups > 0
         ? { label: plural(a.more.groups, "more site"), bytes: a.more.bytes, cells: a.mode === "diff" ? [delta(a.more.bytes)] : [bytes(a.more.bytes), percent(a.more.bytes, a.whole), count(a.more.count)] }
@@ -222,35 +212,20 @@ export class Timeline {
     this.page.figures.matched = matched;
     this.page.figures.rows = rows.map((r) => ({ key: r.key, label: r.label, bytes: r.bytes, count: r.count, kept: r.kept }));
     this.page.figures.more = a.more;
-    fill(
+    refill(
       this.root,
       this.bar(a, found ? `${plural(rows.length, "site matches", "sites match")}, ${bytes(matched)}` : ""),
-      h(
-        "div",
-        { class: "scroll", tabindex: "0", role: "group", "aria-label": a.head },
-        table<Any>({
-          name: a.head,
-          rows,
-          columns,
-          sort: this.sort,
-          up: this.up,
-          onsort: (i) => {
-            this.up = this.sort === i ? !this.up : false;
-            this.sort = i;
-            this.draw();
-          },
-          onrow: (r) => this.page.store.set({ solo: s.solo.length === 1 && s.solo[0] === r.key ? [] : [r.key] }, true),
-          onlight: (key) => {
-            if (this.page.lit === key) return;
-            this.page.lit = key;
-            this.page.notify("lit");
-          },
-          more,
-          total: a.rows.length + a.more.groups,
-        }),
-      ),
+      scroll(a.head, table<Any>({
+        name: a.head, rows, columns, by: this.by, more,
+        onrow: (r) => this.page.store.set({ solo: s.solo.length === 1 && s.solo[0] === r.key ? [] : [r.key] }, true),
+        onlight: (key) => {
+          if (this.page.lit === key) return;
+          this.page.lit = key;
+          this.page.notify("lit");
+        },
+        total: a.rows.length + a.more.groups,
+      })),
     );
-    this.root.querySelector(".scroll")!.scrollTop = old;
   }
 
   /** The rows that match the search, those that hold nothing here among them. */
@@ -265,7 +240,7 @@ export class Timeline {
   private bar(a: Answer, note: string): HTMLElement {
     const { s, store, k } = this.page;
     const choice = (mode: Mode, label: string, ready: boolean, why: string, act: () => void): Node =>
-      h("button", { type: "button", "data-key": `mode ${mode}`, "aria-pressed": String(a.mode === mode), disabled: !ready, title: ready ? undefined : why, onclick: act }, label);
+      button(`mode ${mode}`, label, act, { "aria-pressed": String(a.mode === mode), disabled: !ready, title: ready ? undefined : why });
     return h(
       "div",
       { class: "bar" },

@@ -1,5 +1,6 @@
 // The wall: all files and devices, a row each with its curve and the worst that was found there.
 
+import { button, note } from "../base/controls.ts";
 import type { Finding, Wall as Answer, WallRow } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
 import { cut, fill, h, own, svg } from "../base/dom.ts";
@@ -64,7 +65,7 @@ export class WallView {
 
   private draw(): void {
     if (this.page.s.view !== "wall") return;
-    if (!this.rows.length) return fill(this.root, h("p", { class: "note" }, "Reading the files …"));
+    if (!this.rows.length) return fill(this.root, note("Reading the files …"));
     const kind = `${this.rows.length} ${this.only} ${this.page.s.q} ${this.asked}`;
     if (this.root.querySelector(".wall") && this.drawn.startsWith(`${kind} | `)) return;
     this.shown = filtered(this.rows, this.only, this.page.s.q);
@@ -86,7 +87,7 @@ export class WallView {
     return h(
       "div",
       { class: "acts", role: "group", "aria-label": "Findings" },
-      names.filter(([only]) => only === "all" || only === this.only || of(only) > 0).map(([only, name]) => h("button", { type: "button", class: "chip", "data-key": `only ${only}`, "aria-pressed": String(this.only === only), onclick: () => ((this.only = only), (this.drawn = ""), this.draw()) }, `${name} ${count(of(only))}`)),
+      names.filter(([only]) => only === "all" || only === this.only || of(only) > 0).map(([only, name]) => button(`only ${only}`, `${name} ${count(of(only))}`, () => ((this.only = only), (this.drawn = ""), this.draw()), { class: "chip", "aria-pressed": String(this.only === only) })),
     );
   }
 
@@ -104,7 +105,7 @@ export class WallView {
     return h(
       "tr",
       { "aria-rowindex": i + 2 },
-      h("th", { scope: "row" }, h("button", { type: "button", "data-key": `open ${of.f} ${of.d}`, onclick: () => this.open(of) }, cut(name))),
+      h("th", { scope: "row" }, button(`open ${of.f} ${of.d}`, cut(name), () => this.open(of))),
       h("td", { class: "curve" }, curve(of.course, finding?.severity)),
       h("td", { "data-bytes": of.peak }, of.d === null ? "" : bytes(of.peak)),
       h("td", { "data-bytes": of.end }, of.d === null ? "" : bytes(of.end)),

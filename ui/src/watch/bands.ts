@@ -1,6 +1,8 @@
 // The course of one subject as bands of a picture, and the curve of its judgment.
 
 import { stackOf } from "../picture/blit.ts";
+import { lastAt } from "../base/scale.ts";
+import { bandsOf, tileOf as tile } from "../picture/plot.ts";
 import { time } from "../recording/bands.ts";
 import type { Bands, Tile } from "../base/wire.ts";
 import type { Levels } from "./wire.ts";
@@ -36,14 +38,7 @@ export class Course {
 
   /** The last column that begins no later than a time; −1 if none does. */
   at(seconds: number): number {
-    let lo = 0;
-    let hi = this.n;
-    while (lo < hi) {
-      const mid = (lo + hi) >> 1;
-      if (this.of.from[mid]! <= seconds) lo = mid + 1;
-      else hi = mid;
-    }
-    return lo - 1;
+    return lastAt(this.of.from, seconds);
   }
 
   /** Where column c ends: a sample holds until the next one. The last one is seen for a moment. */
@@ -71,18 +66,7 @@ export function layersOf(course: Course, judged: string[], alone: boolean): Laye
   const below = (p: Part): number => (judged.includes(p.name) ? 0 : 1);
   const stacked = course.parts.filter((p) => !p.beside && (!alone || judged.includes(p.name)));
   const parts = stacked.map((p, i) => ({ p, i })).sort((a, b) => below(a.p) - below(b.p) || a.i - b.i).map((x) => x.p);
-  const peak = { event: 0, bytes: 0 };
-  return {
-    parts,
-    bands: {
-      g: "",
-      kept: 0,
-      groups: parts.map((p) => ({ key: p.name, label: p.name, slot: p.slot, peak, kept: 0, allocations: 0 })),
-      bands: parts.map((_, group) => ({ group, fate: "kept", before: false, peak: 0, allocations: 0 })),
-      lanes: [],
-      lanes_left_out: 0,
-    },
-  };
+  return { parts, bands: bandsOf(parts.map((p) => ({ key: p.name, label: p.name, slot: p.slot })), parts.map((_, group) => ({ group, fate: "kept" })), 0) };
 }
 
 /** The picture of a course for the painter. Its highest and lowest totals are those of all samples in a column. */
@@ -99,15 +83,8 @@ export function tileOf(course: Course, l: Layers, alone: boolean): Tile {
       total[c]! += v;
     }
   });
-  const none = new Uint32Array(0);
   const max = alone ? total : Float64Array.from(course.of.max_bytes);
-  return {
-    kind: "band", level: 0, first: 0, n, flags: 0, threshold: 0, size: 0, m, height,
-    witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
-    max, min: alone ? total : Float64Array.from(course.of.min_bytes), last: total, reserved: max,
-    id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
-    c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0), alloc: none, band: none, flag: new Uint16Array(0),
-  };
+  return tile(n, m, height, { max, min: alone ? total : Float64Array.from(course.of.min_bytes), last: total, reserved: max });
 }
 
 /** Reports whether what was judged is drawn from zero: all, the lowest bands, or a line. */

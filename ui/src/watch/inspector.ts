@@ -1,9 +1,10 @@
 // The inspector: what the subject holds at the cursor, how that was judged, what to do,
 // and who it is.
 
-import { byId, command, fill, h } from "../base/dom.ts";
+import { textLink } from "../base/controls.ts";
+import { byId, command, fill, h, swatch } from "../base/dom.ts";
 import { bytes, count, delta, utc } from "../base/format.ts";
-import { watchTerms } from "../base/terms.ts";
+import { watchTerms } from "../base/hostterms.ts";
 import { fullCard } from "../findings/card.ts";
 import { moment } from "./bands.ts";
 import { commandsOf } from "./commands.ts";
@@ -28,10 +29,10 @@ function cursor(light: (name: string | null) => void): Node[] {
   const { of } = at.course;
   const n = of.samples[c]!;
   const part = (name: string, slot: number, v: number): Node[] => {
-    const swatch = h("span", {}, h("span", { class: `sw s${slot}` }), ` ${name}`);
-    swatch.addEventListener("mouseenter", () => light(name));
-    swatch.addEventListener("mouseleave", () => light(null));
-    return row(swatch, bytes(v), v, name);
+    const named = h("span", {}, swatch(slot), ` ${name}`);
+    named.addEventListener("mouseenter", () => light(name));
+    named.addEventListener("mouseleave", () => light(null));
+    return row(named, bytes(v), v, name);
   };
   return [
     h("h2", {}, s.k === null ? "last sample" : "cursor"),
@@ -87,7 +88,7 @@ function card(): void {
   const own = !f && x?.verdict ? { word: "NOTE", title: x.verdict } : null;
   fullCard(root, f?.card ?? own ?? (doc.reading ? { word: "UNKNOWN", title: "The recording is still being read." } : doc.card), doc.findings, i, {
     who: others ? (x?.label ?? "") : "", curve: left,
-    acts: [...(f ? commandsOf(f).filter((c) => !f.card.paste?.includes(c)).map((c) => command(c)) : []), f ? h("button", { type: "button", class: "link", "data-key": "whole finding", onclick: () => show(i) }, "the evidence") : null],
+    acts: [...(f ? commandsOf(f).filter((c) => !f.card.paste?.includes(c)).map((c) => command(c)) : []), f ? textLink("whole finding", "the evidence", () => show(i)) : null],
   }, go, show);
 }
 

@@ -1,13 +1,15 @@
 // What the page of a watch shows: the recording by what is known of it so far, the course
 // of one subject, and what the reader looks at, which the address holds.
 
+import { Store } from "../base/address.ts";
 import { type Course, evidenceOf, grows, type Evidence } from "./bands.ts";
 import { Follower } from "./follow.ts";
-import { decode, encode, first, kinds, type State, type View } from "./state.ts";
+import { address, kinds, type State, type View } from "./state.ts";
 import type { Fit, Subject, Watch, WatchFinding } from "./wire.ts";
 
 export let doc: Watch;
-export let s: State = first;
+export const store = new Store(address);
+export let s: State = store.now;
 
 /** What the page does when something here changes. */
 export const hooks = {
@@ -79,33 +81,14 @@ function look(): void {
   engine.look(doc.load?.key, doc.version, s.win);
 }
 
-/** Takes the state from the address. */
-export function fromAddress(): void {
-  clearTimeout(noting);
-  take(decode(location.hash), true);
-}
-
-let noting = 0;
-
-/** Changes what is looked at. A step is one to which Back returns. */
-export function set(change: Partial<State>, step = false): void {
-  const next = { ...s, ...change };
-  if (encode(next) === encode(s)) return;
-  clearTimeout(noting);
-  if (step) {
-    history.replaceState(null, "", encode(s));
-    history.pushState(null, "", encode(next));
-  } else noting = window.setTimeout(() => history.replaceState(null, "", encode(s)), 250);
-  take(next);
-}
-
-function take(next: State, anyway = false): void {
-  const before = s;
-  s = next;
-  if (!anyway && encode(s) === encode(before)) return;
+store.on((now) => {
+  s = now;
   look();
   hooks.changed();
-}
+});
+
+/** Changes what is looked at. A step is one to which Back returns. */
+export const set = (change: Partial<State>, step = false): void => store.set(change, step);
 
 /** Where the cursor is: in what is seen, or if that does not reach there in the whole. The column is −1 if the subject was not seen then. */
 export function spot(): { course: Course; column: number } | null {

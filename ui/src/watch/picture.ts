@@ -1,13 +1,14 @@
 // The picture of one subject of a watch: the split of its memory over time, and in it how
 // it was judged: the fitted level with its interval, the limit, and when that is reached.
 
-import { h } from "../base/dom.ts";
+import { h, swatch } from "../base/dom.ts";
 import { bytes, count, utc } from "../base/format.ts";
-import { byteStep, pixelAt, ticks, type Span } from "../base/scale.ts";
-import { labelPlaces, stackOf, type Run } from "../picture/blit.ts";
-import { begin, left, right, size, write } from "../picture/canvas.ts";
-import { fillOf, paintFor } from "../picture/paint.ts";
-import { css, palette, textOn } from "../picture/palette.ts";
+import { pixelAt, type Span } from "../base/scale.ts";
+import type { Run } from "../picture/blit.ts";
+import { begin, left, write } from "../picture/canvas.ts";
+import { paintFor } from "../picture/paint.ts";
+import { css, palette } from "../picture/palette.ts";
+import { bandLabels, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
 import { axisHeight, TimePicture } from "../picture/time.ts";
 import { entriesOf, grows, layersOf, standsOnZero, tileOf, timeTick, moment, type Course, type Evidence, type Layers } from "./bands.ts";
 import { drawLoad, loadHeight, loadRows } from "./load.ts";
@@ -41,7 +42,6 @@ export class Picture extends TimePicture {
   private shown: Shown | null = null;
   private layers: Layers | null = null;
   private judged: Judged | null = null;
-  private lit: string | null = null;
   /** What is drawn of the judgment, for programs that read the page. */
   private drawnJudged: Record<string, unknown> | null = null;
   private drawnLoad: { most: number } | null = null;
@@ -79,22 +79,11 @@ export class Picture extends TimePicture {
     const alone = s.alone && judgedParts.length > 0;
     this.layers = layersOf(course, judgedParts, alone);
     this.judged = judged && standsOnZero(this.layers, judgedParts, course) ? judged : null;
-    const width = Math.max(100, this.root.clientWidth - left - right);
     const top = 20;
-    const high = Math.max(160, Math.round(innerHeight * 0.44) - top);
-    this.layout = { lanes: 0, top, width, height: high };
-    const ratio = devicePixelRatio;
-    const whole = top + high + axisHeight + this.under;
-    this.box.style.height = `${whole}px`;
-    size(this.data, left, top, width, high, ratio);
-    for (const canvas of [this.ink, this.front]) size(canvas, 0, 0, this.root.clientWidth, whole, ratio);
+    this.lay(top, Math.max(160, Math.round(innerHeight * 0.44) - top), this.under);
     this.tile = tileOf(course, this.layers, alone);
-    this.frame = { width: this.data.width, height: this.data.height, win: this.win, top: 1, gridAt: [], scale: ratio };
     this.drawn = this.cut();
-    const most = this.highest(ahead) * 1.05;
-    const step = byteStep(most, 4);
-    this.frame.top = most;
-    this.frame.gridAt = ticks(step, most, step);
+    const step = this.reach(this.highest(ahead) * 1.05);
     this.paint();
     this.write(step);
     this.cursor();
@@ -167,7 +156,7 @@ export class Picture extends TimePicture {
     return out;
   }
 
-  private paint(): void {
+  protected paint(): void {
     this.blit(paintFor(this.layers!.bands, this.colors, this.lit, null));
   }
 
@@ -177,43 +166,16 @@ export class Picture extends TimePicture {
     const l = this.layout;
     const c = this.colors;
     this.axes(g, step, timeTick);
-    g.save();
-    g.beginPath();
-    g.rect(left, l.top - 1, l.width, l.height + 1);
-    g.clip();
-    this.labels(g);
-    for (const p of this.shown!.course.parts) if (p.beside && this.isLine(p.name)) this.line(g, p.values);
     this.drawnJudged = null;
-    if (this.judged) this.curve(g, this.judged);
-    g.restore();
+    inside(g, l, () => {
+      bandLabels(g, this.drawn, this.frame, l, this.layers!.bands, c, null);
+      for (const p of this.shown!.course.parts) if (p.beside && this.isLine(p.name)) dashed(g, css(c.reserved), () => stepLine(g, this.drawn, this.frame.scale, (v) => this.y(v), (r) => p.values[r.c]!));
+      if (this.judged) this.curve(g, this.judged);
+    });
     this.bounds(g);
     this.gutter(g);
     const { load } = this.shown!;
     this.drawnLoad = load?.n ? drawLoad(g, load, { top: l.top + l.height + axisHeight, width: l.width, win: this.frame.win, px: (t) => this.px(t), colors: c }) : null;
-  }
-
-  private line(g: CanvasRenderingContext2D, values: Float64Array): void {
-    g.strokeStyle = css(this.colors.reserved);
-    g.lineWidth = 1.5;
-    g.setLineDash([5, 3]);
-    g.beginPath();
-    for (const r of this.drawn) {
-      if (Number.isNaN(values[r.c]!)) continue;
-      g.lineTo(left + r.x0 / this.frame.scale, this.y(values[r.c]!));
-      g.lineTo(left + r.x1 / this.frame.scale, this.y(values[r.c]!));
-    }
-    g.stroke();
-    g.setLineDash([]);
-  }
-
-  private labels(g: CanvasRenderingContext2D): void {
-    const { bands, parts } = this.layers!;
-    const { scale } = this.frame;
-    g.textAlign = "left";
-    for (const p of labelPlaces(this.drawn, this.frame, bands.bands.length, (b) => g.measureText(parts[b]!.name).width * scale, 15 * scale)) {
-      g.fillStyle = css(textOn(fillOf(bands, p.band, this.colors)));
-      write(g, parts[p.band]!.name, left + p.x / scale + 8, this.layout.top + p.y / scale + 0.5);
-    }
   }
 
   /** The fitted level with its interval; beyond the last sample it is dashed. */
@@ -288,53 +250,25 @@ export class Picture extends TimePicture {
     }
   }
 
-  /** The values at the right edge. */
+  /** The values at the right edge; that of the fitted level stands where its curve reaches the last sample that is seen. */
   private gutter(g: CanvasRenderingContext2D): void {
-    const l = this.layout;
     const { course } = this.shown!;
     const last = this.drawn[this.drawn.length - 1]?.c;
     if (last === undefined) return;
-    const total = this.tile!.last[last]!;
-    const rows: { name: string; v: number; ink: string }[] = [{ name: "all", v: this.shown!.s.alone ? total : course.of.last_bytes[last]!, ink: css(this.colors.ink) }];
+    const total = this.shown!.s.alone ? this.tile!.last[last]! : course.of.last_bytes[last]!;
+    const values: Value[] = [{ name: "all", at: total, text: bytes(total), ink: css(this.colors.ink) }];
     if (this.judged) {
       const { e } = this.judged;
-      rows.push({ name: e.verdict === "plateau" ? "levels off at" : "fitted level", v: e.level, ink: css(grows(e) ? this.colors.danger : this.colors.accent) });
+      values.push({ name: e.verdict === "plateau" ? "levels off at" : "fitted level", at: e.level, text: bytes(e.level), ink: css(grows(e) ? this.colors.danger : this.colors.accent) });
     }
-    rows.sort((a, b) => b.v - a.v);
-    const high = 28;
-    let free = l.top - 8;
-    const ys = rows.map((r) => (free = Math.max(this.y(r.v) - high / 2, free)) && (free += high) - high);
-    let above = l.top + l.height + 10;
-    for (let i = ys.length - 1; i >= 0; i--) above = ys[i] = Math.min(ys[i]!, above - high);
-    const x = left + l.width + 8;
-    g.textAlign = "left";
-    rows.forEach((r, i) => {
-      g.fillStyle = css(this.colors.muted);
-      write(g, r.name, x, ys[i]! + 7);
-      g.fillStyle = r.ink;
-      write(g, bytes(r.v), x, ys[i]! + high - 7);
-    });
+    gutter(g, this.layout, (v) => this.y(v), values, css(this.colors.muted));
   }
 
   private cursor(): void {
-    const g = begin(this.front);
-    const l = this.layout;
     const { course, s, spot } = this.shown!;
     if (!course.n) return;
-    const c = this.colors;
-    if (s.range) {
-      const [a, b] = s.range.map((t) => Math.max(left, Math.min(left + l.width, this.px(t)))) as Span;
-      g.fillStyle = css(c.accent);
-      g.globalAlpha = 0.16;
-      g.fillRect(a, l.top, b - a, l.height);
-      g.globalAlpha = 1;
-      for (const x of [a, b]) g.fillRect(Math.round(x), l.top, 1, l.height);
-    }
-    const t = s.k ?? spot?.course.of.at[spot.column] ?? 0;
-    if (t < this.frame.win[0] || t > this.frame.win[1]) return;
-    g.fillStyle = css(c.accent);
-    g.fillRect(Math.round(this.px(t)) - 0.75, l.top - 3, 1.5, l.height + 3);
-    if (this.under) g.fillRect(Math.round(this.px(t)) - 0.75, l.top + l.height + axisHeight, 1.5, this.under);
+    const { g, x } = this.drawCursor(s.k ?? spot?.course.of.at[spot.column] ?? 0, s.range);
+    if (x !== null && this.under) g.fillRect(Math.round(x) - 0.75, this.layout.top + this.layout.height + axisHeight, 1.5, this.under);
   }
 
   /** Moves the cursor by columns. */
@@ -352,12 +286,10 @@ export class Picture extends TimePicture {
   }
 
   private to(column: number): void {
-    const { course, s, set } = this.shown!;
+    const { course, set } = this.shown!;
     const t = course.of.at[column];
     if (t === undefined) return;
-    const win = this.win;
-    const d = t < win[0] ? t - win[0] : t > win[1] ? t - win[1] : 0;
-    set({ k: t, ...(s.win && d ? { win: [Math.max(0, win[0] + d), win[1] + d] } : {}) });
+    set({ k: t, ...this.seeing(t) });
   }
 
   zoomBy(factor: number): void {
@@ -383,17 +315,6 @@ export class Picture extends TimePicture {
     set({ k: c >= 0 && t <= course.end(c) ? course.of.at[c]! : t, range: null }, true);
   }
 
-  protected gone(): void {
-    this.light(null);
-  }
-
-  /** Lights a part up, from here or from the inspector. */
-  light(name: string | null): void {
-    if (name === this.lit || !this.tile) return;
-    this.lit = name;
-    this.paint();
-  }
-
   protected described(x: number, y: number): Node[] {
     const { course, doc } = this.shown!;
     const t = this.secondsAt(x);
@@ -402,15 +323,14 @@ export class Picture extends TimePicture {
       const judged = this.judged && t > this.judged.fit.until ? this.foretold(t) : [];
       return judged.length ? judged : [h("div", { class: "muted" }, `not seen at ${moment(t)}`)];
     }
-    const height = (1 - (y - this.layout.top) / this.layout.height) * this.frame.top;
-    const at = stackOf(this.tile!, c).find((d) => height >= d.from && height < d.from + d.bytes);
+    const at = this.drawnAt(c, y);
     const name = at ? this.layers!.parts[at.band]!.name : null;
     this.light(name);
     const { of } = course;
     const n = of.samples[c]!;
     return [
       h("div", { class: "head" }, `${bytes(of.max_bytes[c]!)} in all`, h("span", { class: "muted" }, `${count(of.max_bytes[c]!)} bytes`)),
-      ...course.parts.filter((p) => !Number.isNaN(p.values[c]!) && (p.values[c]! > 0 || p.name !== "others")).map((p) => h("div", { class: p.name === name ? "lit" : "" }, h("span", { class: `sw s${p.slot}${p.beside ? " freed" : ""}` }), ` ${p.name} ${bytes(p.values[c]!)} `, h("span", { class: "muted" }, `${count(p.values[c]!)} bytes`))),
+      ...course.parts.filter((p) => !Number.isNaN(p.values[c]!) && (p.values[c]! > 0 || p.name !== "others")).map((p) => h("div", { class: p.name === name ? "lit" : "" }, swatch(p.slot, p.beside), ` ${p.name} ${bytes(p.values[c]!)} `, h("span", { class: "muted" }, `${count(p.values[c]!)} bytes`))),
       ...(n > 1 && of.min_bytes[c] !== of.max_bytes[c] ? [h("div", { class: "muted" }, `the highest of ${count(n)} samples here; the lowest is ${bytes(of.min_bytes[c]!)}`)] : []),
       ...loadRows(this.shown!.load, of.at[c]!),
       h("div", { class: "muted" }, `at ${moment(of.at[c]!)}${doc.began_us ? `, ${utc(doc.began_us + of.at[c]! * 1e6)}` : ""}`),

@@ -1,5 +1,6 @@
 // What the reader looks at in a recording of a watch. The address holds it.
 
+import { Address, amount, flag, number, oneOf, some, span, text } from "../base/address.ts";
 import type { Span } from "../base/scale.ts";
 import type { Subject } from "./wire.ts";
 
@@ -24,44 +25,7 @@ export interface State {
 
 export const first: State = { view: null, sub: null, k: null, range: null, win: null, alone: false, mapped: false, ahead: null, finding: null, q: "" };
 
-export function encode(s: State): string {
-  const q = new URLSearchParams();
-  const put = (name: string, value: string | number | null): void => {
-    if (value !== null && value !== "") q.set(name, String(value));
-  };
-  const span = (v: Span | null): string | null => v && v.map((t) => Number(t.toFixed(3))).join("-");
-  put("v", s.view);
-  put("s", s.sub);
-  put("k", s.k);
-  put("r", span(s.range));
-  put("w", span(s.win));
-  put("z", s.alone ? 1 : null);
-  put("m", s.mapped ? 1 : null);
-  put("a", s.ahead === null ? null : Number(s.ahead));
-  put("fd", s.finding);
-  put("q", s.q);
-  return `#${q}`;
-}
-
-/** Reads an address. What is unknown or cannot be is left out. */
-export function decode(hash: string): State {
-  const q = new URLSearchParams(hash.replace(/^#/, ""));
-  const number = (name: string): number | null => (/^\d{1,12}(\.\d{1,6})?$/.test(q.get(name) ?? "") ? Number(q.get(name)) : null);
-  const span = (name: string): Span | null => {
-    const m = /^(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(q.get(name) ?? "");
-    return m && Number(m[1]) < Number(m[2]) ? [Number(m[1]), Number(m[2])] : null;
-  };
-  const ahead = q.get("a");
-  return {
-    view: (Object.keys(views) as View[]).find((v) => v === q.get("v")) ?? null,
-    sub: q.get("s"),
-    k: number("k"),
-    range: span("r"),
-    win: span("w"),
-    alone: q.get("z") === "1",
-    mapped: q.get("m") === "1",
-    ahead: ahead === "1" ? true : ahead === "0" ? false : null,
-    finding: q.get("fd") === "-1" ? -1 : number("fd"),
-    q: q.get("q") ?? "",
-  };
-}
+export const address = new Address<State>(first, {
+  view: some(oneOf("v", Object.keys(views) as View[])), sub: some(text("s")), k: some(amount("k")), range: some(span("r")), win: some(span("w")),
+  alone: flag("z"), mapped: flag("m"), ahead: some(flag("a")), finding: some(number("fd")), q: text("q"),
+});

@@ -1,9 +1,11 @@
 // The subjects of a view as a table, and the findings.
 
-import { byId, command, fill, h } from "../base/dom.ts";
+import { note, refill, scroll, textLink } from "../base/controls.ts";
+import { byId, command, fill, h, swatch } from "../base/dom.ts";
 import { bytes, bytesOrDash, delta } from "../base/format.ts";
+import { pattern, type Tab } from "../base/frame.ts";
 import { csv, csvButton } from "../base/save.ts";
-import { table, type Column, type Row } from "../base/table.ts";
+import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { article, findingList } from "../findings/article.ts";
 import { cardOf } from "../findings/card.ts";
 import { hostWords } from "../findings/hostwords.ts";
@@ -11,10 +13,10 @@ import { time } from "../recording/bands.ts";
 import { slots } from "./bands.ts";
 import { commandsOf } from "./commands.ts";
 import { doc, hooks, s, set, subject, view } from "./model.ts";
-import { kinds, type View } from "./state.ts";
+import { kinds, views, type View } from "./state.ts";
 import type { Subject } from "./wire.ts";
 
-let sort = { column: -1, up: false };
+const by = new Sorting(() => hooks.draw());
 
 interface Line extends Row {
   of: Subject;
@@ -23,23 +25,10 @@ interface Line extends Row {
 const ranks: Record<string, number> = { problem: 3, warning: 2, info: 1 };
 const marks: Record<string, number> = { problem: 1, warning: 4 };
 
-export let wrongQuery = "";
-
-/** The pattern of the search; null if there is none, or it is not one. */
-function pattern(): RegExp | null {
-  wrongQuery = "";
-  try {
-    return s.q ? new RegExp(s.q, "i") : null;
-  } catch (e) {
-    wrongQuery = (e as Error).message;
-    return null;
-  }
-}
-
 /** The subjects that the view lists. */
 export function listed(): Subject[] {
   const v = view();
-  const q = pattern();
+  const q = pattern(s.q);
   return doc.subjects.filter((x) => x.kind === v && (!q || q.test([x.label, x.place, ...x.facts.map((f) => f.join(" "))].join("\n"))));
 }
 
@@ -56,7 +45,7 @@ export function subjects(root: HTMLElement): void {
   const split = (r: Line): HTMLElement => {
     const parts = r.of.split.filter((p) => p.bytes > 0);
     return h("span", { class: "shares", title: splitText(r) }, parts.map((p) => {
-      const share = h("span", { class: `sw s${slots[p.name] ?? -1}` });
+      const share = swatch(slots[p.name] ?? -1);
       share.style.flexGrow = String(p.bytes);
       return share;
     }));
@@ -71,24 +60,13 @@ export function subjects(root: HTMLElement): void {
     { name: "verdict", of: (r) => ranks[r.of.severity ?? ""] ?? 0, show: (r) => r.of.verdict, node: words },
     { name: "limit reached", of: (r) => (r.of.left ? 1 : 0), show: (r) => r.of.left || "–", wide: true },
   ];
-  const list = table<Line>({
-    name: names[v], rows, columns, sort: sort.column, up: sort.up, total: rows.length,
-    onsort: (i) => {
-      sort = { column: i, up: sort.column === i && !sort.up };
-      hooks.draw();
-    },
-    onrow: (r) => set({ sub: r.key, finding: null, win: null, range: null, alone: false, ahead: null }, true),
-    onlight: () => {},
-  });
-  const scrolled = root.querySelector(".scroll")?.scrollTop ?? 0;
+  const list = table<Line>({ name: names[v], rows, columns, by, total: rows.length, onrow: (r) => set({ sub: r.key, finding: null, win: null, range: null, alone: false, ahead: null }, true) });
   const left = doc.subjects_left_out ? `, ${doc.subjects_left_out} smaller ones are left out` : "";
-  fill(
+  refill(
     root,
     h("div", { class: "bar" }, h("span", {}, `${rows.length} listed${left}`), h("div", { class: "end" }, csvButton(names[v], () => csv(names[v], rows, columns)))),
-    rows.length ? h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Subjects" }, list) : h("p", { class: "note" }, s.q ? "Nothing matches the search." : doc.samples ? "There is none in this recording." : "There is no sample in this recording yet."),
+    rows.length ? scroll("Subjects", list) : note(s.q ? "Nothing matches the search." : doc.samples ? "There is none in this recording." : "There is no sample in this recording yet."),
   );
-  const scroll = root.querySelector(".scroll");
-  if (scroll) scroll.scrollTop = scrolled;
 }
 
 export function findings(root: HTMLElement): void {
@@ -96,7 +74,7 @@ export function findings(root: HTMLElement): void {
   const i = Math.max(0, Math.min(s.finding ?? 0, doc.findings.length - 1));
   const f = doc.findings[i]!;
   const kind = doc.subjects.find((x) => x.key === f.subject)?.kind;
-  const show = kind ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => set({ view: kind, sub: f.subject, finding: i, win: null, range: null }, true) }, "show its table") : null;
+  const show = kind ? textLink("show", "show its table", () => set({ view: kind, sub: f.subject, finding: i, win: null, range: null }, true)) : null;
   fill(
     root,
     h(
@@ -121,7 +99,7 @@ function shownEvidence(e: Record<string, unknown> | undefined): Record<string, u
 }
 
 /** The views that have something to list. */
-export const shownViews = (): View[] => [...kinds.filter((k) => doc.subjects.some((x) => x.kind === k)), "findings"];
+export const shownViews = (): Tab[] => [...kinds.filter((k) => doc.subjects.some((x) => x.kind === k)), "findings" as const].map((key) => ({ key, name: views[key], n: key === "findings" ? doc.findings.length + doc.findings_left_out : 0 }));
 
 export function mainView(): void {
   const root = byId("view");

@@ -4,19 +4,20 @@
 
 import { fresh, link, Refused } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
-import { otherFiles, takeDrops } from "../base/drops.ts";
+import { chip } from "../base/controls.ts";
+import { otherFiles } from "../base/drops.ts";
+import { announce, badge, banner, frame, pattern, searched, tabs } from "../base/frame.ts";
 import { base, bytes, duration, plural } from "../base/format.ts";
-import { listen, showKeys, type Key } from "../base/keys.ts";
-import { termList, watchTerms } from "../base/terms.ts";
-import { picture as compose, save } from "../base/save.ts";
-import { keyCommands, palette, share, sharing, type Command } from "../base/share.ts";
+import type { Key } from "../base/keys.ts";
+import { watchTerms } from "../base/hostterms.ts";
+import type { Command } from "../base/share.ts";
 import { theme } from "../base/theme.ts";
 import { moment } from "./bands.ts";
 import { inspector } from "./inspector.ts";
-import { ahead, asking, doc, drawn, engine, fromAddress, hooks, judged, load, mapped, s, seen, set, spot, subject, view } from "./model.ts";
+import { ahead, asking, doc, drawn, engine, hooks, judged, load, mapped, s, seen, set, spot, store, subject, view } from "./model.ts";
 import { Picture } from "./picture.ts";
-import { views } from "./state.ts";
-import { listed, mainView, shownViews, wrongQuery } from "./tables.ts";
+import type { View } from "./state.ts";
+import { listed, mainView, shownViews } from "./tables.ts";
 import type { Watch } from "./wire.ts";
 
 const picture = new Picture(byId("rail"), byId("tooltip"));
@@ -31,21 +32,14 @@ function draw(): void {
     byId("rail").hidden = !course?.n;
     if (course?.n && whole) picture.draw({ doc, subject: subject()!, course, whole, load: engine.course, finding: judged(), judged: drawn(), ahead: ahead(), s, spot: spot(), set });
     head();
-    tabs();
+    tabs(shownViews(), view(), go);
     tools();
     mainView();
     inspector((name) => picture.light(name));
-    const field = byId<HTMLInputElement>("search");
-    field.setAttribute("aria-invalid", String(wrongQuery !== ""));
-    field.title = wrongQuery;
+    let wrong: string | null = null;
+    pattern(s.q, (why) => (wrong = why));
+    searched(s.q, wrong);
   });
-}
-
-function banner(text: string, wrong = true): void {
-  const el = byId("banner");
-  el.hidden = text === "";
-  el.className = wrong ? "error" : "";
-  el.textContent = text;
 }
 
 /** What the recording is good for, in a word and in sentences. */
@@ -63,20 +57,11 @@ function coverage(): [kind: string, word: string, sentences: string] {
 function head(): void {
   document.title = `${base(doc.file)} – strandline`;
   fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${plural(doc.samples, "sample")}, ${moment(doc.seconds)}`), otherFiles());
-  const [kind, word, text] = coverage();
-  const badge = byId("coverage");
-  badge.hidden = false;
-  badge.dataset.kind = kind;
-  badge.textContent = word;
-  badge.title = text;
-  badge.onclick = () => banner(byId("banner").hidden ? text : "", doc.partial !== null);
+  badge(...coverage(), doc.partial !== null);
 }
 
-function tabs(): void {
-  fill(byId("tabs"), shownViews().map((v, i) => h("button", { type: "button", "data-key": `view ${v}`, "aria-current": view() === v ? "page" : undefined, title: `${views[v]} (${i + 1})`, onclick: () => go(v) }, views[v] + (v === "findings" && doc.findings.length ? ` ${doc.findings.length + doc.findings_left_out}` : ""))));
-}
-
-function go(v: keyof typeof views): void {
+function go(view: string): void {
+  const v = view as View;
   const stays = v === "findings" || subject()?.kind === v;
   set({ view: v, ...(stays ? {} : { sub: null, finding: null, win: null, range: null, alone: false, ahead: null }) }, true);
 }
@@ -85,17 +70,16 @@ function tools(): void {
   const of = drawn();
   const e = of?.e;
   const x = subject();
-  const chip = (key: string, on: boolean, title: string, text: string, act: () => void): Node => h("button", { type: "button", class: "chip", "data-key": key, "aria-pressed": String(on), title, onclick: act }, text);
   const { course } = seen;
   const more = course?.of.samples.some((n) => n > 1 && course.n > 600) ?? false;
   fill(
     byId("tools"),
     h("span", {}, x ? (x.label.startsWith(x.place) ? x.label : `${x.label}, ${x.place}`) : ""),
-    of && stackable() ? chip("alone", s.alone, "What was judged alone, or all (z)", s.alone ? "show all" : `${of.parts.join(" + ")} alone`, () => set({ alone: !s.alone }, true)) : null,
-    x?.mappings ? chip("mapped", s.mapped, "Its mappings that grow, by address, or its kinds of memory (m)", s.mapped ? "by kind" : "by mapping", () => set({ mapped: !s.mapped, alone: false }, true)) : null,
-    e?.toLimit ? chip("ahead", ahead(), "As far as the limit, or to the last sample (l)", ahead() ? "to the last sample" : "as far as the limit", () => set({ ahead: !ahead(), win: null }, true)) : null,
-    s.range ? chip("range", true, "Drop the selection (Esc)", `selected: ${moment(s.range[0])} – ${moment(s.range[1])} ×`, () => set({ range: null }, true)) : null,
-    s.win ? chip("all", true, "Show all of time (0)", `seen: ${moment(Math.max(0, s.win[0]))} – ${moment(s.win[1])} ×`, () => set({ win: null }, true)) : null,
+    of && stackable() ? chip("alone", s.alone ? "show all" : `${of.parts.join(" + ")} alone`, "What was judged alone, or all (z)", () => set({ alone: !s.alone }, true), s.alone) : null,
+    x?.mappings ? chip("mapped", s.mapped ? "by kind" : "by mapping", "Its mappings that grow, by address, or its kinds of memory (m)", () => set({ mapped: !s.mapped, alone: false }, true), s.mapped) : null,
+    e?.toLimit ? chip("ahead", ahead() ? "to the last sample" : "as far as the limit", "As far as the limit, or to the last sample (l)", () => set({ ahead: !ahead(), win: null }, true), ahead()) : null,
+    s.range ? chip("range", `selected: ${moment(s.range[0])} – ${moment(s.range[1])} ×`, "Drop the selection (Esc)", () => set({ range: null }, true)) : null,
+    s.win ? chip("all", `seen: ${moment(Math.max(0, s.win[0]))} – ${moment(s.win[1])} ×`, "Show all of time (0)", () => set({ win: null }, true)) : null,
     more ? h("span", {}, "each column shows its highest sample") : null,
     of ? h("span", { class: "legend" }, h("span", {}, h("i", { class: "fit" }), "fitted, with its interval"), e?.limit ? h("span", {}, h("i", { class: "limit" }), "limit") : null) : null,
   );
@@ -111,7 +95,6 @@ function keyTable(): Key[] {
   const wide = (e: KeyboardEvent): number => (e.shiftKey ? 4 : 1);
   const pictured = (act: (e: KeyboardEvent) => unknown) => (e: KeyboardEvent) => seen.course?.n && act(e);
   return [
-    ...shownViews().map((v, i) => ({ keys: [String(i + 1)], show: i ? "" : `1 … ${shownViews().length}`, does: "the views", act: () => go(v) })),
     { keys: ["ArrowLeft"], show: "←  →", does: "the cursor, by samples (shift: ten)", act: step(-1) },
     { keys: ["ArrowRight"], show: "", does: "", act: step(1) },
     { keys: ["Home"], show: "Home  End", does: "the first, the last sample", act: pictured(() => picture.end(false)) },
@@ -127,10 +110,7 @@ function keyTable(): Key[] {
     { keys: ["l"], show: "l", does: "as far as the limit, or to the last sample", act: () => drawn()?.e.toLimit && set({ ahead: !ahead(), win: null }, true) },
     { keys: ["z"], show: "z", does: "what was judged alone, or all", act: () => stackable() && set({ alone: !s.alone }, true) },
     { keys: ["m"], show: "m", does: "mappings by address, or kinds of memory", act: () => subject()?.mappings && set({ mapped: !mapped(), alone: false }, true) },
-    { keys: ["/"], show: "/", does: "search, a regular expression", act: () => byId("search").focus() },
-    { keys: ["e"], show: "e", does: "save the picture or the page, copy the link", act: give },
     { keys: ["Escape"], show: "Esc", does: "step back out", act: out },
-    { keys: ["?"], show: "?", does: "these keys", act: help },
   ];
 }
 
@@ -143,52 +123,27 @@ function neighbor(by: number): void {
 }
 
 function out(): void {
-  const field = document.activeElement;
-  if (field instanceof HTMLInputElement) return s.q ? ((field.value = ""), set({ q: "" })) : field.blur();
   if (s.range) set({ range: null }, true);
   else if (s.alone) set({ alone: false }, true);
   else if (s.win) set({ win: null }, true);
   else if (s.k !== null) set({ k: null });
 }
 
-async function savePicture(): Promise<void> {
-  const x = subject();
-  if (!x || !seen.course?.n) return;
-  const style = getComputedStyle(document.documentElement);
-  const png = await compose(`${base(doc.file)} · ${x.label}, ${x.place}`, [picture.canvas()], style.getPropertyValue("--page"), style.getPropertyValue("--ink"));
-  if (png) save(`strandline-${base(doc.file)}.png`, png);
-}
+/** A subject as the picture shows it anew. */
+const anew = { win: null, range: null, ahead: null, alone: false } as const;
 
-const gifts = (): Command[] => [{ key: "png", name: "Picture", does: "as PNG", off: !seen.course?.n, act: savePicture }, ...sharing(base(doc.file), () => location.hash, (text) => (byId("live").textContent = text))];
-
-const give = (): void => share(gifts());
-
-/** All that can be done or turned to. */
-function commands(): Command[] {
-  return [
-    ...shownViews().map((v) => ({ key: v, name: views[v], does: "view", act: () => go(v) })),
-    ...doc.findings.map((f, i) => ({ key: `finding ${i}`, name: f.title, does: f.kind, act: () => set({ view: "findings", finding: i, sub: f.subject, win: null, range: null, ahead: null, alone: false }, true) })),
-    ...doc.subjects.map((x) => ({ key: `subject ${x.key}`, name: x.label, does: x.place, act: () => set({ sub: x.key, finding: null, win: null, range: null, alone: false, ahead: null }, true) })),
-    ...gifts().map((c) => ({ ...c, name: `Save or share: ${c.name}` })),
-    ...keyCommands(keyTable()),
-  ];
-}
-
-function help(): void {
-  showKeys(keyTable(), "Drag on the picture to select, click for a moment, turn the wheel to zoom. The address holds all that is chosen.", ...termList(watchTerms));
-}
+/** All that can be turned to. */
+const places = (): Command[] => [
+  ...doc.findings.map((f, i) => ({ key: `finding ${i}`, name: f.title, does: f.kind, act: () => set({ view: "findings", finding: i, sub: f.subject, ...anew }, true) })),
+  ...doc.subjects.map((x) => ({ key: `subject ${x.key}`, name: x.label, does: x.place, act: () => set({ sub: x.key, finding: null, ...anew }, true) })),
+];
 
 // ---- begin
 
-let saying = 0;
-
-/** Announces to screen readers where the cursor is, once the hand rests. */
-function announce(): void {
-  clearTimeout(saying);
-  saying = window.setTimeout(() => {
-    const at = spot();
-    if (at && at.column >= 0) byId("live").textContent = `${subject()?.label}, ${moment(at.course.of.at[at.column]!)}: ${bytes(at.course.of.max_bytes[at.column]!)}`;
-  }, 500);
+/** Where the cursor is, in words. */
+function where(): string | undefined {
+  const at = spot();
+  return at && at.column >= 0 ? `${subject()?.label}, ${moment(at.course.of.at[at.column]!)}: ${bytes(at.course.of.max_bytes[at.column]!)}` : undefined;
 }
 
 /** Takes newer answers as long as they come. */
@@ -209,25 +164,18 @@ async function follow(): Promise<void> {
 }
 
 async function begin(): Promise<void> {
-  takeDrops(banner);
-  hooks.changed = () => (draw(), announce());
+  load(await fresh<Watch>("watch"));
+  const name = base(doc.file);
+  frame({
+    views: shownViews, go, keys: keyTable, terms: watchTerms,
+    help: "Drag on the picture to select, click for a moment, turn the wheel to zoom. The address holds all that is chosen.",
+    name: () => name, title: () => `${name} · ${subject()?.label}, ${subject()?.place}`, pictures: () => (seen.course?.n ? [picture.canvas()] : []), places,
+    link: () => store.link, search: (q) => set({ q }),
+  });
+  hooks.changed = () => (draw(), announce(where));
   hooks.draw = draw;
   hooks.failed = banner;
-  link.changed = () => banner(link.lost ? `${link.why} What is here stays.` : "");
-  load(await fresh<Watch>("watch"));
   if (doc.partial !== null) banner(coverage()[2]);
-  const field = byId<HTMLInputElement>("search");
-  field.addEventListener("input", () => set({ q: field.value }));
-  byId("help").addEventListener("click", help);
-  byId("export").addEventListener("click", give);
-  const there = (): void => {
-    fromAddress();
-    field.value = s.q;
-  };
-  addEventListener("popstate", there);
-  listen(keyTable);
-  palette(commands);
-  there();
   theme(draw);
   if (!link.saved && (doc.reading || doc.following)) void follow();
 }

@@ -1,12 +1,14 @@
 // What if: the recorded requests run under other settings, laid over the real run.
 
 import { fresh, Latest, link, Refused, type Params } from "../base/ask.ts";
-import { fill, h } from "../base/dom.ts";
+import { button, field as input, note, refill, scroll, select, textLink } from "../base/controls.ts";
+import { command, fill, h } from "../base/dom.ts";
 import { bytes, count, delta, duration, plural } from "../base/format.ts";
-import { terms } from "../base/terms.ts";
+import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
-import type { Outcome, Replay } from "../base/api.ts";
+import type { Fits, Outcome, Reclaim, Replay } from "../base/api.ts";
+import { conf, parts, type Fields } from "./conf.ts";
 import { Runs, type Run } from "../session/runs.ts";
 
 /** Runs whose curves are drawn, and their colors: slots that can be distinguished as lines. */
@@ -15,59 +17,29 @@ const slots = [0, 3, 7, 6, 2, 5];
 
 const looksWanted = 1024;
 
-/** Settings in short, as a column shows them. */
+/** Settings in short. */
 const nameOf = (conf: string): string => conf || "the defaults";
-
-/** The same, with places where a line may break. */
-const broken = (conf: string): string => nameOf(conf).replaceAll(",", ",\u200b");
-
-/** The options that have a field of their own. */
-interface Fields {
-  expandable: boolean;
-  split: string;
-  roundup: string;
-  collect: string;
-  others: string[];
-}
-
-/** Takes the text of settings apart. */
-export function parts(conf: string): Fields {
-  const f: Fields = { expandable: false, split: "", roundup: "", collect: "", others: [] };
-  // A comma inside brackets belongs to a list.
-  for (const option of conf.match(/[^,[]+(\[[^\]]*\]?)?/g) ?? []) {
-    const [name, value] = [option.slice(0, option.indexOf(":")).trim(), option.slice(option.indexOf(":") + 1).trim()];
-    if (name === "expandable_segments") f.expandable = value === "True";
-    else if (name === "max_split_size_mb") f.split = value;
-    else if (name === "roundup_power2_divisions" && /^\d+$/.test(value)) f.roundup = value;
-    else if (name === "garbage_collection_threshold") f.collect = value;
-    else if (option.trim()) f.others.push(option.trim());
-  }
-  return f;
-}
-
-/** Puts it together again. */
-export function conf(f: Fields): string {
-  const out = [...f.others];
-  if (f.expandable) out.push("expandable_segments:True");
-  if (f.split) out.push(`max_split_size_mb:${f.split}`);
-  if (f.roundup) out.push(`roundup_power2_divisions:${f.roundup}`);
-  if (f.collect) out.push(`garbage_collection_threshold:${f.collect}`);
-  return out.join(",");
-}
 
 /** A size as the engine reads it, without rounding. */
 const size = (n: number): string => (n % 2 ** 30 === 0 ? `${n / 2 ** 30}GiB` : n % 2 ** 20 === 0 ? `${n / 2 ** 20}MiB` : String(n));
 
-/** A row of the table. */
-interface Row {
+/** A run in the table. */
+interface Line extends Row {
   conf: string | null; // null: as recorded
   outcome: Outcome | null;
-  why?: string | undefined;
-  drawn: number; // index of its color; −1: not drawn
-  fits?: number | null | undefined;
+  why: string | undefined;
+  number: number; // of those that are drawn; 0: as recorded
+  fits: number | null | undefined;
 }
 
+/** What the calls of the driver of a run come to. */
+const costs = <R>(of: (r: R) => Outcome | null): Column<R>[] => [
+  { name: "driver calls", of: (r) => of(r)?.driver_calls ?? 0, show: (r) => (of(r) ? count(of(r)!.driver_calls) : "–"), wide: true },
+  { name: "est. cost", of: (r) => of(r)?.driver_ms_estimate ?? 0, show: (r) => (of(r) ? duration(of(r)!.driver_ms_estimate * 1000) : "–"), wide: true },
+];
+
 export class WhatIf {
+  private readonly by = new Sorting(() => this.draw());
   private replay: Replay | null = null;
   private of = "";
   private error = "";
@@ -112,8 +84,8 @@ export class WhatIf {
 
   /** What is different in all runs. */
   private get bounds(): Params {
-    const { fraction, empty } = this.page.s;
-    return { capacity: this.capacity || undefined, fraction: fraction || undefined, empty: empty || undefined };
+    const { fraction, empty, without } = this.page.s;
+    return { capacity: this.capacity || undefined, fraction: fraction || undefined, empty: empty || undefined, without: without.split(",").map((x) => x.trim()).filter(Boolean).join("\n") || undefined };
   }
 
   private get capacity(): string {
@@ -122,6 +94,10 @@ export class WhatIf {
 
   private get sets(): string[] {
     return (this.page.s.sets ?? this.replay?.try ?? []).slice(0, mostDrawn);
+  }
+
+  private get under(): Params {
+    return { ...this.device, under: this.page.s.under };
   }
 
   private params(set: string): Params {
@@ -174,7 +150,7 @@ export class WhatIf {
   private note(text: string): void {
     this.page.curves = [];
     this.shown = "";
-    fill(this.root, h("p", { class: "note" }, text));
+    fill(this.root, note(text));
   }
 
   /** Once the window rests, the course is asked for again for what is seen. */
@@ -197,6 +173,7 @@ export class WhatIf {
       if (this.replay.exact) jobs.push(["simulate", { ...this.device, recorded: 1, ...stretch }]);
       for (const set of this.sets) jobs.push(["simulate", { ...this.params(set), ...stretch }]);
     }
+    if (this.page.s.under) jobs.push(["reclaim", this.under]);
     if (this.page.s.search) jobs.push(["search", { ...this.device, ...this.bounds }]);
     if (this.quick) for (const set of this.sets) jobs.push(["fits", this.params(set)]);
     this.runs.want(jobs);
@@ -224,15 +201,13 @@ export class WhatIf {
     if (before.length !== after.length || before.some((v, i) => v !== after[i])) page.notify("curves");
   }
 
-  private rows(): Row[] {
-    const recorded = this.replay!.exact ? this.run({ ...this.device, recorded: 1 }) : undefined;
-    const rows: Row[] = [{ conf: null, outcome: recorded?.outcome ?? null, drawn: -1 }];
-    this.sets.forEach((set, i) => {
-      const found = this.runs.get<{ smallest_capacity_bytes: number | null }>("fits", this.params(set));
-      const run = this.run(this.params(set));
-      rows.push({ conf: set, outcome: run?.outcome ?? null, why: this.runs.why("simulate", { ...this.params(set), ...this.looks() }) ?? this.runs.why("simulate", { ...this.params(set), n: looksWanted }), drawn: i, fits: found && found.smallest_capacity_bytes });
-    });
-    return rows;
+  private rows(): Line[] {
+    const line = (conf: string | null, number: number, params: Params): Line => {
+      const fits = conf === null ? undefined : this.runs.get<Fits>("fits", params);
+      const why = this.runs.why("simulate", { ...params, ...this.looks() }) ?? this.runs.why("simulate", { ...params, n: looksWanted });
+      return { key: conf ?? "recorded", label: conf === null ? "as recorded" : `run ${number}: ${nameOf(conf)}`, slot: number ? slots[number - 1]! : -1, conf, number, outcome: this.run(params)?.outcome ?? null, why, fits: fits && fits.smallest_capacity_bytes };
+    };
+    return [line(null, 0, { ...this.device, recorded: this.replay!.exact ? 1 : 0 }), ...this.sets.map((set, i) => line(set, i + 1, this.params(set)))];
   }
 
   private draw(): void {
@@ -241,14 +216,14 @@ export class WhatIf {
     const rows = this.rows();
     const found = s.search ? this.runs.get<{ runs: Outcome[] }>("search", { ...this.device, ...this.bounds })?.runs : undefined;
     const searchWhy = s.search ? this.runs.why("search", { ...this.device, ...this.bounds }) : undefined;
-    this.page.figures.runs = rows.map((x) => ({ settings: x.conf, drawn: x.drawn, fits: x.fits ?? null, ...x.outcome }));
+    this.page.figures.runs = rows.map((x) => ({ settings: x.conf, drawn: x.number - 1, fits: x.fits ?? null, ...x.outcome }));
     this.page.figures.search = found ?? null;
-    const shows = JSON.stringify([r, rows, found?.length, this.capacity, s.fraction, s.empty, s.search, searchWhy, this.runs.working, this.draft]);
+    const kept = this.runs.get<Reclaim>("reclaim", this.under);
+    const keptWhy = this.runs.why("reclaim", this.under);
+    const shows = JSON.stringify([r, rows, found?.length, this.capacity, s.fraction, s.empty, s.without, s.under, kept, keptWhy, s.search, searchWhy, this.runs.working, this.draft, this.by]);
     if (shows === this.shown) return;
     this.shown = shows;
-    const scrolled = this.root.querySelector(".runs")?.scrollTop ?? 0;
-    fill(this.root, h("div", { class: "whatif" }, this.form(), h("div", { class: "runs scroll", tabindex: "0", role: "group", "aria-label": "Runs" }, this.fidelity(), this.table(rows), this.searched(found, searchWhy), this.notes(rows))));
-    this.root.querySelector(".runs")!.scrollTop = scrolled;
+    refill(this.root, h("div", { class: "whatif" }, this.form(), scroll("Runs", [this.fidelity(), this.table(rows), s.under ? this.kept(kept, keptWhy) : null, this.searched(found, searchWhy), this.notes(rows)], { class: "runs scroll" })));
   }
 
   private fidelity(): HTMLElement {
@@ -263,87 +238,43 @@ export class WhatIf {
     );
   }
 
-  private table(rows: Row[]): HTMLElement {
-    const dev = this.page.device!;
+  private table(rows: Line[]): HTMLElement {
     const recorded = rows[0]!.outcome;
-    const had = recorded?.peak_reserved_bytes ?? dev.peak_reserved?.bytes ?? null;
-    const head: [string, boolean][] = [["peak reserved", false], ["change", false], ["stranded", true], ["fits in", false], ["driver calls", true], ["est. cost", true]];
-    const cells = (x: Row): Node[] => {
-      const o = x.outcome;
-      const cell = (text: string, n?: number, wide = false): Node => h("td", { class: wide && "wide", "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, text);
-      if (x.conf === null && !o) return [cell(bytes(had), had ?? undefined), ...head.slice(1).map(([, wide]) => cell("–", undefined, wide))];
-      if (!o) return [h("td", { colspan: head.length, class: "left" }, x.why ? h("span", { class: "danger" }, x.why) : "running …")];
-      const change = had === null || x.conf === null ? null : o.peak_reserved_bytes - had;
-      const fits = x.fits === undefined ? (x.conf === null ? "–" : this.quick ? "…" : h("button", { type: "button", class: "link", "data-key": `fits ${x.conf}`, onclick: () => this.runs.want([["fits", this.params(x.conf!)]]) }, "find")) : bytes(x.fits);
-      return [
-        o.oom && !o.oom.recorded ? h("td", { class: "danger", "data-bytes": o.peak_reserved_bytes }, "runs out") : o.oom ? h("td", { class: "danger", "data-bytes": o.peak_reserved_bytes, title: "as it did when it was recorded" }, "runs out") : cell(bytes(o.peak_reserved_bytes), o.peak_reserved_bytes),
-        change === null ? cell("–") : recorded?.oom && !o.oom ? h("td", { class: "good", "data-bytes": change, title: "It ran out of memory when it was recorded" }, "fits") : cell(change === 0 ? "the same" : delta(change), change),
-        cell(bytes(o.peak_stranded_bytes), o.peak_stranded_bytes, true),
-        h("td", {}, fits),
-        cell(count(o.driver_calls), undefined, true),
-        cell(duration(o.driver_ms_estimate * 1000), undefined, true),
-      ];
-    };
-    return h(
-      "table",
-      {},
-      h("caption", { class: "unseen" }, "What came of the runs"),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "run"), head.map(([t, wide]) => h("th", { scope: "col", class: wide && "wide", title: terms[t] }, t)), h("th", { scope: "col" }, h("span", { class: "unseen" }, "remove")))),
-      h(
-        "tbody",
-        {},
-        rows.map((x) =>
-          h(
-            "tr",
-            { "data-run": x.conf ?? "recorded" },
-            h(
-              "th",
-              { scope: "row" },
-              h(
-                "button",
-                { type: "button", "data-key": `run ${x.conf ?? ""}`, title: x.outcome?.oom ? "Put the cursor where it runs out of memory" : "Put the cursor on its peak", onclick: () => this.show(x) },
-                x.conf === null ? h("span", { class: "line recorded" }) : h("span", { class: `badge s${slots[x.drawn]}` }, String(x.drawn + 1)),
-                h("span", { class: "name" }, x.conf === null ? "as recorded" : broken(x.conf)),
-              ),
-            ),
-            cells(x),
-            h("td", {}, x.conf === null || link.saved ? null : h("button", { type: "button", class: "icon", "data-key": `drop ${x.conf}`, "aria-label": `Remove ${nameOf(x.conf)}`, title: "Remove", onclick: () => this.set({ sets: this.sets.filter((c) => c !== x.conf) }) }, "×")),
-          ),
-        ),
-      ),
-    );
+    const had = recorded?.peak_reserved_bytes ?? this.page.device!.peak_reserved?.bytes ?? null;
+    const change = ({ conf, outcome }: Line): number | null => (had === null || conf === null || !outcome ? null : outcome.peak_reserved_bytes - had);
+    const rescued = ({ conf, outcome }: Line): boolean => conf !== null && !!recorded?.oom && !!outcome && !outcome.oom;
+    const columns: Column<Line>[] = [
+      { name: "peak reserved", of: (r) => r.outcome?.peak_reserved_bytes ?? (r.number ? 0 : (had ?? 0)), show: (r) => (r.outcome?.oom ? "runs out" : r.outcome ? bytes(r.outcome.peak_reserved_bytes) : r.number ? (r.why ?? "running …") : bytes(had)), class: (r) => (r.outcome?.oom || r.why ? "danger" : ""), bytes: true },
+      { name: "change", of: (r) => change(r) ?? 0, show: (r) => (change(r) === null ? "–" : rescued(r) ? "fits" : change(r) === 0 ? "the same" : delta(change(r)!)), class: (r) => (rescued(r) ? "good" : ""), bytes: true },
+      { name: "stranded", of: (r) => r.outcome?.peak_stranded_bytes ?? 0, show: (r) => bytes(r.outcome?.peak_stranded_bytes), bytes: true, wide: true },
+      { name: "fits in", of: (r) => r.fits ?? 0, show: (r) => (r.fits === undefined ? (r.number && this.quick ? "…" : "–") : bytes(r.fits)), bytes: true, node: (r) => (r.fits === undefined && r.outcome && r.number && !this.quick ? textLink(`fits ${r.conf}`, "find", () => this.runs.want([["fits", this.params(r.conf!)]])) : null) },
+      ...costs<Line>((r) => r.outcome),
+      ...(link.saved ? [] : [{ name: "remove", of: () => 0, show: () => "", node: (r: Line) => (r.number ? button(`drop ${r.conf}`, "×", () => this.set({ sets: this.sets.filter((c) => c !== r.conf) }), { class: "icon", "aria-label": `Remove ${nameOf(r.conf!)}`, title: "Remove" }) : null) }]),
+    ];
+    return table<Line>({ name: "run", rows, columns, by: this.by, onrow: (r) => this.show(r) });
   }
 
   /** What the search found, the best first. */
-  private searched(found: Outcome[] | undefined, why: string | undefined): Node | null {
-    const { s } = this.page;
-    if (!s.search) return null;
-    if (!found) return h("p", { class: "muted pad" }, why ?? "Trying the sensible settings …");
+  private searched(found: Outcome[] | undefined, why: string | undefined): Node[] {
+    if (!this.page.s.search) return [];
+    if (!found) return [h("p", { class: "muted pad" }, why ?? "Trying the sensible settings …")];
     const capacity = found[0]?.capacity_bytes;
-    return h(
-      "table",
-      { id: "searched" },
-      h("caption", {}, `${count(found.length)} settings tried${capacity ? ` in ${bytes(capacity)}` : ""}, the best first; click to lay one over the picture`),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "settings"), ["peak reserved", "stranded", "driver calls", "est. cost"].map((t) => h("th", { scope: "col", title: terms[t] }, t)))),
-      h(
-        "tbody",
-        {},
-        found.map((o) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, h("button", { type: "button", "data-key": `add ${o.settings}`, onclick: () => this.add(o.settings) }, h("span", { class: "name" }, broken(o.settings), o.settings === this.replay!.settings ? " (the file's)" : ""))),
-            o.oom ? h("td", { class: "danger" }, "runs out") : h("td", { "data-bytes": o.peak_reserved_bytes }, bytes(o.peak_reserved_bytes)),
-            h("td", { "data-bytes": o.peak_stranded_bytes }, bytes(o.peak_stranded_bytes)),
-            h("td", {}, count(o.driver_calls)),
-            h("td", {}, duration(o.driver_ms_estimate * 1000)),
-          ),
-        ),
-      ),
-    );
+    const rows = found.map((of) => ({ key: of.settings, label: nameOf(of.settings) + (of.settings === this.replay!.settings ? " (the file's)" : ""), slot: -1, of }));
+    const columns: Column<(typeof rows)[0]>[] = [
+      { name: "peak reserved", of: (r) => r.of.peak_reserved_bytes, show: (r) => (r.of.oom ? "runs out" : bytes(r.of.peak_reserved_bytes)), class: (r) => (r.of.oom ? "danger" : ""), bytes: true },
+      { name: "stranded", of: (r) => r.of.peak_stranded_bytes, show: (r) => bytes(r.of.peak_stranded_bytes), bytes: true },
+      ...costs<(typeof rows)[0]>((r) => r.of),
+    ];
+    return [h("p", { class: "muted pad" }, `${count(found.length)} settings tried${capacity ? ` in ${bytes(capacity)}` : ""}, the best first; click to lay one over the picture`), table({ name: "settings", rows, columns, onrow: (r) => this.add(r.of.settings) })];
   }
 
-  private notes(rows: Row[]): Node[] {
+  /** The policy of empty_cache that keeps reserved memory under a size. */
+  private kept(found: Reclaim | undefined, why: string | undefined): Node {
+    if (!found) return h("p", { class: "muted pad" }, why ? h("span", { class: "danger" }, why) : "Trying policies …");
+    return h("div", { class: "pad", id: "kept" }, h("p", {}, found.text), found.policy ? command(`strandline record --reclaim ${/^[\w=.]+$/.test(found.policy) ? found.policy : `'${found.policy}'`} -- CMD…`) : null, found.notes.map((n) => h("p", { class: "muted" }, n)));
+  }
+
+  private notes(rows: Line[]): Node[] {
     const seen = new Set<string>();
     for (const x of rows) {
       for (const n of x.outcome?.notes ?? []) seen.add(n);
@@ -367,7 +298,7 @@ export class WhatIf {
   }
 
   /** Puts the cursor where a run shows most. */
-  private show(x: Row): void {
+  private show(x: Line): void {
     const run = x.conf === null ? this.page.recorded : this.run(this.params(x.conf));
     let k = x.outcome?.oom?.event ?? (x.conf === null ? this.page.device!.peak_reserved?.event : undefined);
     if (k === undefined && run) {
@@ -405,9 +336,7 @@ export class WhatIf {
       this.draft = conf({ ...parts(this.draft), ...change });
       this.draw();
     };
-    const field = (label: string, title: string, input: Node): HTMLElement => h("label", { class: "field", title }, h("span", {}, label), input);
-    const small = (key: string, v: string, placeholder: string, act: (v: string) => void, mode = "numeric"): HTMLElement =>
-      h("input", { type: "text", inputmode: mode, "data-key": key, value: v, placeholder, autocomplete: "off", spellcheck: "false", onchange: (e: globalThis.Event) => act(value(e)) });
+    const row = (label: string, title: string, control: Node): HTMLElement => h("label", { class: "field", title }, h("span", {}, label), control);
     const policies: [string, string][] = [["", "as recorded"], ["every=1step", "every step"], ["every=10steps", "every 10 steps"], ["every=30s", "every 30 s"], ["every=5000events", "every 5000 events"]];
     for (const name of new Set(this.page.device!.scopes.filter((x) => x.lane === "notes").map((x) => x.name))) if (policies.length < 14) policies.push([`after=${name}`, `after ${name}`]);
     if (!policies.some(([p]) => p === s.empty)) policies.push([s.empty, s.empty]);
@@ -416,20 +345,19 @@ export class WhatIf {
       { class: "settings", "aria-label": "Settings", onsubmit: (e: globalThis.Event) => e.preventDefault() },
       h("h2", {}, "another run"),
       h("label", { class: "field check" }, h("input", { type: "checkbox", "data-key": "expandable", checked: f.expandable, onchange: (e: globalThis.Event) => edit({ expandable: (e.target as HTMLInputElement).checked }) }), h("span", {}, "expandable segments")),
-      field("max split size, MiB", "max_split_size_mb: larger blocks are not split", small("split", f.split, "any", (split) => edit({ split }))),
-      field(
-        "roundup divisions",
-        "roundup_power2_divisions: requests are rounded up to steps between powers of two",
-        h("select", { "data-key": "roundup", onchange: (e: globalThis.Event) => edit({ roundup: value(e) }) }, ["", "1", "2", "4", "8", "16"].map((v) => h("option", { value: v, selected: v === f.roundup }, v || "none"))),
-      ),
-      field("collect garbage above", "garbage_collection_threshold: a share of the limit, which capacity and fraction give", small("collect", f.collect, "never", (collect) => edit({ collect }), "decimal")),
+      row("max split size, MiB", "max_split_size_mb: larger blocks are not split", input("split", f.split, "any", (split) => edit({ split }), "numeric")),
+      row("roundup divisions", "roundup_power2_divisions: requests are rounded up to steps between powers of two", select("roundup", f.roundup, ["", "1", "2", "4", "8", "16"].map((v) => [v, v || "none"]), (roundup) => edit({ roundup }))),
+      row("collect garbage above", "garbage_collection_threshold: a share of the limit, which capacity and fraction give", input("collect", f.collect, "never", (collect) => edit({ collect }), "decimal")),
       h("label", { class: "field text" }, h("span", {}, "as text"), text),
-      h("div", { class: "acts" }, h("button", { type: "button", class: "push", "data-key": "add", onclick: () => this.add(this.draft) }, this.draft ? "add this run" : "add the defaults"), h("button", { type: "button", class: "link", "data-key": "search", "aria-pressed": String(s.search), onclick: () => this.set({ search: !s.search }) }, s.search ? "close the search" : "try the sensible ones")),
+      h("div", { class: "acts" }, button("add", this.draft ? "add this run" : "add the defaults", () => this.add(this.draft), { class: "push" }), textLink("search", s.search ? "close the search" : "try the sensible ones", () => this.set({ search: !s.search }), { "aria-pressed": String(s.search) })),
       h("h2", {}, "in all runs"),
-      field("capacity", "What PyTorch can have, such as 79GiB: the device's memory less what others hold", small("capacity", s.capacity ?? (this.replay!.capacity ? bytes(this.replay!.capacity) : ""), "no bound", (capacity) => this.set({ capacity }), "text")),
-      this.replay!.capacity ? h("p", { class: "hint" }, this.capacity === size(this.replay!.capacity) ? "as the out-of-memory error shows" : h("button", { type: "button", class: "link", "data-key": "as recorded", onclick: () => this.set({ capacity: null }) }, `the out-of-memory error shows ${bytes(this.replay!.capacity)}`)) : null,
-      field("fraction of it", "set_per_process_memory_fraction()", small("fraction", s.fraction, "all", (fraction) => this.set({ fraction }), "decimal")),
-      field("call empty_cache", "torch.cuda.empty_cache(), beside the calls that are recorded", h("select", { "data-key": "empty", onchange: (e: globalThis.Event) => this.set({ empty: value(e) }) }, policies.map(([p, name]) => h("option", { value: p, selected: p === s.empty }, name)))),
+      row("capacity", "What PyTorch can have, such as 79GiB: the device's memory less what others hold", input("capacity", s.capacity ?? (this.replay!.capacity ? bytes(this.replay!.capacity) : ""), "no bound", (capacity) => this.set({ capacity }))),
+      this.replay!.capacity ? h("p", { class: "hint" }, this.capacity === size(this.replay!.capacity) ? "as the out-of-memory error shows" : textLink("as recorded", `the out-of-memory error shows ${bytes(this.replay!.capacity)}`, () => this.set({ capacity: null }))) : null,
+      row("fraction of it", "set_per_process_memory_fraction()", input("fraction", s.fraction, "all", (fraction) => this.set({ fraction }), "decimal")),
+      row("call empty_cache", "torch.cuda.empty_cache(), beside the calls that are recorded", select("empty", s.empty, policies, (empty) => this.set({ empty }))),
+      h("label", { class: "field text", title: "As if what these lines allocate were freed, checkpointed or offloaded" }, h("span", {}, "without what is allocated at"), input("without", s.without, "train.py:131, or a function", (without) => this.set({ without }))),
+      h("h2", {}, "keep reserved memory"),
+      row("under", "Looks for the fewest calls of empty_cache that keep reserved memory under a size", input("under", s.under, "40GiB", (under) => this.set({ under }))),
     );
   }
 }

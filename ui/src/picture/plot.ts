@@ -1,0 +1,128 @@
+// What all plots over events or time draw alike: lines by columns, the names of bands, the
+// values at the right edge, and what is selected.
+
+import type { Bands, Tile } from "../base/wire.ts";
+import { labelPlaces, type Frame, type Run } from "./blit.ts";
+import { left, write } from "./canvas.ts";
+import { fillOf } from "./paint.ts";
+import { css, textOn, type Palette } from "./palette.ts";
+
+/** Where a plot stands, in CSS pixels below the names of its rows. */
+export interface Area {
+  top: number;
+  width: number;
+  height: number;
+}
+
+/** A line through columns, in steps; null where there is none. */
+export function stepLine(g: CanvasRenderingContext2D, drawn: Run[], ratio: number, y: (v: number) => number, of: (r: Run) => number | null, from = left): void {
+  g.beginPath();
+  let end = -1;
+  for (const r of drawn) {
+    const v = r.x1 <= r.x0 ? null : of(r);
+    if (v === null || Number.isNaN(v)) continue;
+    if (end !== r.x0) g.moveTo(from + r.x0 / ratio, y(v));
+    g.lineTo(from + r.x0 / ratio, y(v));
+    g.lineTo(from + r.x1 / ratio, y(v));
+    end = r.x1;
+  }
+  g.stroke();
+}
+
+/** The same, dashed, as memory is drawn that is not stacked: reserved, resident, a container's own count. */
+export function dashed(g: CanvasRenderingContext2D, color: string, draw: () => void): void {
+  g.strokeStyle = color;
+  g.lineWidth = 1.5;
+  g.setLineDash([5, 3]);
+  draw();
+  g.setLineDash([]);
+}
+
+/** Draws inside an area only. */
+export function inside(g: CanvasRenderingContext2D, { top, width, height }: Area, draw: () => void): void {
+  g.save();
+  g.beginPath();
+  g.rect(left, top - 1, width, height + 1);
+  g.clip();
+  draw();
+  g.restore();
+}
+
+/** The names of bands, where they have room; those that a search does not find are muted. */
+export function bandLabels(g: CanvasRenderingContext2D, drawn: Run[], frame: Frame, { top, width }: Area, bands: Bands, c: Palette, found: Set<string> | null): void {
+  const ratio = frame.width / width;
+  const of = (b: number): Bands["groups"][0] => bands.groups[bands.bands[b]!.group]!;
+  const widths = new Map<number, number>();
+  const widthOf = (b: number): number => {
+    if (!widths.has(b)) widths.set(b, g.measureText(of(b).label).width * ratio);
+    return widths.get(b)!;
+  };
+  g.textAlign = "left";
+  for (const p of labelPlaces(drawn, frame, bands.bands.length, widthOf, 15 * ratio)) {
+    g.fillStyle = css(found && !found.has(of(p.band).key) ? c.muted : textOn(fillOf(bands, p.band, c)));
+    write(g, of(p.band).label, left + p.x / ratio + 8, top + p.y / ratio + 0.5);
+  }
+}
+
+/** Where labels of a height stand that would like to be at places, the highest first: those that would cover each other move apart, downwards first, then back from the bottom. */
+export function apart(ys: number[], high: number, top: number, bottom: number): number[] {
+  let below = top;
+  const out = ys.map((y) => (below = Math.max(y - high / 2, below) + high) - high);
+  let above = bottom;
+  for (let i = out.length - 1; i >= 0; i--) above = out[i] = Math.min(out[i]!, above - high);
+  return out;
+}
+
+/** A value at the right edge, beside the line that it belongs to. */
+export interface Value {
+  name: string;
+  at: number; // bytes, where its line ends
+  text: string;
+  ink: string;
+}
+
+/** Writes the values at the right edge. */
+export function gutter(g: CanvasRenderingContext2D, l: Area, y: (v: number) => number, values: Value[], muted: string): void {
+  const rows = [...values].sort((a, b) => b.at - a.at);
+  const high = l.height < 110 ? 14 : 28;
+  const ys = apart(rows.map((r) => y(r.at)), high, l.top - 8, l.top + l.height + 10);
+  const x = left + l.width + 8;
+  g.textAlign = "left";
+  rows.forEach((r, i) => {
+    g.fillStyle = muted;
+    if (high === 28) write(g, r.name, x, ys[i]! + 7);
+    g.fillStyle = r.ink;
+    write(g, r.text, x, ys[i]! + high - 7);
+  });
+}
+
+/** A stretch that is selected, from pixel to pixel. */
+export function selection(g: CanvasRenderingContext2D, { top, width, height }: Area, color: string, from: number, to: number): void {
+  const [a, b] = [from, to].map((x) => Math.max(left, Math.min(left + width, x))) as [number, number];
+  g.fillStyle = color;
+  g.globalAlpha = 0.16;
+  g.fillRect(a, top, b - a, height);
+  g.globalAlpha = 1;
+  for (const x of [a, b - 1]) g.fillRect(Math.round(x), top, 1, height);
+}
+
+/** The line of the cursor at a pixel. */
+export function cursorLine(g: CanvasRenderingContext2D, { top, height }: Area, color: string, x: number): void {
+  g.fillStyle = color;
+  g.fillRect(Math.round(x) - 0.75, top - 3, 1.5, height + 3);
+}
+
+/** A picture of one tile for the painter: bands by columns, from heights. */
+export const tileOf = (n: number, m: number, height: Float32Array, of: { max: Float64Array; min: Float64Array; last: Float64Array; reserved: Float64Array }): Tile => ({
+  ...of, kind: "band", level: 0, first: 0, n, flags: 0, threshold: 0, size: 0, m, height,
+  witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
+  id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
+  c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0), alloc: new Uint32Array(0), band: new Uint32Array(0), flag: new Uint16Array(0),
+});
+
+/** Bands that are drawn from groups, which no history has. */
+export const bandsOf = (groups: { key: string; label: string; slot: number; peak?: number }[], bands: { group: number; fate: Bands["bands"][0]["fate"] }[], kept: number): Bands => ({
+  g: "", kept, lanes: [], lanes_left_out: 0,
+  groups: groups.map(({ key, label, slot, peak = 0 }) => ({ key, label, slot, peak: { event: 0, bytes: peak }, kept: 0, allocations: 0 })),
+  bands: bands.map((b) => ({ ...b, before: false, peak: 0, allocations: 0 })),
+});
