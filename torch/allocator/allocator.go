@@ -99,8 +99,9 @@ type Allocator struct {
 	births  births
 	born    uint32 // so far, where their order decides
 	scratch []int32
-	many    int  // unmapped blocks of a lane, from which on its rooms are kept
-	roomed  bool // there is such a lane
+	widest  int64 // bytes of the largest segment; Unlimited once that bounds no block
+	many    int   // unmapped blocks of a lane, from which on its rooms are kept
+	roomed  bool  // there is such a lane
 }
 
 // block is what is known of a block beside its size and its address, which its
@@ -132,6 +133,7 @@ type pool struct {
 	more  map[Stream]int32 // and those behind them
 	idle  bool             // a private pool that is no longer used
 	whole bool             // a private pool whose segments are not split
+	back  int64            // bytes of free blocks that the driver could have back
 }
 
 // lane is what a pool has for a stream: nothing goes from one to another.
@@ -289,7 +291,7 @@ func (a *Allocator) MallocAt(addr uint64, request int64, stream Stream, id Pool)
 		i := slices.IndexFunc(a.scratch, func(b int32) bool { return a.sets[b].addr == addr })
 		if i >= 0 && a.sets[a.scratch[i]].size >= size {
 			b := a.scratch[i]
-			a.sets.remove(&a.lanes[l].free, b)
+			a.remove(b)
 			return a.give(b, size, request), true
 		}
 	}
@@ -336,6 +338,9 @@ func (a *Allocator) obtain(l int32, size int64) int32 {
 		a.collectGarbage()
 	}
 	b := a.take(l, size)
+	if b == 0 || a.blocks[b].within != 0 {
+		a.widest = Unlimited
+	}
 	if b == 0 && a.limited(size) && a.set.ThrowOnOOM {
 		return 0
 	}
@@ -349,6 +354,10 @@ func (a *Allocator) obtain(l int32, size int64) int32 {
 	}
 	return b
 }
+
+// Widest is the bytes of the largest segment so far, Unlimited where it bounds no block
+// or a request was refused: any larger max_split_size would have changed nothing.
+func (a *Allocator) Widest() int64 { return a.widest }
 
 // retries reports whether a request to a pool has all other memory released before
 // it fails. While a graph is captured, nothing is; a pool of a graph is taken to
@@ -383,7 +392,7 @@ func (a *Allocator) search(l int32, size int64) int32 {
 	}
 	b := a.find(l, size)
 	if b != 0 {
-		a.sets.remove(&a.lanes[l].free, b)
+		a.remove(b)
 	}
 	return b
 }
@@ -446,6 +455,7 @@ func (a *Allocator) take(l int32, size int64) int32 {
 	}
 	a.Mallocs++
 	a.reserve(n)
+	a.widest = max(a.widest, n)
 	b := a.newBlock(addr, n)
 	a.blocks[b].lane = l
 	a.bear(b)

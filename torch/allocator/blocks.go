@@ -58,11 +58,18 @@ func (a *Allocator) drop(b int32) {
 // insert puts a block into the free set of its pool.
 func (a *Allocator) insert(b int32) {
 	x := &a.blocks[b]
-	x.state = free
-	if a.collects() {
-		x.inserted = a.poolWith(b).calls
-	}
-	a.sets.insert(&a.lanes[x.lane].free, b)
+	l := &a.lanes[x.lane]
+	p := &a.pools[l.pool]
+	x.state, x.inserted = free, p.calls
+	p.back += a.returnable(b)
+	a.sets.insert(&l.free, b)
+}
+
+// remove takes a block out of the free set of its pool.
+func (a *Allocator) remove(b int32) {
+	l := &a.lanes[a.blocks[b].lane]
+	a.pools[l.pool].back -= a.returnable(b)
+	a.sets.remove(&l.free, b)
 }
 
 // poolWith is the pool that a block is of.
@@ -111,12 +118,11 @@ func (a *Allocator) join(b, neighbor, prev, next int32) {
 // extract takes a block out of the set it is in.
 func (a *Allocator) extract(b int32) {
 	x := &a.blocks[b]
-	l := &a.lanes[x.lane]
 	if x.state == free {
-		a.sets.remove(&l.free, b)
+		a.remove(b)
 		return
 	}
-	l.unmapped.Cut(a.bounds(b))
+	a.lanes[x.lane].unmapped.Cut(a.bounds(b))
 }
 
 // bounds is the addresses of a block, from the first to behind the last.

@@ -34,6 +34,17 @@ func (a *Allocator) consistent(d *fakeDevice) error {
 			sum.Reserved += n.size
 		}
 	}
+	back := make([]int64, len(a.pools))
+	for i := range a.blocks {
+		if a.blocks[i].state == free {
+			back[a.lanes[a.blocks[i].lane].pool] += a.returnable(int32(i))
+		}
+	}
+	for i := range a.pools {
+		if a.pools[i].back != back[i] {
+			return fmt.Errorf("pool %d could give %d bytes back, its blocks %d", i, a.pools[i].back, back[i])
+		}
+	}
 	for _, err := range []error{a.tiled(extents, d), a.sorted(), a.haveRooms(), a.spared()} {
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ func (a *Allocator) takeExpandable(l int32, size int64) int32 {
 			return 0
 		}
 	}
-	a.sets.remove(&a.lanes[l].free, b)
+	a.remove(b)
 	return b
 }
 

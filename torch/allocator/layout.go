@@ -138,6 +138,7 @@ func (a *Allocator) load(g *Segment, last, l int32) (int32, error) {
 			a.insertUnmapped(last)
 		}
 	}
+	a.scratch = a.scratch[:0]
 	at, birth := g.Addr, g.Born
 	if last != 0 {
 		birth = a.sets[last].birth
@@ -157,8 +158,8 @@ func (a *Allocator) load(g *Segment, last, l int32) (int32, error) {
 		}
 		last = b
 		if p.State == Inactive {
-			a.insert(b)
-			a.blocks[b].inserted -= p.Age
+			a.blocks[b].inserted = -p.Age
+			a.scratch = append(a.scratch, b)
 			continue
 		}
 		x := &a.blocks[b]
@@ -174,7 +175,16 @@ func (a *Allocator) load(g *Segment, last, l int32) (int32, error) {
 	if at != g.Addr+uint64(g.Size) {
 		return 0, fmt.Errorf("the blocks of the segment at 0x%x end at 0x%x", g.Addr, at)
 	}
+	for _, b := range a.scratch { // whose neighbors are known now
+		inserted := a.blocks[b].inserted
+		a.insert(b)
+		a.blocks[b].inserted += inserted
+	}
 	a.Reserved += g.Size
+	a.widest = max(a.widest, g.Size)
+	if g.Expandable {
+		a.widest = Unlimited
+	}
 	return last, nil
 }
 

@@ -71,38 +71,28 @@ func (a *Allocator) byHandle(p int32) []int32 {
 // Cached reports whether a pool has memory to return.
 func (a *Allocator) Cached(id PoolID) bool {
 	small := a.poolOf(id, true)
-	for _, p := range a.pools[small : small+2] {
-		for _, l := range p.lanes {
-			a.scratch = a.sets.all(&a.lanes[l].free, a.scratch[:0])
-			for _, b := range a.scratch {
-				if from, to := a.pagesIn(b); from < to || a.releasable(b) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return a.pools[small].back+a.pools[small+1].back > 0
 }
 
 // Releasable returns what EmptyCache would return now, without waiting.
 func (a *Allocator) Releasable() (bytes int64) {
 	for i := range a.pools {
-		p := &a.pools[i]
-		if i >= 2 && !p.idle {
-			continue
-		}
-		for _, l := range p.lanes {
-			a.scratch = a.sets.all(&a.lanes[l].free, a.scratch[:0])
-			for _, b := range a.scratch {
-				if from, to := a.pagesIn(b); from < to {
-					bytes += int64(to - from)
-				} else if a.releasable(b) {
-					bytes += a.sets[b].size
-				}
-			}
+		if p := &a.pools[i]; i < 2 || p.idle {
+			bytes += p.back
 		}
 	}
 	return bytes
+}
+
+// returnable is the bytes of a free block that the driver could have back.
+func (a *Allocator) returnable(b int32) int64 {
+	if from, to := a.pagesIn(b); from < to {
+		return int64(to - from)
+	}
+	if a.releasable(b) {
+		return a.sets[b].size
+	}
+	return 0
 }
 
 // whole reports whether a block is all of its segment.

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"reflect"
 	"runtime"
+	"slices"
 	"sort"
 	"sync"
 
@@ -64,10 +66,39 @@ func candidates(limited bool) []string {
 
 // All runs scenarios in parallel on all processors. Done is
 // called after each, from one goroutine at a time; nil is ignored. No run begins
-// after the end of ctx.
+// after the end of ctx. Of those that differ in max_split_size alone, only those are run
+// in which it can matter; the others share an outcome.
 func (x *Result) All(ctx context.Context, scenarios []Scenario, done func()) ([]Outcome, error) {
 	out := make([]Outcome, len(scenarios))
-	err := each(ctx, len(scenarios), func(i int) { out[i] = x.WhatIf(scenarios[i]) }, done)
+	run := func(i int) { out[i] = x.WhatIf(scenarios[i]) }
+	alike := make([]int, len(scenarios)) // the first of those that differ in max_split_size alone
+	var first, rest []int
+	for i, sc := range scenarios {
+		alike[i] = slices.IndexFunc(scenarios, func(other Scenario) bool {
+			set := &other.Settings
+			set.Conf, set.MaxSplitSize, set.MaxNonSplitRounding = sc.Settings.Conf, sc.Settings.MaxSplitSize, sc.Settings.MaxNonSplitRounding
+			return reflect.DeepEqual(other, sc)
+		})
+		if alike[i] == i {
+			first = append(first, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	if err := each(ctx, len(first), func(n int) { run(first[n]) }, done); err != nil {
+		return out, err
+	}
+	err := each(ctx, len(rest), func(n int) {
+		i := rest[n]
+		j := alike[i]
+		set, other := &scenarios[i].Settings, &scenarios[j].Settings
+		same := set.MaxSplitSize == other.MaxSplitSize && set.MaxNonSplitRounding == other.MaxNonSplitRounding
+		if same || out[j].widest < min(set.MaxSplitSize, other.MaxSplitSize) {
+			out[i] = out[j]
+		} else {
+			run(i)
+		}
+	}, done)
 	return out, err
 }
 

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -28,7 +29,7 @@ func TestAllEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	scenarios := make([]Scenario, 50+2*runtime.GOMAXPROCS(0))
 	for i := range scenarios {
-		scenarios[i].Settings = allocator.DefaultSettings()
+		scenarios[i].Settings, scenarios[i].Capacity = allocator.DefaultSettings(), 1<<40+int64(i)
 	}
 	done := 0
 	_, err := x.All(ctx, scenarios, func() {
@@ -37,6 +38,32 @@ func TestAllEnds(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) || done > 1+2*runtime.GOMAXPROCS(0) {
 		t.Errorf("%d of %d runs, %v", done, len(scenarios), err)
+	}
+}
+
+// Runs that share an outcome have the one that each has by itself.
+func TestAll(t *testing.T) {
+	for _, path := range []string{
+		"../../examples/varied-lengths/default.pickle.gz", "../../examples/varied-lengths/expandable.pickle.gz",
+		"../../examples/out-of-memory/oom.pickle", "../../examples/graphs/captured.pickle", "../../examples/peak/step-2.pickle",
+		"testdata/late.gcsplit.plain.s1.d3.pickle.zst", "testdata/w06b_oom_fragmented.split128.end.pickle.zst",
+	} {
+		x := exactOf(t, path)
+		for _, capacity := range []int64{0, x.PeakReserved.Bytes, x.PeakReserved.Bytes * 9 / 10} {
+			var scenarios []Scenario
+			for _, c := range x.Choices(nil, true) {
+				scenarios = append(scenarios, x.Under(Scenario{Capacity: capacity, Limit: capacity, Samples: Samples}, c.Settings))
+			}
+			all, err := x.All(t.Context(), scenarios, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, sc := range scenarios {
+				if alone := x.WhatIf(sc); !reflect.DeepEqual(all[i], alone) {
+					t.Errorf("%s in %d bytes under %q: %+v, and by itself %+v", path, capacity, sc.Settings.Changed(), all[i], alone)
+				}
+			}
+		}
 	}
 }
 

@@ -50,6 +50,8 @@ type Outcome struct {
 	Looks   []Sample
 	Steps   []Step
 	Emptied []Emptied // calls of the scenario's own, in order
+
+	widest int64 // bytes; any larger max_split_size would have given the same
 }
 
 // An Emptied is a call of empty_cache: the bytes reserved before and after.
@@ -211,7 +213,7 @@ func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 		}
 		s.course(k - 1)
 	}
-	s.out.Stats = s.a.Stats
+	s.out.Stats, s.out.widest = s.a.Stats, s.a.Widest()
 	return s.out
 }
 
@@ -495,7 +497,7 @@ func (x *Result) Smallest(ctx context.Context, sc Scenario, ran *Outcome) (int64
 		return max(unit, high/256/unit*unit)
 	}
 	// From what was needed the steps double until the least is between two of them.
-	step, try := enough(), (ran.Needed+unit-1)/unit*unit
+	step, try := int64(1), (ran.Needed+unit-1)/unit*unit
 	for high-low > enough() {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
@@ -505,10 +507,10 @@ func (x *Result) Smallest(ctx context.Context, sc Scenario, ran *Outcome) (int64
 		if fails(&o) {
 			low = sc.Capacity
 			short := o.OOM.Reserved + sc.Settings.SegmentSize(o.OOM.Size) // at least
-			try = min(max(low+step, short), low+(high-low)/2)
+			try = min(max(low+step*enough(), short), low+(high-low)/2)
 		} else {
 			high = min(sc.Capacity, (o.ReservedPeak+unit-1)/unit*unit)
-			try = max(high-step, low+(high-low)/2)
+			try = max(high-step*enough(), low+(high-low)/2)
 		}
 		step *= 2
 	}
