@@ -23,6 +23,7 @@ with the seeds from FIRST on. It keeps the recordings that are not ok alone.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -42,7 +43,7 @@ REPLAY = {  # of simulate, for a history that begins with the program
 HOST = {  # of inspect, and of host_memory_stats()
     "reserved_bytes": "allocated_bytes.current",
     "peak_reserved_bytes": "allocated_bytes.peak",
-    "allocated_bytes": "active_bytes.current",
+    "active_bytes": "active_bytes.current",
 }
 
 
@@ -102,7 +103,13 @@ def features():
     with open(os.path.join(HERE, "workloads", "features.py"), encoding="utf-8") as f:
         lines = f.read().split("\n")
     names = [b[4:b.index("(")] for a, b in zip(lines, lines[1:]) if a.startswith("@feature")]
-    return [n for n in names if n != "drawn"]
+    with open(os.path.join(HERE, "workloads", "programs.py"), encoding="utf-8") as f:
+        programs = between(f.read(), "NAMES = (", ")")
+    return [n for n in names if n != "drawn"] + [n + end for n in re.findall(r'"(\w+)"', programs) for end in ("", "_expandable")]
+
+
+def between(text, start, end):
+    return text.partition(start)[2].partition(end)[0]
 
 
 def run(directory, out):

@@ -90,9 +90,12 @@ type Allocator struct {
 	streams []uint64
 	named   map[uint64]Stream
 	pools   []pool
+	idle    []int32 // small pools
 	lanes   []lane
 	ids     map[PoolID]int32 // the small pool of each; the large one is next to it
 	ranges  []reservation
+	span    int64      // bytes of addresses that a reservation has at most
+	nearest int64      // the least distance from a reservation to the next one
 	waiting []deferred // by ticket
 	over    int        // of them whose wait has ended
 	tickets Ticket
@@ -150,11 +153,17 @@ type reservation struct {
 	addr   uint64
 	length int64
 	page   int64
+	loaded bool // its first address may be a lower one
+	gone   bool
 }
+
+// longest is the assumed size of a reservation whose size is not known: more than
+// the memory of any device, and less than the distance between two.
+const longest = 1 << 40
 
 // New is the allocator of a device that has not been used yet.
 func New(set Settings, v Version, driver Driver) *Allocator {
-	a := &Allocator{set: set, version: v, driver: driver, ids: map[PoolID]int32{}, named: map[uint64]Stream{}, many: minUnmapped}
+	a := &Allocator{set: set, version: v, driver: driver, span: longest, nearest: longest, ids: map[PoolID]int32{}, named: map[uint64]Stream{}, many: minUnmapped}
 	if !set.Ascend {
 		a.births = v.births()
 	}
@@ -167,6 +176,23 @@ func New(set Settings, v Version, driver Driver) *Allocator {
 // SetLimit bounds what may be reserved, as set_per_process_memory_fraction does.
 // 0 means no bound.
 func (a *Allocator) SetLimit(bytes int64) { a.limit = bytes }
+
+// SetSpan bounds the bytes of addresses that each reservation of expandable segments
+// has, before they are rounded up to its pages. 0 means no bound.
+func (a *Allocator) SetSpan(bytes int64) {
+	if bytes > 0 {
+		a.span = bytes
+	}
+}
+
+// Span is the least distance, in bytes, from the start of a reservation to that of the
+// next one behind it, so that none is longer; 0 if that is no less than is known.
+func (a *Allocator) Span() int64 {
+	if a.nearest >= a.span {
+		return 0
+	}
+	return a.nearest
+}
 
 // A Stream names a cudaStream_t.
 type Stream int32
@@ -238,12 +264,20 @@ type Pool int32
 // Default is the pool of requests outside of graphs and MemPools.
 const Default Pool = 0
 
-// Abandon marks a private pool as no longer used: its free segments are
-// returned by the next release.
-func (a *Allocator) Abandon(id PoolID) {
-	for _, i := range []int32{a.poolOf(id, true), a.poolOf(id, false)} {
-		a.pools[i].idle = true
+// SetIdle names the private pools that are no longer used, in the order in which a
+// release returns their free segments.
+func (a *Allocator) SetIdle(ids []PoolID) {
+	mark := func(is bool) {
+		for _, i := range a.idle {
+			a.pools[i].idle, a.pools[i+1].idle = is, is
+		}
 	}
+	mark(false)
+	a.idle = a.idle[:0]
+	for _, id := range ids {
+		a.idle = append(a.idle, a.poolOf(id, true))
+	}
+	mark(true)
 }
 
 // KeepWhole marks a private pool as one whose segments are not split, as a MemPool

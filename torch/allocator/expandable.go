@@ -97,13 +97,33 @@ func (a *Allocator) newReservation(l int32) int32 {
 		page = a.set.LargeSegment
 	}
 	addr, length := a.driver.Reserve(page)
-	a.ranges = append(a.ranges, reservation{addr: addr, length: length, page: page})
+	r := reservation{addr: addr, page: page}
+	r.length = min(length, r.whole(a.span))
+	length = r.length
+	a.measure(&r)
+	a.ranges = append(a.ranges, r)
 	b := a.newBlock(addr, length)
 	a.bear(b)
 	x := &a.blocks[b]
 	x.lane, x.within, x.state = l, int32(len(a.ranges)), unmapped
 	a.insertUnmapped(b)
 	return b
+}
+
+// whole rounds bytes up to pages.
+func (r *reservation) whole(bytes int64) int64 { return (bytes + r.page - 1) / r.page * r.page }
+
+// measure notes how near others are to a new reservation.
+func (a *Allocator) measure(r *reservation) {
+	for i := range a.ranges {
+		switch x := &a.ranges[i]; {
+		case x.gone:
+		case x.addr > r.addr:
+			a.nearest = min(a.nearest, int64(min(x.addr-r.addr, longest)))
+		case x.addr < r.addr && !x.loaded:
+			a.nearest = min(a.nearest, int64(min(r.addr-x.addr, longest)))
+		}
+	}
 }
 
 func (a *Allocator) insertUnmapped(b int32) {
@@ -174,6 +194,7 @@ func (a *Allocator) unmap(b int32) {
 	a.blocks[b].state = unmapped
 	b = a.merge(b)
 	if a.whole(b) { // and with it the reservation
+		a.ranges[a.blocks[b].within-1].gone = true
 		a.noRoom(b)
 		a.drop(b)
 		return

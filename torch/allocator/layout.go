@@ -69,7 +69,7 @@ func (a *Allocator) Load(segments []Segment, base func(addr uint64) uint64) erro
 			if !g.Small {
 				page = a.set.LargeSegment
 			}
-			a.ranges = append(a.ranges, reservation{addr: addr, page: page})
+			a.ranges = append(a.ranges, reservation{addr: addr, page: page, loaded: true})
 			last = 0
 		}
 		b, err := a.load(g, last, l)
@@ -84,10 +84,6 @@ func (a *Allocator) Load(segments []Segment, base func(addr uint64) uint64) erro
 	a.AllocatedPeak, a.ReservedPeak = a.Allocated, a.Reserved
 	return nil
 }
-
-// longest is the assumed size of a reservation whose size is not known: more than
-// the memory of any device, and less than the distance between two.
-const longest = 1 << 40
 
 // ends are the last blocks of reservations whose end is not known yet.
 func (a *Allocator) ends() (out []int32) {
@@ -104,7 +100,7 @@ func (a *Allocator) ends() (out []int32) {
 func (a *Allocator) endReservation(b int32) {
 	r := &a.ranges[a.blocks[b].within-1]
 	end := a.sets[b].addr + uint64(a.sets[b].size)
-	r.length = (int64(end-r.addr) + longest) / r.page * r.page
+	r.length = max(int64(end-r.addr), r.whole(a.span))
 	a.addUnmapped(b, end, r.addr+uint64(r.length))
 }
 

@@ -198,7 +198,7 @@ func (m *machine) step() {
 		m.a.EmptyPool(m.pools[1+m.next()%2])
 		m.wait = nil
 	case op < 252:
-		m.a.Abandon(m.pools[1+m.next()%2])
+		m.a.SetIdle(m.pools[1 : 2+m.next()%2])
 	default:
 		m.a.SetExpandable(m.one(2))
 	}
@@ -358,8 +358,7 @@ func TestMachine(t *testing.T) {
 		for len(m.live) > 0 {
 			m.drop(m.a.Free)
 		}
-		m.a.Abandon(m.pools[1])
-		m.a.Abandon(m.pools[2])
+		m.a.SetIdle(m.pools[1:3])
 		m.a.EmptyCache()
 		if m.check(); m.device.used != 0 || m.a.Reserved != 0 || m.a.Active != 0 {
 			t.Fatalf("seed %d: %d bytes are left when all is freed", seed, m.device.used)

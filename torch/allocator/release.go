@@ -13,10 +13,8 @@ func (a *Allocator) EmptyCache() {
 	a.synchronize()
 	a.releaseFree(a.poolOf(PoolID{}, false))
 	a.releaseFree(a.poolOf(PoolID{}, true))
-	for i := 2; i < len(a.pools); i += 2 {
-		if a.pools[i].idle {
-			a.releasePool(int32(i))
-		}
+	for _, i := range a.idle {
+		a.releasePool(i)
 	}
 }
 

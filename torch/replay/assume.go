@@ -212,6 +212,9 @@ func (x *Result) Assumed() Assumed {
 	if n := len(x.assumed.bases); n > 0 {
 		note("%s below what was mapped when the recording began", units.Counted(int64(n), "expandable segment begins", "expandable segments begin"))
 	}
+	if x.assumed.span > 0 {
+		note("expandable segments have at most %s of addresses, as the distance between two shows it", units.Bytes(x.assumed.span))
+	}
 	if n := x.assumed.rereadings(); n > 0 {
 		note("what released memory, or when a free was complete, is read at %s such that the history fits", units.Counted(int64(n), "place", "places"))
 	}

@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"strandline/internal/sorts"
 	"strandline/stack"
 	"strandline/torch/allocator"
 	"strandline/torch/ranges"
@@ -20,6 +22,11 @@ func (p *player) run() *Result {
 	if p.out.Difference == nil || p.looks {
 		p.compare()
 	}
+	p.out.span = p.a.Span()
+	for pool, event := range p.abandoned {
+		p.out.abandoned = append(p.out.abandoned, emptying{event, pool})
+	}
+	sorts.By(p.out.abandoned, func(a, b emptying) int { return cmp.Compare(a.event, b.event) })
 	p.out.Stats, p.out.inactiveSplit = p.a.Stats, p.a.InactiveSplit()
 	return p.out
 }
@@ -36,6 +43,9 @@ type player struct {
 	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
 	private ranges.List[allocator.PoolID]
+	idle    []allocator.PoolID // private pools that the call releases
+
+	abandoned map[allocator.PoolID]int // the first event that releases a pool which is not used since
 	// The events of the call that is replayed, from next to end-1. One that is
 	// refused memory ends in an oom, or continues.
 	next, end int
@@ -46,10 +56,11 @@ type player struct {
 func (r *Recording) newPlayer(as assumptions) *player {
 	p := &player{Recording: r, out: &Result{
 		Recording: r, Calls: len(r.calls), Sizes: make([]int64, r.older), assumed: as, poolOf: map[int]allocator.PoolID{},
-	}}
+	}, abandoned: map[allocator.PoolID]int{}}
 	p.e = &r.Trace.Events
 	p.a = allocator.New(r.Settings, r.Version, p)
 	p.a.SetLimit(as.limit)
+	p.a.SetSpan(as.span)
 	r.prepare(p.a)
 	p.streams = streams{r.Snap, p.a, nil}
 	p.load()
@@ -162,7 +173,8 @@ func (p *player) belongs(k int) bool {
 }
 
 // firstOwn is the first of the events from k to end-1 that belongs to the
-// request at end; those before are of empty_cache.
+// request at end; those before are of empty_cache or of the end of a MemPool. What
+// releases memory for a request has the stack of the request, if there are stacks.
 func (p *player) firstOwn(end int) int {
 	last := -1 // release
 	for k := p.k; k < end; k++ {
@@ -174,7 +186,7 @@ func (p *player) firstOwn(end int) int {
 		return p.k
 	}
 	for k := last; k >= p.k; k-- {
-		if p.empties(p.e.Stack[k]) {
+		if by, own := p.e.Stack[k], p.e.Stack[end]; p.empties(by) || by != stack.None && own != stack.None && by != own {
 			return k + 1
 		}
 	}
@@ -234,11 +246,13 @@ func (p *player) empty(end int) bool {
 	return true
 }
 
-// release replays one call of empty_cache. One that begins with memory of a
-// private pool, though the default one has some to give, is of that pool alone.
+// release replays one call of empty_cache. One that begins with memory of a private
+// pool is of that pool alone if the default one has some to give, or if no empty_cache
+// is on its stack, but the end of a MemPool.
 func (p *player) release(from int) {
 	pool := p.owner(p.e.Addr[p.next])
-	if pool.Private() && p.a.Cached(allocator.PoolID{}) {
+	by := p.e.Stack[p.next]
+	if pool.Private() && (p.a.Cached(allocator.PoolID{}) || pool.User > 0 && by != stack.None && !p.empties(by)) {
 		p.a.EmptyPool(pool)
 	} else {
 		pool = allocator.PoolID{}
@@ -277,7 +291,10 @@ func (p *player) complete(k, end int) {
 	}
 }
 
-// abandon notes which private pools are released in events from k to end-1.
+// abandon notes which private pools are released in events from k to end-1: they are no
+// longer used, unless a later request is to them. Where the file does not name the pools
+// of events, each release returns all that they have, in a fixed order, so that not any
+// assumption fits.
 func (p *player) abandon(k, end int) {
 	if len(p.out.assumed.pools) == 0 {
 		return
@@ -286,12 +303,22 @@ func (p *player) abandon(k, end int) {
 	if end < p.e.Len() {
 		own, _ = p.knownPool(end)
 	}
+	p.idle = p.idle[:0]
 	for ; k < end; k++ {
-		if pool := p.owner(p.e.Addr[k]); releases(p.e.Action[k]) && pool.Private() && pool != own {
-			p.a.Abandon(pool)
-			p.out.abandoned = append(p.out.abandoned, emptying{k, pool})
+		if pool := p.owner(p.e.Addr[k]); releases(p.e.Action[k]) && pool.Private() && pool != own && !slices.Contains(p.idle, pool) {
+			p.idle = append(p.idle, pool)
+			if _, is := p.abandoned[pool]; !is {
+				p.abandoned[pool] = k
+			}
 		}
 	}
+	if p.e.Pool == nil && len(p.abandoned) > 0 {
+		p.idle = slices.DeleteFunc(p.a.Pools(), func(pool allocator.PoolID) bool {
+			_, is := p.abandoned[pool]
+			return !is
+		})
+	}
+	p.a.SetIdle(p.idle)
 }
 
 func (p *player) stream(k int) allocator.Stream { return p.streams.of(p.e.Stream[k]) }
@@ -325,6 +352,9 @@ func (p *player) call(end int) {
 	id := p.poolFor(end)
 	if id.Private() {
 		p.out.poolOf[end] = id
+		if p.e.Pool != nil {
+			delete(p.abandoned, id)
+		}
 	}
 	pool := p.a.Pool(id)
 	retries := p.a.Retries

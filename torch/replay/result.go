@@ -18,9 +18,10 @@ type Result struct {
 	// inactiveSplit is, at the end, the free bytes in segments that are in use.
 	inactiveSplit int64
 
-	Calls, CallsMet       int // of the driver: recorded, and reproduced
-	Segments, SegmentsMet int // of the final state, block for block
-	events                int // that were reproduced
+	Calls, CallsMet       int   // of the driver: recorded, and reproduced
+	Segments, SegmentsMet int   // of the final state, block for block
+	events                int   // that were reproduced
+	span                  int64 // bytes of addresses that reservations have at most, where less than assumed; 0 if not
 	// RetriesInDoubt is true if a request may have failed during graph capture or in a
 	// private pool, where there is no retry: before 2.12 a file does not record its pool.
 	// It is also true where a limit is assumed by which garbage collection explains calls

@@ -16,6 +16,7 @@ type assumptions struct {
 	pools map[int]allocator.PoolID // private ones, by the event that took the memory, or ^index of a segment of the start
 	slack map[int]int64            // bytes that blocks of the start have behind their request, by index of the doubt
 	bases map[uint64]uint64        // where reservations begin, by the first address of the start in them
+	span  int64                    // bytes of addresses that reservations have; 0 if not known
 	ages  map[uint64]int64         // of free segments of the start, for garbage collection
 	other map[fork]bool            // what is read differently from its first reading
 }
@@ -99,6 +100,11 @@ func (x *Result) readings() (out []assumptions) {
 		as := x.assumed
 		as.bases = with(as.bases, d.base, x.Trace.Addr[d.Event])
 		return []assumptions{as}
+	}
+	if x.span > 0 {
+		as := x.assumed
+		as.span = x.span
+		out = append(out, as)
 	}
 	if i, slack, ok := x.slack(); ok {
 		as := x.assumed

@@ -189,6 +189,7 @@ func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	s.a = allocator.New(sc.Settings, x.Version, s.device)
 	x.prepare(s.a)
 	s.a.SetLimit(sc.Limit)
+	s.a.SetSpan(x.assumed.span)
 	s.streams = streams{x.Snap, s.a, nil}
 	var err error
 	if s.handles, s.tickets, err = x.load(s.a); err != nil {
@@ -264,6 +265,8 @@ type simulation struct {
 
 	// Places in the lists of the scenario and of the replay.
 	atEmpty, atEmptied, atAbandoned, atRetried, atLook int
+
+	idle []allocator.PoolID
 }
 
 // leaveOut frees what was made before the recording at stacks that the scenario
@@ -295,7 +298,8 @@ func (s *simulation) step(k int) {
 // prelude does what the program and the scenario do before event k.
 func (s *simulation) prelude(k int) {
 	for s.atAbandoned < len(s.abandoned) && s.abandoned[s.atAbandoned].event <= k {
-		s.a.Abandon(s.abandoned[s.atAbandoned].pool)
+		s.idle = append(s.idle, s.abandoned[s.atAbandoned].pool)
+		s.a.SetIdle(s.idle)
 		s.atAbandoned++
 	}
 	for s.atEmptied < len(s.emptied) && s.emptied[s.atEmptied].event <= k {

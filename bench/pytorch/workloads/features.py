@@ -19,6 +19,9 @@ import traceback
 
 import torch
 
+import programs
+from settings import draw, kinds_of_pools
+
 KIB, MIB = 1 << 10, 1 << 20
 SEED = int(os.environ.get("SEED", 1))
 OPS = int(os.environ.get("OPS", 1000))
@@ -126,6 +129,18 @@ def defaults():
 def expandable():
     record()
     return Churn().run()
+
+
+@feature("expandable_segments:True", **SMALL)
+def reservations():
+    """A choice that depends on the addresses which are left behind the last page."""
+    record()
+    kept = [empty(1000)] + [empty(300 * MIB) for _ in range(9)] + [empty(280 * MIB), empty(20 * MIB)]
+    del kept[2:10]
+    torch.cuda.empty_cache()
+    kept.insert(0, empty(585 * MIB))
+    del kept[-1]
+    return kept, empty(11 * MIB)
 
 
 @feature("max_split_size_mb:64", **SMALL)
@@ -479,39 +494,17 @@ def changed():
     return c.run(OPS // 2)
 
 
-def draw(rng):
-    """Settings that this release takes, drawn."""
-    out = []
-
-    def maybe(chance, since, *options):
-        drawn = rng.random() < chance and rng.choice(options)
-        if drawn and RELEASE >= since:
-            out.append(drawn)
-            return drawn
-
-    large = 20
-    if option := maybe(0.2, (2, 11), *(f"large_segment_size_mb:{n}" for n in (16, 32, 64))):
-        large = max(large, int(option.partition(":")[2]))
-    if maybe(0.3, (0, 0), "expandable_segments:True"):
-        maybe(0.3, (2, 15), "expandable_segments_reserve:1G", "expandable_segments_reserve:4G")
-    if maybe(0.4, (0, 0), *(f"max_split_size_mb:{n + large}" for n in (1, 20, 60, 200))):
-        maybe(0.4, (0, 0), *(f"max_non_split_rounding_mb:{n + large}" for n in (1, 10, 80)))
-    maybe(0.3, (0, 0), *(f"roundup_power2_divisions:{n}" for n in ("4", "[1:8,8:4,64:2,>:4]", "[256:1,512:2,>:16]")))
-    maybe(0.3, (0, 0), *(f"garbage_collection_threshold:{n}" for n in (0.3, 0.6, 0.9)))
-    if maybe(0.2, (2, 10), "per_process_memory_fraction:0.5", "per_process_memory_fraction:0.8"):
-        maybe(0.3, (2, 12), "throw_on_cudamalloc_oom:True")
-    maybe(0.2, (2, 9), "graph_capture_record_stream_reuse:True")
-    maybe(0.2, (2, 13), "pinned_max_round_threshold_mb:4", "pinned_max_cached_size_mb:8")
-    return ",".join(out)
+def program(name, conf, **device):
+    """Names a program of programs.py, drawn by SEED."""
+    def run():
+        record(**({"record_pinned_host_memory": True} if RELEASE >= (2, 14) else {}))
+        return getattr(programs, name)(random.Random(SEED), Churn)
+    FEATURES[name + "_expandable" if conf else name] = (run, conf, (0, 0), {**SMALL, **device})
 
 
-def kinds_of_pools():
-    kinds = [{}]
-    if RELEASE >= (2, 8):
-        kinds.append({"use_on_oom": True})
-    if RELEASE >= (2, 10):
-        kinds.append({"no_split": True})
-    return kinds
+for name in programs.NAMES:
+    for conf in "", "expandable_segments:True":
+        program(name, conf, **(LAG if name in ("streams", "loading") else {}))
 
 
 @feature(since=(99, 0))
