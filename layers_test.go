@@ -55,8 +55,9 @@ var columns = [][]string{
 	{"input"},                           // the door: what files hold, in the models of all wings
 	{"judge/shortage", "judge/verdict"}, // what snapshots and texts of a failure have in common
 	{"judge/jobs"},                      // of jobs of many ranks
+	{"judge/pauses"},                    // of pausable memory, which a watch sees too
 	{"judge/texts"},                     // of texts, which are judged with snapshots too
-	{"judge/snapshots", "judge/processes", "judge/tables", "judge/gate", "judge/samples", "judge/pauses", "judge/handovers"},
+	{"judge/snapshots", "judge/processes", "judge/tables", "judge/gate", "judge/samples", "judge/handovers"},
 	{"judge/diagnosis"},           // all subjects: one verdict of what the door let in
 	{"face/api", "face/api/page"}, // the JSON of all faces
 	{"face/report", "face/export", "face/metrics", "face/web/engine", "face/web"},
@@ -83,7 +84,7 @@ var beside = map[string][]string{
 	"host/gpu/gpuaccount":   {"host/gpu/gpudriver"},                              // compares calls with the driver's count
 	"host/sampling/sampler": {"host/proc/footprint"},                             // classifies what grows in a process
 	"pausable":              {"internal/socket", "pausable/state"},               // finds the socket, and reads the answer
-	"pausable/history":      {"pausable/state"},                                  // a log of states
+	"pausable/history":      {"internal/lazyregexp", "pausable/state"},                                  // a log of states
 	"run/check":             {"run/trace"},                                       // the lines of a leak
 	"run/soak":              {"run/trace"},                                       // its cause
 }
@@ -152,8 +153,8 @@ var only = map[string][]string{
 	"trend":                 {"finding", "units"}, // pure numbers
 	"judge/gate":            {"finding", "units", "trend"},
 	"host/sampling/levels":  {"host/proc/procfs"},
-	"judge/samples":         {"finding", "units", "trend", "host/sampling/sample"},
-	"judge/pauses":          {"finding", "units", "trend", "pausable/state"},
+	"judge/samples":         {"finding", "units", "trend", "host/sampling/sample", "judge/pauses"},
+	"judge/pauses":          {"finding", "units", "trend", "pausable/state", "pausable/history"},
 	"judge/texts":           {"finding", "units", "stack", "trend", "internal/shell", "logs", "logs/failure", "logs/engine", "logs/table", "judge/shortage", "judge/verdict", "plan/engine"},
 	"judge/shortage":        {"finding", "units"},
 	"judge/verdict":         {"finding"},

@@ -307,8 +307,48 @@ func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, aft
 	}
 	doc.Findings = []finding.Finding{}
 	if doc.Failure == nil {
-		doc.Findings = pauses.Judge(judged)
+		doc.Findings = append(besideOthers(ctx, p, judged, seen), pauses.Judge(judged)...)
 	}
+}
+
+// besideOthers finds what a process, or another of its job on this machine, keeps while the same tags
+// are paused: those of a job have the names of tags in common.
+func besideOthers(ctx context.Context, p procfs.Process, own *pauses.Process, seen *sample.Sample) []finding.Finding {
+	var courses []pauses.Course
+	for _, pid := range pausable.Running() {
+		of := own
+		if pid != int(p) {
+			other := procfs.Process(pid)
+			s, err := pausable.Ask(ctx, pid)
+			if err != nil || !slices.ContainsFunc(s.Tags, func(t state.Tag) bool {
+				return slices.ContainsFunc(own.Status.Tags, func(o state.Tag) bool { return o.Name == t.Name })
+			}) {
+				continue
+			}
+			of = &pauses.Process{Status: s}
+			outside := outsideRegions(ctx, other)
+			for _, d := range s.Devices {
+				use := pauses.Usage{Device: d.Index}
+				if outside != nil {
+					use.Outside = outside(d.Index)
+				}
+				device := api.MemDevice{Device: d}
+				holders(&device, other, seen)
+				use.Used = device.Process
+				of.Seen = append(of.Seen, use)
+			}
+		}
+		environ, _ := procfs.Process(pid).Environ()
+		for _, d := range of.Status.Devices {
+			c := of.Course(d.Index)
+			c.Name = pauses.Name(procfs.Rank(environ), pid)
+			courses = append(courses, c)
+		}
+	}
+	if len(courses) < 2 {
+		return nil
+	}
+	return pauses.Stays(courses)
 }
 
 // gauged is what PyTorch's allocator has in a process, nil if that cannot be read.

@@ -16,5 +16,27 @@ type ResumeEvidence struct {
 	NeededBytes    int64 `json:"needed_bytes"`
 }
 
+// A Pool is memory of a device that a pause can leave.
+type Pool string
+
+const (
+	TagPool    Pool = "tag"
+	TensorPool Pool = "tensors in no region"
+	CachePool  Pool = "PyTorch's cache"
+	GraphPool  Pool = "CUDA graph pools"
+	DriverPool Pool = "driver memory of libraries"
+)
+
+// StayEvidence is that of residue and leak: what processes keep while other memory is paused.
+type StayEvidence struct {
+	Cycles    int      `json:"cycles"` // in which it stays, or grows
+	Paused    []string `json:"paused"` // the tags that are paused meanwhile
+	Pool      Pool     `json:"pool"`
+	Processes []string `json:"processes"` // that keep it, such as "rank 2"
+	Tag       string   `json:"tag,omitempty"`
+	Total     int      `json:"total_cycles"` // that were seen
+}
+
+func (*StayEvidence) evidence()    {}
 func (*ResidueEvidence) evidence() {}
 func (*ResumeEvidence) evidence()  {}

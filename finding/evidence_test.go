@@ -13,7 +13,7 @@ var everyEvidence = []Evidence{
 	&LeakEvidence{}, &CompilationsEvidence{}, &FragmentationEvidence{}, &PeakEvidence{}, &UsageEvidence{}, &SpikeEvidence{}, &CopiesEvidence{},
 	&AutocastEvidence{}, &WaitingEvidence{}, &PrivatePoolsEvidence{}, &RoundingEvidence{}, &PinnedEvidence{},
 	&HistoryEvidence{}, &TableEvidence{}, &OOMEvidence{}, &CallGrowthEvidence{}, &SampledGrowthEvidence{}, &LevelsEvidence{},
-	&UnexplainedEvidence{}, &DriverLeakEvidence{}, &DriverSumEvidence{}, &DriverUnseenEvidence{}, &StepGrowthEvidence{}, &ResidueEvidence{}, &ResumeEvidence{},
+	&UnexplainedEvidence{}, &DriverLeakEvidence{}, &DriverSumEvidence{}, &DriverUnseenEvidence{}, &StepGrowthEvidence{}, &ResidueEvidence{}, &ResumeEvidence{}, &StayEvidence{},
 }
 
 // TestEvidenceIsSorted checks that the fields of evidence are in the order of

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"strandline/internal/safefile"
+	"strandline/pausable/history"
 	"strandline/record"
 )
 
@@ -67,7 +68,7 @@ func nameOf(name string) named {
 		return output
 	case "", ".jsonl":
 		return either
-	case ".pickle", ".pkl", ".json", ".strandline", ".trace", ".csv", ".tsv", ".prof", ".pb", ".sqlite", ".sqlite3", ".db", ".dat", ".smaps":
+	case ".pickle", ".pkl", ".json", ".strandline", ".trace", ".csv", ".tsv", ".prof", ".pb", ".sqlite", ".sqlite3", ".db", ".dat", ".smaps", history.Suffix:
 		return possible
 	default:
 		if _, err := strconv.ParseUint(ext[1:], 10, 64); err == nil { // step.100, smaps.2, out.3

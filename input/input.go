@@ -27,11 +27,12 @@ import (
 	"strandline/internal/sorts"
 	"strandline/logs"
 	"strandline/logs/ranks"
+	"strandline/pausable/history"
 	"strandline/profiles"
 	"strandline/torch/snapshot"
 )
 
-// An Input is what one file holds: a *Snapshot, *Trace, *Watch, *Table, *Log or *Unknown.
+// An Input is what one file holds: a *Snapshot, *Trace, *Watch, *Pauses, *Table, *Log or *Unknown.
 type Input interface{ Origin() *File }
 
 type (
@@ -49,6 +50,12 @@ type (
 
 	// A Watch is a recording of `strandline watch`. Its samples are read by [Watch.Samples].
 	Watch struct{ from }
+
+	// Pauses are the log that a process keeps of its pausable memory.
+	Pauses struct {
+		from
+		*history.Log
+	}
 
 	// A Table is what another program than PyTorch wrote: a profile, or levels of memory.
 	Table struct {

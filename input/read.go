@@ -12,6 +12,7 @@ import (
 	"strandline/internal/budget"
 	"strandline/internal/packed"
 	"strandline/logs/text"
+	"strandline/pausable/history"
 	"strandline/profiles"
 	"strandline/torch/snapshot"
 )
@@ -36,6 +37,8 @@ func (f *File) read(ctx context.Context) Input {
 		return f.unknown(f.head)
 	case f.kind == TraceRecording:
 		return f.trace(ctx)
+	case f.kind == PauseLog:
+		return f.pauses(ctx)
 	case f.kind == TableOrProfile:
 		for f.reader != nil {
 			if in := f.table(ctx); in != nil {
@@ -147,6 +150,18 @@ func (f *File) trace(ctx context.Context) Input {
 		return f.unknown(err)
 	}
 	return &Trace{from{f}, run}
+}
+
+func (f *File) pauses(ctx context.Context) Input {
+	var log *history.Log
+	err := f.reading(ctx, func(r io.Reader) (err error) {
+		log, err = history.Read(r)
+		return err
+	})
+	if err != nil {
+		return f.unknown(err)
+	}
+	return &Pauses{from{f}, log}
 }
 
 // table reads a file of another program. It is nil for a file that only began like one.

@@ -10,6 +10,7 @@ import (
 	"strandline/host/store/series"
 	"strandline/internal/packed"
 	"strandline/logs/text"
+	"strandline/pausable/history"
 	"strandline/profiles"
 	"strandline/profiles/figures"
 	"strandline/profiles/jax"
@@ -30,6 +31,7 @@ const (
 	TraceRecording
 	WatchRecording
 	TableOrProfile
+	PauseLog
 )
 
 // A tableReader reads the files of one program.
@@ -98,6 +100,8 @@ func (f *File) recognize(tables []tableReader) {
 		f.kind = WatchRecording
 	case recording.Is(bytes.NewReader(head)):
 		f.kind = TraceRecording
+	case history.Is(head):
+		f.kind = PauseLog
 	case tables != nil:
 		f.choose(r, head, tables)
 	}

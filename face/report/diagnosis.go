@@ -72,6 +72,13 @@ func NewDiagnosis(a *diagnosis.Answer) *Diagnosis {
 		}
 		add(out, p.Name, a.Texts.Judged)
 	}
+	for i := range a.Paused {
+		p := &a.Paused[i]
+		d.Processes = append(d.Processes, api.Process{
+			Process: &p.Name, PID: &p.PID, Rank: p.Rank, Files: []string{p.File},
+			Basis: []string{fmt.Sprintf("a log of %s and resumes", count(p.Steps, "pause"))},
+		})
+	}
 	return d
 }
 

@@ -51,6 +51,7 @@ type Session struct {
 	tables    []*input.Table
 	trace     *input.Trace
 	watch     *Watched
+	paused    []*input.Pauses
 	reserved  []gpuaccount.Reserved // by snapshot, where the devices were traced
 	untraced  []string
 	skipped   []string
@@ -73,6 +74,7 @@ type Answer struct {
 
 	Snapshots *snapshots.Answer
 	Texts     *texts.Answer // beside snapshots, or alone
+	Paused    []Paused      // beside snapshots
 	Series    []tables.Series
 	Trace     *recording.Run
 	Watch     *Watched
@@ -99,6 +101,8 @@ func (s *Session) Add(ctx context.Context, in input.Input) error {
 		s.AddSnapshot(in.Origin().Path, in.Snapshot)
 	case *input.Log:
 		s.logs = append(s.logs, asText(in))
+	case *input.Pauses:
+		s.paused = append(s.paused, in)
 	case *input.Table:
 		s.tables = append(s.tables, in)
 	case *input.Trace:
@@ -172,7 +176,9 @@ func (s *Session) judgeFiles() *Answer {
 	ofFiles := snapshots.Files(s.Book, s.SnapshotProcesses(), snapshots.Options{Capacity: s.options.Capacity, Texts: stated})
 	ofTexts := texts.Judge(printed, stated, texts.Options{Capacity: s.options.Capacity, Limit: s.options.Limit})
 	out := &Answer{Findings: slices.Concat(ofFiles.Findings, ofTexts.Findings), Snapshots: &ofFiles, Texts: &ofTexts, Skipped: s.skipped, Partial: s.partial()}
-	out.Verdict = verdict.Of(slices.Concat(ofFiles.Judged, ofTexts.Judged), ofFiles.Doubtful, out.Findings)
+	judged := slices.Concat(ofFiles.Judged, ofTexts.Judged)
+	out.judgePauses(s.paused, &judged)
+	out.Verdict = verdict.Of(judged, ofFiles.Doubtful, out.Findings)
 	return out
 }
 

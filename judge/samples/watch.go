@@ -18,6 +18,7 @@ import (
 	"strandline/finding"
 	"strandline/host/sampling/sample"
 	"strandline/internal/sorts"
+	"strandline/judge/pauses"
 	"strandline/trend"
 )
 
@@ -64,11 +65,13 @@ type Watch struct {
 	load      load               // of the engine that is asked
 	// paused is the least that was used since all pausable memory of a process is paused.
 	paused map[key]int64
+	// courses are what processes with pausable memory have of their device.
+	courses map[sample.ID]*pauses.Course
 }
 
 // New is a Watch without samples.
 func New() *Watch {
-	return &Watch{series: map[key]*series{}, processes: map[sample.ID]sample.Process{}, begun: map[sample.ID]beginning{}, kills: map[string]killing{}, paused: map[key]int64{}}
+	return &Watch{series: map[key]*series{}, processes: map[sample.ID]sample.Process{}, begun: map[sample.ID]beginning{}, kills: map[string]killing{}, paused: map[key]int64{}, courses: map[sample.ID]*pauses.Course{}}
 }
 
 // maxEnded is how many problems of ended processes are kept.
@@ -123,6 +126,49 @@ func (w *Watch) addProcess(at float64, p *sample.Process) {
 		w.add(at, key{of, otherMemory}, d.Other)
 	}
 	w.addResidue(at, p)
+	w.addCourse(p)
+}
+
+// addCourse follows the pauses of a process with one device.
+func (w *Watch) addCourse(p *sample.Process) {
+	const maxCourses = 256
+	if len(p.Pausable) == 0 || len(p.Devices) != 1 {
+		return
+	}
+	c := w.courses[p.ID()]
+	if c == nil {
+		if len(w.courses) == maxCourses {
+			return
+		}
+		c = &pauses.Course{Name: pauses.Name(p.Rank, p.PID), Device: p.Devices[0].Device, Sampled: true}
+		w.courses[p.ID()] = c
+	}
+	d := &p.Devices[0]
+	m := pauses.Moment{Tags: map[string]pauses.Share{}, Cache: d.Cached, Other: d.Other}
+	var inside int64
+	for i := range p.Pausable {
+		t := &p.Pausable[i]
+		m.Tags[t.Tag] = pauses.Share{Bytes: t.Bytes, Held: t.Held}
+		inside += t.Bytes
+	}
+	if d.Allocated != nil {
+		m.Tensors = new(max(*d.Allocated-inside, 0))
+	}
+	c.Add(m)
+}
+
+// stays finds what processes keep while other memory is paused.
+func (w *Watch) stays() (out []Found) {
+	var courses []pauses.Course
+	for _, id := range slices.SortedFunc(maps.Keys(w.courses), func(a, b sample.ID) int {
+		return cmp.Or(cmp.Compare(w.courses[a].Name, w.courses[b].Name), cmp.Compare(a.PID, b.PID))
+	}) {
+		courses = append(courses, *w.courses[id])
+	}
+	for _, f := range pauses.Stays(courses) {
+		out = append(out, Found{Finding: f})
+	}
+	return out
 }
 
 // addResidue follows what a process has of devices while all its pausable memory is
@@ -254,6 +300,7 @@ func (w *Watch) Found() []Found {
 	growing := slices.ContainsFunc(out, func(f Found) bool { return f.Severity != finding.Info })
 	out = append(out, w.judgeGroups(growing)...)
 	out = append(out, w.judgeDevices(growing)...)
+	out = append(out, w.stays()...)
 	sorts.StableBy(out, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(rate(&b.Finding), rate(&a.Finding)))
 	})

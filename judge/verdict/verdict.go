@@ -77,7 +77,7 @@ func worst(v finding.Verdict, findings []finding.Finding) finding.Verdict {
 			continue
 		}
 		switch findings[i].Kind {
-		case finding.Leak, finding.AutogradGraph, finding.Regrown:
+		case finding.Leak, finding.AutogradGraph, finding.Regrown, finding.Residue:
 			best = max(best, slices.Index(verdicts, finding.Leaking))
 		case finding.Fragmentation:
 			best = max(best, slices.Index(verdicts, finding.Fragmented))

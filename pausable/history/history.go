@@ -4,6 +4,7 @@ package history
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"strandline/internal/lazyregexp"
 	"strandline/pausable/state"
 )
 
@@ -21,6 +23,7 @@ const Suffix = ".pausable"
 // A Log is what a process did to its pausable memory, in order.
 type Log struct {
 	PID   int
+	Rank  *int // nil if it has none
 	Steps []Step
 	// Full is whether the log ended at its bound, Cut whether its last record is not
 	// whole, as of a process that was killed.
@@ -52,6 +55,11 @@ const (
 	longest = 65 << 20
 	maxLine = 1 << 16
 )
+
+// Is reports whether a file that begins with head is a log.
+func Is(head []byte) bool { return bytes.HasPrefix(head, []byte("log 1 ")) && pidLine.Match(head) }
+
+var pidLine = lazyregexp.New(`^log 1 [0-9]{1,10}\r?\n`)
 
 // Read reads a log.
 func Read(from io.Reader) (*Log, error) {
@@ -163,10 +171,16 @@ func nanoseconds(text string) (time.Time, error) {
 	return time.Unix(0, n), nil
 }
 
-// note reads what PyTorch has, which stands after a step and before the next; other
+// note reads the rank, and what PyTorch has, which stands after a step and before the next; other
 // notes are passed over.
 func (r *reader) note(text string) error {
 	words := strings.Split(text, " ")
+	if len(words) == 3 && words[1] == "rank" && r.log.Rank == nil {
+		if n, err := strconv.ParseUint(words[2], 10, 31); err == nil {
+			r.log.Rank = new(int(n))
+		}
+		return nil
+	}
 	const fields = 6
 	if len(words) != fields || words[1] != "torch" || r.before != nil {
 		return nil

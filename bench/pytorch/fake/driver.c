@@ -168,7 +168,7 @@ EXPORT int fk_sm(void) { return cfg.sm; }
 EXPORT int fk_sm_count(void) { return cfg.sms; }
 
 static size_t free_locked(int dev) {
-  size_t u = arenas[dev].used + cfg.context;
+  size_t u = arenas[dev].used + cfg.context + fk_others(dev);
   return u > cfg.total ? 0 : cfg.total - u;
 }
 EXPORT size_t fk_used(int dev) {
@@ -211,6 +211,7 @@ EXPORT int fk_malloc(int dev, size_t n, void **out) {
   a->b[i] = (struct block){at, size};
   a->n++;
   a->used += size;
+  fk_enter(dev, a->used);
   pthread_mutex_unlock(&mu);
   *out = (void *)at;
   fk_log("malloc dev=%d size=%zu addr=%#zx\n", dev, n, (size_t)at);
@@ -229,6 +230,7 @@ EXPORT int fk_release(void *p) {
       memmove(a->b + i, a->b + i + 1, (a->n - i - 1) * sizeof *a->b);
       a->n--;
       a->used -= size;
+      fk_enter(d, a->used);
       madvise(p, size, MADV_DONTNEED);
       pthread_mutex_unlock(&mu);
       fk_log("free dev=%d size=%zu addr=%#zx\n", d, size, (size_t)x);
@@ -345,6 +347,7 @@ EXPORT CUresult cuMemCreate(u64 *out, size_t size, const int *prop, u64 flags) {
   h->size = size;
   h->refs = 1;
   arenas[dev].used += size;
+  fk_enter(dev, arenas[dev].used);
   pthread_mutex_unlock(&mu);
   *out = (u64)(uintptr_t)h;
   fk_log("create dev=%d size=%zu\n", dev, size);
@@ -354,6 +357,7 @@ EXPORT CUresult cuMemCreate(u64 *out, size_t size, const int *prop, u64 flags) {
 static void unref(struct handle *h) {
   if (--h->refs) return;
   arenas[h->device].used -= h->size;
+  fk_enter(h->device, arenas[h->device].used);
   free(h);
 }
 

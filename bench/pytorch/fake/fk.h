@@ -44,6 +44,9 @@ size_t fk_copy_limit(void); /* bytes; larger copies are skipped */
 int fk_sm(void);         /* 80, 90, ... */
 int fk_sm_count(void);
 
+size_t fk_others(int dev);          /* used by other processes, see shared.c */
+void fk_enter(int dev, size_t used); /* tells them what this one uses */
+
 int fk_malloc(int dev, size_t n, void **out);
 int fk_release(void *p);
 int fk_is_device_ptr(const void *p, int *dev);

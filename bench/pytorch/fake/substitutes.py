@@ -17,7 +17,7 @@ import sys
 from collections import defaultdict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SOURCES = {"libcuda": ["driver.c", "memory.c", "functions.c"], "libcudart": ["cudart.c", "capture.c"], "libnvidia-ml": ["nvml.c"]}
+SOURCES = {"libcuda": ["driver.c", "memory.c", "functions.c", "shared.c"], "libcudart": ["cudart.c", "capture.c"], "libnvidia-ml": ["nvml.c"]}
 OPENED = ["libcuda.so.1", "libnvidia-ml.so.1"]  # by PyTorch itself, whatever it links
 NVML = re.compile(rb"\bnvml[A-Z]\w+")  # of which it looks functions up by name
 FLAGS = ["-O1", "-fPIC", "-shared", "-w"]

@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"strconv"
 	"strings"
 
 	"strandline/internal/lazyregexp"
@@ -18,6 +19,16 @@ var (
 	// torchrun's, Open MPI's, PMI's and Slurm's, and its place on the machine.
 	Ranks = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"}
 )
+
+// Rank is the place in its job that a process has by its environment; nil if it has none.
+func Rank(environment map[string]string) *int {
+	for _, of := range Ranks {
+		if rank, err := strconv.Atoi(environment[of]); err == nil && rank >= 0 {
+			return &rank
+		}
+	}
+	return nil
+}
 
 // helpers are processes that the libraries of Python and PyTorch start, identified by a
 // part of their command line.

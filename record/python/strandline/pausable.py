@@ -374,8 +374,9 @@ class MemorySaver:
     def _note(self) -> None:
         """Notes in the log, if there is one, what PyTorch has besides pausable memory."""
         if self._lib.pausable_note(None):
-            for d in self.outside():
-                self._lib.pausable_note("torch {device} {tensors_bytes} {cache_bytes} {pools_bytes}".format(**d).encode())
+            rank = next((os.environ[n] for n in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK") if n in os.environ), "")
+            for text in ["rank " + rank, *("torch {device} {tensors_bytes} {cache_bytes} {pools_bytes}".format(**d) for d in self.outside())]:
+                self._lib.pausable_note(text.encode())
 
     def _begin(self, what: Any, tag: Optional[str]) -> Any:
         from concurrent.futures import Future

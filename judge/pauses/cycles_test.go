@@ -1,0 +1,122 @@
+package pauses
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"strandline/finding"
+)
+
+const mib = 1 << 20
+
+// A cycle is what a rank has while it sleeps, in MiB: of its tags, and in no region.
+type cycle struct {
+	weights, cache                 int64 // held while both are to be paused
+	grown                          int64 // of weights
+	tensors, unused, graphs, other int64
+}
+
+// course is a rank that sleeps and wakes.
+func course(name string, cycles ...cycle) Course {
+	c := Course{Name: name}
+	for _, y := range cycles {
+		sizes := map[string]int64{"weights": 100 + y.grown, "kv_cache": 200}
+		add := func(held map[string]int64) {
+			m := Moment{Tags: map[string]Share{}, Tensors: new(y.tensors * mib), Cache: new(y.unused * mib), Pools: new(y.graphs * mib), Other: new(y.other * mib)}
+			for tag, n := range sizes {
+				m.Tags[tag] = Share{Bytes: n * mib, Held: held[tag] * mib}
+			}
+			c.Moments = append(c.Moments, m)
+		}
+		add(sizes)
+		asleep := map[string]int64{"weights": y.weights, "kv_cache": y.cache}
+		add(asleep)
+		add(asleep)
+		add(sizes)
+	}
+	return c
+}
+
+func repeat(n int, change func(i int, c *cycle)) (out []cycle) {
+	for i := range n {
+		c := cycle{other: 300}
+		if change != nil {
+			change(i, &c)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// TestStays plants what stays on ranks of a job.
+func TestStays(t *testing.T) {
+	clean := repeat(6, nil)
+	for _, c := range []struct {
+		name  string
+		ranks [][]cycle
+		want  string
+	}{
+		{"clean", [][]cycle{clean, clean}, "[]"},
+		{"one rank, clean", [][]cycle{clean}, "[]"},
+		{"a tag of one rank", [][]cycle{clean, repeat(6, func(_ int, c *cycle) { c.cache = 200 }), clean}, "[problem residue [rank 1] tag kv_cache, 5 of 5]"},
+		{"a tag in one cycle", [][]cycle{repeat(6, func(i int, c *cycle) {
+			if i == 3 {
+				c.cache = 200
+			}
+		}), clean}, "[problem residue [rank 0] tag kv_cache, 1 of 5]"},
+		{"a tag of all", [][]cycle{repeat(6, func(_ int, c *cycle) { c.weights = 100 }), repeat(6, func(_ int, c *cycle) { c.weights = 100 })}, "[warning residue [rank 0 rank 1] tag weights, 5 of 5]"},
+		{"a cache", [][]cycle{clean, repeat(6, func(_ int, c *cycle) { c.unused = 500 })}, "[warning residue [rank 1] PyTorch's cache , 6 of 6]"},
+		{"graphs", [][]cycle{repeat(6, func(_ int, c *cycle) { c.graphs = 90 }), repeat(6, func(_ int, c *cycle) { c.graphs = 90 })}, "[warning residue [rank 0 rank 1] CUDA graph pools , 6 of 6]"},
+		{"a shard", [][]cycle{clean, clean, repeat(6, func(_ int, c *cycle) { c.tensors = 128 })}, "[warning residue [rank 2] tensors in no region , 6 of 6]"},
+		{"the trainer of all", [][]cycle{repeat(6, func(_ int, c *cycle) { c.tensors = 128 }), repeat(6, func(_ int, c *cycle) { c.tensors = 128 })}, "[]"},
+		{"stages of a pipeline", [][]cycle{clean, repeat(6, func(_ int, c *cycle) { c.tensors = 128 }), repeat(6, func(_ int, c *cycle) { c.tensors = 256 })}, "[]"},
+		{"a communicator that comes later", [][]cycle{clean, repeat(8, func(i int, c *cycle) {
+			if i >= 4 {
+				c.other = 500
+			}
+		})}, "[warning residue [rank 1] driver memory of libraries , 4 of 8]"},
+		{"what is made in the first cycle", [][]cycle{repeat(8, func(i int, c *cycle) {
+			if i >= 1 {
+				c.other = 500
+			}
+		}), repeat(8, func(i int, c *cycle) {
+			if i >= 1 {
+				c.other = 500
+			}
+		})}, "[]"},
+		{"growth", [][]cycle{repeat(8, func(i int, c *cycle) { c.tensors = int64(10 * i) }), clean}, "[problem leak [rank 0] tensors in no region , 6 of 8]"},
+		{"growth by segments", [][]cycle{repeat(8, func(i int, c *cycle) { c.grown = int64((i + 1) / 2 * 20) })}, "[problem leak [rank 0] tag weights, 6 of 8]"},
+		{"up and down", [][]cycle{repeat(8, func(i int, c *cycle) { c.tensors = int64(30 * (i % 2)) })}, "[]"},
+	} {
+		var courses []Course
+		for i, cycles := range c.ranks {
+			courses = append(courses, course(fmt.Sprintf("rank %d", i), cycles...))
+		}
+		got := []string{}
+		for _, f := range Stays(courses) {
+			e := f.Evidence.(*finding.StayEvidence)
+			if len(e.Paused) == 0 || slices.Contains(e.Paused, e.Tag) && f.Kind == finding.Residue {
+				t.Errorf("%s: paused are %v", c.name, e.Paused)
+			}
+			got = append(got, fmt.Sprintf("%s %s %v %s %s, %d of %d", f.Severity, f.Kind, e.Processes, e.Pool, e.Tag, e.Cycles, e.Total))
+		}
+		if text := fmt.Sprint(got); text != c.want {
+			t.Errorf("%s: %s, want %s", c.name, text, c.want)
+		}
+	}
+}
+
+// TestSleepless has one rank that pauses nothing.
+func TestSleepless(t *testing.T) {
+	awake := course("rank 1", repeat(1, nil)...)
+	awake.Moments = awake.Moments[:1]
+	asleep := course("rank 0", repeat(1, nil)...)
+	asleep.Moments = asleep.Moments[1:2]
+	if got := Stays([]Course{asleep, awake}); len(got) != 2 || got[0].Process != "rank 1" || got[0].Severity != finding.Problem {
+		t.Errorf("%+v", got)
+	}
+	if got := Stays([]Course{awake, awake}); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
