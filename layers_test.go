@@ -84,7 +84,7 @@ var beside = map[string][]string{
 	"host/gpu/gpuaccount":   {"host/gpu/gpudriver"},                              // compares calls with the driver's count
 	"host/sampling/sampler": {"host/proc/footprint"},                             // classifies what grows in a process
 	"pausable":              {"internal/socket", "pausable/state"},               // finds the socket, and reads the answer
-	"pausable/history":      {"internal/lazyregexp", "pausable/state"},                                  // a log of states
+	"pausable/history":      {"internal/lazyregexp", "pausable/state"},           // a log of states
 	"run/check":             {"run/trace"},                                       // the lines of a leak
 	"run/soak":              {"run/trace"},                                       // its cause
 }

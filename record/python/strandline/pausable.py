@@ -12,9 +12,8 @@
     torch_memory_saver.resume("kv_cache")  # with undefined contents
 
 Calls are those of torch_memory_saver, in its modes "torch" and "preload". What fails raises an exception, and what was
-begun is taken back: a resume for which the device has not enough memory can be tried again. Kernels and
-copies of the device are waited for before its memory is given back; no other thread may use the memory
-from then on.
+begun is taken back: a resume for which the device has not enough memory can be tried again. A pause waits for
+the device's work; no other thread may use the memory from then on.
 """
 
 from __future__ import annotations
@@ -375,7 +374,7 @@ class MemorySaver:
         """Notes in the log, if there is one, what PyTorch has besides pausable memory."""
         if self._lib.pausable_note(None):
             rank = next((os.environ[n] for n in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK") if n in os.environ), "")
-            for text in ["rank " + rank, *("torch {device} {tensors_bytes} {cache_bytes} {pools_bytes}".format(**d) for d in self.outside())]:
+            for text in ("rank " + rank, *("torch {device} {tensors_bytes} {cache_bytes} {pools_bytes}".format(**d) for d in self.outside())):
                 self._lib.pausable_note(text.encode())
 
     def _begin(self, what: Any, tag: Optional[str]) -> Any:
