@@ -206,15 +206,21 @@ func (r *recordedFiles) add(f *digest.File, d *record.Dump) {
 	}
 }
 
-// minFiles is how many snapshots make the one at the exit superfluous: by then the program's
-// functions have returned, and what they kept is gone.
+// minFiles is how many snapshots make the one at the exit superfluous if it has no history: by
+// then the program's functions have returned, and what they kept is gone.
 const minFiles = 4
+
+// AtExit reports whether a recorded process wrote a snapshot when it ended.
+func (fs *Files) AtExit(path string) bool {
+	_, _, d := fs.manifests.recorded(path)
+	return d != nil && d.Reason == "exit"
+}
 
 // named is the process of the files.
 func (r *recordedFiles) named(name string) *compare.Process {
 	p := r.process
 	list := r.list
-	if r.last != nil && len(list) < minFiles && len(p.OutOfSpace) == 0 && (len(list) < 2 || !p.FreedAtExit()) {
+	if r.last != nil && len(p.OutOfSpace) == 0 && (r.last.Events() > 0 || len(list) < minFiles && (len(list) < 2 || !p.FreedAtExit())) {
 		list = append(list, r.last)
 	}
 	out := compare.NewProcess(name, list)

@@ -29,6 +29,7 @@ import (
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 )
 
 // Options are what the user knows beyond the files.
@@ -120,8 +121,12 @@ func asText(l *input.Log) *logs.File {
 	return &logs.File{Text: l.Text, Name: l.Origin().Path, Partial: l.Partial != nil}
 }
 
-// AddSnapshot takes a snapshot that was read from a path, and returns its digest.
+// AddSnapshot takes a snapshot that was read from a path, and returns its digest. One that was
+// taken at the exit shows the program before it let go of what it held.
 func (s *Session) AddSnapshot(path string, of *snapshot.Snapshot) *digest.File {
+	if s.files.AtExit(path) {
+		of = timeline.BeforeTeardown(of)
+	}
 	d := s.Book.Digest(of)
 	d.Name = path
 	s.snapshots = append(s.snapshots, d)

@@ -27,9 +27,10 @@ type growth struct {
 	device  int
 	judged  verdict.Judged
 
-	places []*place // that leak
-	others []*place // sites that were judged otherwise
-	open   []*place // that grow in a history which cannot show what it is
+	places  []*place // that leak
+	others  []*place // sites that were judged otherwise
+	open    []*place // that grow in a history which cannot show what it is
+	garbage []*place // that grow until Python's collector runs
 }
 
 // A place is a site, or one stack of a site whose other stacks behave well.
@@ -58,7 +59,7 @@ func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	checkpoints := p.Checkpoints(device)
 	steps, known := p.StepsSeen(device)
 	switch {
-	case len(checkpoints) >= minFiles && (!known || steps >= timeline.MinSteps):
+	case len(checkpoints) >= minFiles && (!known || steps >= timeline.MinSteps) && !p.CoarserThanSteps(device, checkpoints):
 		g.judged.Checkpoints, g.judged.Enough = len(checkpoints), true
 		g.judgeSites(filesSeries(p, device, checkpoints))
 	case newest.Steps.Enough() && 2*newest.Captures < len(newest.Steps.Ends): // otherwise it captures a CUDA graph for each batch size
@@ -68,6 +69,7 @@ func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	case !newest.Steps.Enough():
 		g.judged.Checkpoints, g.judged.StepsFrom = len(newest.Steps.Ends), newest.Steps.From
 	}
+	g.places = g.withoutGarbage(g.places)
 	return g
 }
 
@@ -320,7 +322,7 @@ func (g *growth) findings() (out []finding.Finding) {
 			out = append(out, f)
 		}
 	}
-	return append(append(out, g.reportGrown()...), g.undecided()...)
+	return slices.Concat(out, g.cycles(), g.reportGrown(), g.undecided())
 }
 
 // undecided is the finding of what grows inside one history that cannot distinguish work

@@ -17,6 +17,7 @@ const (
 	byPython   = "python"   // a name leads to the tensors
 	byAutograd = "autograd" // the graph of a tensor that a name leads to
 	byNative   = "native"   // no Python object and no known graph refers to them
+	byGarbage  = "garbage"  // reference cycles that no name leads to
 )
 
 // minHeldShare is the share of a finding's tensors from which their holder is named.
@@ -78,7 +79,11 @@ func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
 		if share < minHeldShare {
 			continue
 		}
-		out = append(out, finding.HeldBy{Kind: byPython, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: share})
+		kind := byPython
+		if x.Kind == byGarbage {
+			kind = byGarbage
+		}
+		out = append(out, finding.HeldBy{Kind: kind, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: share})
 		for j := range h.Graphs {
 			if graph := &h.Graphs[j]; graph.Path == x.Path && graph.ChainLength > 1 {
 				out = append(out, graphHolder(graph, share))
@@ -139,6 +144,8 @@ func heldWords(h *finding.HeldBy) string {
 			text += fmt.Sprintf("; it grew by %s since the snapshot before", units.Count(*h.Grew))
 		}
 		return text
+	case byGarbage:
+		return "nothing but " + where + " keeps them: Python's collector frees them when it runs"
 	case byNative:
 		return "no Python object refers to them, nor a graph that Python names lead to: C++ code keeps them"
 	}
@@ -182,6 +189,9 @@ func holderRemedies(held []finding.HeldBy) (out []finding.Remedy) {
 }
 
 func holderRemedy(h *finding.HeldBy) finding.Remedy {
+	if h.Kind == byGarbage {
+		return finding.CodeChange("break the reference cycle: drop the attribute that leads back, or make it a weakref.ref")
+	}
 	at := ""
 	if h.File != "" && h.Line != nil {
 		at = fmt.Sprintf(" at %s:%d", h.File, *h.Line)

@@ -8,7 +8,6 @@ import (
 	"strandline/judge/verdict"
 	"strandline/stack"
 	"strandline/torch/compare"
-	"strandline/torch/digest"
 	"strandline/units"
 )
 
@@ -87,15 +86,11 @@ func (g *growth) mostlyInGraphs(p *place) bool {
 
 // rate sets the finding's growth per step and puts it into words.
 func (g *growth) rate(places []*place, grown int64, f *finding.Finding, e *finding.LeakEvidence) string {
-	newest := g.process.Newest()
-	d := newest.Device(g.device)
+	d := g.process.Newest().Device(g.device)
 	if g.judged.Inside {
 		e.CheckpointEvents = d.Checkpoints.Events
-		if len(g.process.Files) > 1 {
-			grown = g.liveBytes(places, newest) - g.liveBytes(places, g.process.Files[0])
-		}
 	}
-	if n := len(g.process.Files); n > 1 {
+	if n := len(g.process.Files); n > 1 && !g.judged.Inside {
 		per := grown / int64(n-1)
 		f.BytesPerStep = &per
 		e.Files = names(g.process)
@@ -127,22 +122,6 @@ func singleStep(bytes []int64) string {
 func grewInSteps(places []*place, last int) (bytes int64) {
 	for _, p := range places {
 		bytes += p.pop.Final[last] - p.pop.Final[0]
-	}
-	return bytes
-}
-
-// liveBytes is what the places made that is alive in a file.
-func (g *growth) liveBytes(places []*place, d *digest.File) (bytes int64) {
-	of := map[stack.ID]bool{}
-	for _, p := range places {
-		for _, id := range p.stacks {
-			of[id] = true
-		}
-	}
-	for _, l := range d.Device(g.device).Live {
-		if of[l.Stack] {
-			bytes += l.Bytes
-		}
 	}
 	return bytes
 }

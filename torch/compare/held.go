@@ -22,6 +22,7 @@ type Held struct {
 // A Holder is a path of names to some of the sampled blocks, or to tensors that keep
 // an autograd graph.
 type Holder struct {
+	Kind   string   `json:"kind"` // "garbage" for reference cycles that no name leads to
 	Path   string   `json:"path"`
 	File   string   `json:"file"`
 	Line   int64    `json:"line"` // that puts tensors there; 0 if unknown

@@ -117,6 +117,29 @@ func (p *Process) StepsSeen(device int) (steps int, known bool) {
 	return steps, known
 }
 
+// CoarserThanSteps reports whether the steps of the newest history on a device, which reaches back
+// to the first of some files, show more than those files do: few of them end different steps.
+func (p *Process) CoarserThanSteps(device int, files []int) bool {
+	newest := p.Newest().Device(device)
+	if !newest.Steps.Known() || !newest.Steps.Enough() || !newest.HasTime || !p.Covered(device, files[0]) {
+		return false
+	}
+	const minIntervals, finer = 4, 4 // intervals that suffice, and steps for each that are clearly more
+	intervals, before := 0, 0
+	for _, j := range files {
+		d := p.Files[j].Device(device)
+		if d.Start != newest.Start {
+			return false
+		}
+		ended := sort.SearchInts(newest.Steps.Ends, d.Events-d.Marks)
+		if ended > before {
+			intervals++
+		}
+		before = ended
+	}
+	return intervals < minIntervals && len(newest.Steps.Ends) >= finer*intervals
+}
+
 // Interval returns the typical number of events between two files on a device between
 // which something happened, 0 if it is unknown.
 func (p *Process) Interval(device int) int {

@@ -18,7 +18,7 @@ import time
 import types
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
-from . import _clock, _engine, _graph, _lines, _owned, _paths
+from . import _clock, _engine, _garbage, _graph, _lines, _owned, _paths
 
 BUDGET = 2.0  # seconds of a pass
 NODES = 2_000_000  # objects of a pass
@@ -57,10 +57,11 @@ class Holders:
         self.lines = _lines.Lines()
         self.main = _main_file()
 
-    def held_by(self, snapshot: Mapping[str, Any]) -> Dict[str, Any]:
+    def held_by(self, snapshot: Mapping[str, Any], ended: bool = False) -> Dict[str, Any]:
         """Who keeps the blocks of a snapshot, as values of JSON. It does not raise.
 
-        The result has holders (kind, path, file, line, blocks: addresses of those looked at), graphs (path,
+        The collector must not have run since the snapshot. Where the program has ended, cycles may have what it kept, so
+        they are left out. The result has holders (kind, path, file, line, blocks: addresses of those looked at), graphs (path,
         file, line, nodes, chain_length, node, grew, estimated, address, by_node), host (path, file, line, count, bytes: of
         tensors in main memory), blocks_sampled, objects, seconds, and bound where one was hit.
         """
@@ -73,6 +74,8 @@ class Holders:
             now = _by_place(snapshot)
             out = self.look(_sample(now, self.blocks), began + BUDGET)
             self.blocks = now
+            if ended and out["holders"] and out["holders"][-1]["kind"] == "garbage":
+                out["blocks_sampled"] = sorted(set(out["blocks_sampled"]) - set(out["holders"].pop()["blocks"]))
         except Exception as e:
             out = {"error": f"{type(e).__name__}: {e}"}
         finally:
@@ -104,6 +107,7 @@ class Holders:
                 graphs = _graph.census(tensors.with_graph, lambda t: walk.path(t) if walk.found(t) else None, deadline)
                 out["graphs"], of_graphs = self.described(tensors, graphs)
                 out["host"], of_host = tensors.kept()
+                cycles = walk.cycles(tensors, out)
                 bound = walk.bound or graphs.bound
                 if bound:
                     out["bound"] = bound
@@ -114,6 +118,7 @@ class Holders:
                     vars(part).clear()
         for entry, path in zip(out["holders"] + out["graphs"] + out["host"], paths + of_graphs + of_host):  # reading lets other threads run
             self.place(entry, path)
+        out["holders"] += cycles
         return out
 
     def owners(self, walk: Walk, tensors: _Tensors, wanted: Set[int]) -> Tuple[Dict[str, Any], List[_paths.Path]]:
@@ -379,6 +384,19 @@ class Walk:
                 return set()
         return out
 
+    def cycles(self, tensors: _Tensors, out: Dict[str, Any]) -> List[Dict[str, Any]]:
+        """The holder of tensors that only reference cycles keep. Those that may be such leave the result."""
+        lost, garbage, path = [a for a, ts in tensors.at.items() if not any(map(self.found, ts))], [], "reference cycles of "
+        some, unknown = [tensors.at[a][0] for a in lost[:_REFERRERS]], lost[_REFERRERS:]
+        try:
+            found = _garbage.Cycles(some, lambda objects: self.owners(objects, tensors))
+            garbage, path = [a for a, t in zip(lost, some) if id(t) in found.ids], path + ", ".join(found.classes)
+        except Bound:
+            unknown = lost
+        out["unowned"] = [a for a in out["unowned"] if a not in unknown + garbage]
+        out["blocks_sampled"] = [a for a in out["blocks_sampled"] if a not in unknown]
+        return [{"kind": "garbage", "path": path, "blocks": sorted(garbage)}] if garbage else []
+
     def owners(self, objects: List[Any], tensors: _Tensors) -> List[Any]:
         """What refers to some objects, but for tensors and this pass itself."""
         out = []
@@ -386,6 +404,8 @@ class Walk:
             raise Bound("time")
         for r in _owned.referrers(objects, tensors.kinds) if objects else ():
             if r is objects or r is self.objects or type(r) is types.FrameType and r.f_code.co_filename.startswith(_HERE):
+                continue
+            if type(r) is tuple and len(r) == len(objects) and all(map(operator.is_, r, objects)):  # the call's arguments, since 3.13
                 continue
             if type(r) is list and len(r) > 0 and id(r) not in self.seen and _ours(r, tensors.ids):
                 continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 import _thread
 import atexit
 import collections
+import gc
 import inspect
 import os
 import sys
@@ -20,6 +21,7 @@ from typing import Any, Callable, Deque, Dict, List, Mapping, Optional
 from . import _about, _control, _engine, _hook, _journal, _levels, _options, _reclaim, _snapshot, _steps, _store, _why
 
 _STEP_WAIT = 5.0  # seconds that a snapshot of the schedule waits for the end of a step
+_FREE = 4.0  # seconds that snapshots at steps may take, or half of the time that the steps did
 _LOOK = 0.5  # seconds between two looks at what is reserved
 _OOM_BURST = 3  # snapshots at out-of-memory, then one in _OOM_PAUSE seconds
 _OOM_PAUSE = 60.0
@@ -171,7 +173,9 @@ class Recorder:
         self.holders = _holders(torch)
         self.steps = 0
         self.own_steps = False
-        self.next_step = 10 if options.levels else sys.maxsize
+        self.next_step = 10 if options.levels else sys.maxsize if options.every_seconds or options.every_steps else 2
+        self.stepping = float("inf")  # time.monotonic() of the first step
+        self.paused = 0.0  # seconds that snapshots at steps took
         self.last_step = float("-inf")  # time.monotonic()
         self.due: Optional[str] = None  # the reason of a snapshot that waits for the end of a step
         self.due_until = 0.0
@@ -186,8 +190,7 @@ class Recorder:
         self.ended = False  # the last snapshot is taken
         # Between two snapshots of the schedule; the time doubles, so that short programs have a series too.
         self.longest = options.every_seconds or (0.0 if options.every_steps else options.most_seconds)
-        self.between = min(options.first_seconds, self.longest)
-        self.next_at = time.monotonic() + self.between if self.longest else float("inf")
+        self.between, self.next_at = 0.0, float("inf")
         self.reclaim_at = time.monotonic() + options.reclaim_seconds if options.reclaim_seconds else float("inf")
         self.removes: List[Callable[[], None]] = []
         self.control = _control.Control(self.answer, self.unheard)
@@ -198,6 +201,7 @@ class Recorder:
     def begin(self, on_device: bool) -> None:
         """Switch the history on, and start the thread that writes."""
         self.journal.open()
+        self.schedule()
         arguments = self.begin_on_device() if on_device else {}
         atexit.register(self.at_exit)
         util = sys.modules.get("multiprocessing.util")
@@ -220,11 +224,18 @@ class Recorder:
     def begin_on_device(self) -> Dict[str, Any]:
         """Switch the history of devices on, and return by which arguments."""
         arguments = record_history(self.torch, self.options)
+        self.schedule()
         attach = getattr(self.torch._C, "_cuda_attach_out_of_memory_observer", None)
         if attach is not None:
             attach(self.out_of_memory)
         self.on_device = True
         return arguments
+
+    def schedule(self) -> None:
+        """Begin with the first times of the schedule: before a device is initialized, programs import and load."""
+        if self.longest:
+            self.between = min(self.options.first_seconds, self.longest)
+            self.next_at = time.monotonic() + self.between
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Append to this process's journal; the program does not see a disk that refuses."""
@@ -367,15 +378,17 @@ class Recorder:
         """In the program's own thread, at the end of a step."""
         self.steps = n
         self.last_step = time.monotonic()
+        self.stepping = min(self.stepping, self.last_step)
         o = self.options
         if self.due is not None:
             reason, self.due = self.due, None
             self.take(reason)
         elif o.every_steps and n % o.every_steps == 0:
             self.take("step")
-        elif n >= self.next_step:
-            self.next_step = n + max(n // 2, 5)
+        elif n >= self.next_step and not self.queue and self.paused <= max(_FREE, (self.last_step - self.stepping) / 2):
+            self.next_step = n + (max(n // 2, 5) if o.levels else n)
             self.take("step")
+            self.paused += time.monotonic() - self.last_step
         if o.reclaim_steps and n % o.reclaim_steps == 0:
             self.reclaim_now("step")
         self.reclaim_above()
@@ -414,6 +427,7 @@ class Recorder:
         if queued and self.queue and reason not in ("exit", "above"):
             self.note({"event": "skipped", "reason": reason})  # the one before is not written yet
             return None
+        collecting = gc.isenabled()
         try:
             with self.lock:
                 if self.ended:
@@ -422,8 +436,9 @@ class Recorder:
                 if threading.current_thread() is self.thread:  # what is taken amid a backward pass has no gradients' holders
                     _engine.wait(_BACKWARD)
                 before = time.monotonic()
+                gc.disable()  # what it frees after the snapshot would look as if nobody kept it
                 snapshot = _snapshot.take(self.torch) if self.on_device else _snapshot.empty()
-                held_by = self.holders.held_by(snapshot) if self.holders is not None else None
+                held_by = self.holders.held_by(snapshot, self.ended) if self.holders is not None else None
                 if not self.on_device and queued and not (held_by and (held_by.get("graphs") or held_by.get("host"))):
                     return None  # there is no tensor
                 taken = Taken(reason, self.steps or None, snapshot, time.monotonic() - before)
@@ -432,6 +447,9 @@ class Recorder:
         except Exception as e:
             self.journal.note(f"no snapshot ({reason})", e)
             return None
+        finally:
+            if collecting:
+                gc.enable()
         if queued:
             self.queue.append(taken)
             self.control.wake()
