@@ -118,10 +118,11 @@ func (p *Process) StepsSeen(device int) (steps int, known bool) {
 }
 
 // CoarserThanSteps reports whether the steps of the newest history on a device, which reaches back
-// to the first of some files, show more than those files do: few of them end different steps.
+// to the first of some files, show more than those files do: few of them end different steps. Files
+// that a person wrote show moments that were chosen.
 func (p *Process) CoarserThanSteps(device int, files []int) bool {
 	newest := p.Newest().Device(device)
-	if !newest.Steps.Known() || !newest.Steps.Enough() || !newest.HasTime || !p.Covered(device, files[0]) {
+	if p.About == nil || !newest.Steps.Known() || !newest.Steps.Enough() || !newest.HasTime || !p.Covered(device, files[0]) {
 		return false
 	}
 	const minIntervals, finer = 4, 4 // intervals that suffice, and steps for each that are clearly more
