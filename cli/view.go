@@ -126,6 +126,14 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	if v.redact == 0 { // what is dropped has names and paths of its own
 		shown.open = v.opener(ctx, p, loaded)
 	}
+	if v.redact == 0 && written(v.files.Given) {
+		markLive(p.Asker, true)
+		shown.follow = func(replace func(web.Opened)) {
+			if <-loaded; failed == nil {
+				v.follow(ctx, p.Asker, replace)
+			}
+		}
+	}
 	if err := g.serve(ctx, o.serve, shown); err != nil {
 		return err
 	}
@@ -235,6 +243,7 @@ type page struct {
 	asker        engine.Asker
 	index, state string
 	open         func([]input.Source) (web.Opened, error) // takes dropped files, if not nil
+	follow       func(replace func(web.Opened))           // shows what is written meanwhile, if not nil
 }
 
 // serve serves a page until the context is done.
@@ -248,6 +257,9 @@ func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
 	s := web.New(p.asker, p.index, port)
 	remote := o.listen != "" || g.env.getenv("SSH_CONNECTION") != ""
 	s.Pack, s.Open = remote, p.open
+	if p.follow != nil {
+		go p.follow(s.Replace)
+	}
 	address := s.URL() + p.state
 	fmt.Fprintln(g.env.stdout, address)
 	if remote {

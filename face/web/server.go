@@ -74,6 +74,13 @@ func New(a engine.Asker, index string, port int) *Server {
 	return s
 }
 
+// Replace lets another answer from now on, and so shows another page to who asks next.
+func (s *Server) Replace(o Opened) {
+	s.taking.Lock()
+	defer s.taking.Unlock()
+	s.asker.Store(&serving{o, s.asker.Load().turn + 1})
+}
+
 // random returns 128 unpredictable bits.
 func random() string {
 	bits := make([]byte, 16)

@@ -11,7 +11,9 @@ type Session struct {
 	Skipped  []Skipped `json:"skipped"`
 	Order    []int     `json:"order"`
 	Findings string    `json:"findings" ts:"waiting|working|ready"`
-	Job      bool      `json:"job,omitempty"` // the files are of a job of several ranks: job has its verdict
+	Job      bool      `json:"job,omitempty"`      // the files are of a job of several ranks: job has its verdict
+	Live     bool      `json:"live,omitempty"`     // more files are to come
+	Replaced bool      `json:"replaced,omitempty"` // a page of more files has taken the place of this one
 }
 
 // File is one of the files.

@@ -80,10 +80,13 @@ type Engine struct {
 
 	findingsState string
 	judgment      *judgment
+
+	live, replaced bool // more files are to come, or a page of more has taken the place of this one
 }
 
 // A file is one snapshot and what is computed of it.
 type file struct {
+	ambiguous bool // others have its name, too: it is shown with its folder
 	Source
 	// Guarded by Engine.mu.
 	state    string
@@ -145,8 +148,13 @@ type judgment struct {
 // New makes an engine that is to read the sources, which are made of files.
 func New(files *input.Files, sources []Source) *Engine {
 	e := &Engine{from: files, changed: make(chan struct{}), others: []page.Skipped{}, order: []int{}, running: make(chan struct{}, 1), readable: make(chan struct{}), findingsState: waiting}
+	named := map[string]int{}
 	for _, s := range sources {
 		e.files = append(e.files, &file{Source: s, state: waiting, blocks: waiting})
+		named[filepath.Base(s.Path)]++
+	}
+	for _, f := range e.files {
+		f.ambiguous = named[filepath.Base(f.Path)] > 1
 	}
 	return e
 }
@@ -466,8 +474,11 @@ func slotOf(slots map[tile.Key]int, key tile.Key) int {
 }
 
 func (f *file) name() string {
-	if f.Path == "-" {
+	switch {
+	case f.Path == "-":
 		return "standard input"
+	case f.ambiguous:
+		return filepath.Join(filepath.Base(filepath.Dir(f.Path)), filepath.Base(f.Path))
 	}
 	return filepath.Base(f.Path)
 }

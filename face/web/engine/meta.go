@@ -43,7 +43,7 @@ func (q *question) session() (any, error) {
 func (e *Engine) Session() page.Session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	doc := page.Session{Version: e.version, Files: []page.File{}, Skipped: e.others, Order: e.order, Findings: e.findingsState, Job: e.of != nil}
+	doc := page.Session{Version: e.version, Files: []page.File{}, Skipped: e.others, Order: e.order, Findings: e.findingsState, Job: e.of != nil, Live: e.live, Replaced: e.replaced}
 	for i, f := range e.files {
 		if f.state == skipped {
 			continue
@@ -58,6 +58,12 @@ func (e *Engine) Session() page.Session {
 	}
 	return doc
 }
+
+// Live states whether the files are of a recording that is still written.
+func (e *Engine) Live(more bool) { e.change(func() { e.live = more }) }
+
+// Replaced states that a page of more files has taken the place of this one.
+func (e *Engine) Replaced() { e.change(func() { e.replaced = true }) }
 
 func (f *file) session(i int) page.File {
 	out := page.File{F: i, Name: f.name(), Path: f.Path, State: f.state, Read: f.read, Devices: []int{}, Blocks: f.blocks}

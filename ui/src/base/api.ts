@@ -8,6 +8,8 @@ export interface Session {
   order: number[];
   findings: "waiting" | "working" | "ready";
   job?: boolean;
+  live?: boolean;
+  replaced?: boolean;
 }
 
 export interface Device {

@@ -1,21 +1,55 @@
-// The rows of a long table that are in sight, with room for the others.
+// A long table of rows of one height, of which only those in sight are elements.
 
-import { fill, h } from "./dom.ts";
+import { scroll } from "./controls.ts";
+import { fill, h, own, type Child } from "./dom.ts";
 
 const beyond = 12; // rows above and below
 
-/** Puts those of n rows of a height in px that are in sight into the body of the table in scroll. drawn is what is in it, which the next call is given. */
-export function window(scroll: HTMLElement, n: number, height: number, drawn: string, row: (i: number) => HTMLElement): string {
-  const from = Math.max(0, Math.floor(scroll.scrollTop / height) - beyond);
-  const to = Math.min(n, from + Math.ceil((scroll.clientHeight || innerHeight) / height) + 2 * beyond);
-  const key = `${from} ${to}`;
-  if (key !== drawn) fill(scroll.querySelector("tbody")!, gap(from, height), Array.from({ length: Math.max(0, to - from) }, (_, i) => row(from + i)), gap(n - to, height));
-  return key;
-}
+export class LongTable {
+  readonly root: HTMLElement;
+  private readonly head = h("tr", {});
+  private readonly body = h("tbody", {});
+  private readonly table: HTMLElement;
+  private made = new Map<number, HTMLElement>(); // rows, by their place
+  private n = 0;
+  private drawn = "";
 
-function gap(rows: number, height: number): HTMLElement | null {
-  if (rows <= 0) return null;
-  const tr = h("tr", { class: "gap", "aria-hidden": "true" });
-  tr.style.height = `${rows * height}px`;
-  return tr;
+  constructor(
+    name: string,
+    private readonly height: number, // of a row, in px
+    private readonly row: (i: number) => HTMLElement,
+  ) {
+    this.table = h("table", {}, h("caption", { class: "unseen" }, name), h("thead", {}, this.head), this.body);
+    this.root = own(scroll(name, this.table, { onscroll: () => this.draw() }));
+  }
+
+  /** Shows other rows, under the names of their columns. */
+  show(n: number, ...head: Child[]): void {
+    this.n = n;
+    this.made.clear();
+    this.drawn = "";
+    this.table.setAttribute("aria-rowcount", String(n + 1));
+    fill(this.head, head);
+    this.draw();
+  }
+
+  private draw(): void {
+    const from = Math.max(0, Math.floor(this.root.scrollTop / this.height) - beyond);
+    const to = Math.min(this.n, from + Math.ceil((this.root.clientHeight || innerHeight) / this.height) + 2 * beyond);
+    if (this.drawn === `${from} ${to}`) return;
+    this.drawn = `${from} ${to}`;
+    const row = (i: number): HTMLElement => {
+      const made = this.made.get(i) ?? own(this.row(i));
+      this.made.set(i, made);
+      return made;
+    };
+    fill(this.body, this.gap(from), Array.from({ length: Math.max(0, to - from) }, (_, i) => row(from + i)), this.gap(this.n - to));
+  }
+
+  private gap(rows: number): HTMLElement | null {
+    if (rows <= 0) return null;
+    const tr = h("tr", { class: "gap", "aria-hidden": "true" });
+    tr.style.height = `${rows * this.height}px`;
+    return tr;
+  }
 }

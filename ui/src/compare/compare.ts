@@ -2,7 +2,7 @@
 
 import { button, note, refill, scroll } from "../base/controls.ts";
 import type { Comparison, Process, Site } from "../base/api.ts";
-import { fresh } from "../base/ask.ts";
+import { Once } from "../base/once.ts";
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, delta, plural } from "../base/format.ts";
 import type { Page } from "../session/page.ts";
@@ -20,9 +20,7 @@ const mostColumns = 12; // of files, and fewer where there is no room
 const columnWidth = 76;
 
 export class Compare {
-  private answer: Comparison | null = null;
-  private error = "";
-  private asking = false;
+  private readonly once = new Once<Comparison>("compare", (v) => this.take(v), () => this.draw());
   private readonly by = new Sorting(() => this.draw());
   private readonly strips: Strips;
 
@@ -32,30 +30,21 @@ export class Compare {
     tooltip: HTMLElement,
   ) {
     const shown = () => {
-      const process = this.answer && this.shown();
+      const process = this.once.answer && this.shown();
       return process ? { process, apart: this.across || this.runs(process), runs: this.runs(process) } : undefined;
     };
     this.strips = new Strips(page, root, tooltip, shown, (f) => this.name(f));
   }
 
   update(): void {
-    const files = this.page.session?.files ?? [];
-    const done = files.length > 1 && this.page.session?.findings === "ready"; // both are judged at once
-    if (!this.answer && !this.asking && done) {
-      this.asking = true;
-      fresh<Comparison>("compare").then(
-        (v) => {
-          this.answer = v;
-          this.page.figures.survivors = v.groups.map((g) => g.survivors);
-          this.page.figures.compare = v.groups.map((g) => ({ files: g.files.length, sites: g.sites.map((s) => ({ line: s.line, file: s.file, bytes: s.bytes, bytes_per_step: s.bytes_per_step, survivors: s.survivors })) }));
-          this.draw();
-        },
-        (e: Error) => {
-          this.error = e.message;
-          this.draw();
-        },
-      );
-    }
+    const { session } = this.page;
+    if ((session?.files.length ?? 0) > 1 && session!.findings === "ready") this.once.ask(); // both are judged at once
+    this.draw();
+  }
+
+  private take({ groups }: Comparison): void {
+    this.page.figures.survivors = groups.map((g) => g.survivors);
+    this.page.figures.compare = groups.map((g) => ({ files: g.files.length, sites: g.sites.map((s) => ({ line: s.line, file: s.file, bytes: s.bytes, bytes_per_step: s.bytes_per_step, survivors: s.survivors })) }));
     this.draw();
   }
 
@@ -66,12 +55,12 @@ export class Compare {
   /** Whether the newest files of all processes are compared: so it begins where there are several. */
   private get across(): boolean {
     const { group } = this.page.s;
-    return group === -1 || (group === null && this.answer!.groups.length > 1);
+    return group === -1 || (group === null && this.once.answer!.groups.length > 1);
   }
 
   /** What is compared. */
   private shown(): Process | undefined {
-    const { groups } = this.answer!;
+    const { groups } = this.once.answer!;
     return this.across ? acrossOf(groups) : groups[this.page.s.group ?? 0];
   }
 
@@ -82,8 +71,7 @@ export class Compare {
 
   private draw(): void {
     if (this.page.s.view !== "compare") return;
-    if (this.error) return fill(this.root, note(this.error));
-    if (!this.answer) return fill(this.root, note("Reading the other files …"));
+    if (!this.once.answer) return fill(this.root, note(this.once.error || "Reading the other files …"));
     const g = this.shown();
     if (!g) return fill(this.root, note("There is nothing to compare: each file belongs to a different process."));
     const { found } = this.page;
@@ -109,11 +97,11 @@ export class Compare {
         across ? null : button("runs", runs ? "separate runs" : "steps of one process", () => this.page.store.set({ runs: !runs }, true), { "aria-pressed": String(runs), title: "Separate runs are drawn from their starts and compared by their difference; steps of one process by growth" }),
         h("span", {}, across ? `${plural(g.files.length, "process", "processes")}, what the newest file of each holds` : `${plural(g.files.length, "file")}, what each holds`),
         h("span", { class: "choice" }, ([false, true] as const).map((on) => button(on ? "at peaks" : "at snapshots", on ? "each site's peak" : "at its snapshot", () => this.page.store.set({ peaks: on }, true), { "aria-pressed": String(this.page.s.peaks === on), title: on ? "Most bytes of each site in each file" : "What each file holds at its snapshot" }))),
-        this.answer.groups.length > 1
+        this.once.answer.groups.length > 1
           ? h(
               "select",
               { "aria-label": "process", "data-key": "process", onchange: (e: globalThis.Event) => this.page.store.set({ group: Number((e.target as HTMLSelectElement).value), runs: null }, true) },
-              this.answer.groups.map((x, i) => h("option", { value: i, selected: x === g }, x.process ?? `process ${i}`)),
+              this.once.answer.groups.map((x, i) => h("option", { value: i, selected: x === g }, x.process ?? `process ${i}`)),
               h("option", { value: -1, selected: across }, "the newest of each process"),
             )
           : null,

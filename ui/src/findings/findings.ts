@@ -2,7 +2,8 @@
 // evidence.
 
 import type { Findings as Answer } from "../base/api.ts";
-import { engine, fresh } from "../base/ask.ts";
+import { engine } from "../base/ask.ts";
+import { Once } from "../base/once.ts";
 import { byId, fill, h } from "../base/dom.ts";
 import { note, textLink } from "../base/controls.ts";
 import { bytes, count, deviceName } from "../base/format.ts";
@@ -18,9 +19,7 @@ import type { Finding } from "./wire.ts";
 const ofAllocator = ["oom", "fragmentation"];
 
 export class Findings {
-  private answer: Answer | null = null;
-  private error = "";
-  private asking = false;
+  private readonly once = new Once<Answer>("findings", (v) => this.take(v), () => this.draw());
   private curveOf = ""; // the line whose curve is there
   private values: ArrayLike<number> | null = null;
 
@@ -32,20 +31,13 @@ export class Findings {
 
   /** Asks for the findings once all files are judged. */
   load(): void {
-    if (this.answer || this.asking || this.page.session?.findings !== "ready") return;
-    this.asking = true;
-    fresh<Answer>("findings").then(
-      (v) => {
-        this.answer = v;
-        this.page.figures.findings = v.findings.map((f) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title }));
-        this.page.judged(v);
-        this.draw();
-      },
-      (e: Error) => {
-        this.error = e.message;
-        this.draw();
-      },
-    );
+    if (this.page.session?.findings === "ready") this.once.ask();
+  }
+
+  private take(v: Answer): void {
+    this.page.figures.findings = v.findings.map((f) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title }));
+    this.page.judged(v);
+    this.draw();
   }
 
   update(): void {
@@ -112,9 +104,9 @@ export class Findings {
 
   private draw(): void {
     if (this.page.s.view !== "findings") return;
-    if (this.error) return fill(this.root, note(this.error));
-    if (!this.answer) return fill(this.root, note("Reading all files and judging them …"));
-    const { findings, card } = this.answer;
+    const { answer, error } = this.once;
+    if (!answer) return fill(this.root, note(error || "Reading all files and judging them …"));
+    const { findings, card } = answer;
     if (!findings.length) return fill(this.root, h("div", { class: "findings" }, h("article", {}, cardOf(card, null, {}))));
     const chosen = Math.max(0, Math.min(this.page.s.finding ?? 0, findings.length - 1));
     fill(this.root, h("div", { class: "findings" }, findingList(findings, chosen, (i) => this.go(i), (f) => (this.owner(f) ? h("span", { class: "muted" }, ` · ${this.owner(f)}`) : null)), this.detail(findings[chosen]!, chosen)));
@@ -128,7 +120,7 @@ export class Findings {
 
   /** Takes the picture to the evidence of a finding, and pins it. */
   private go(i: number, view?: "timeline" | "allocator"): void {
-    const w = this.answer!.findings[i]?.where;
+    const w = this.once.answer!.findings[i]?.where;
     const change = w ? { f: w.f, d: w.d, g: w.g, solo: w.keys.slice(0, 20), alloc: null, segment: null, range: null, ...(w.event !== null && w.event !== undefined ? { k: w.event } : {}) } : {};
     this.page.store.set({ ...change, finding: i, ...(view ? { view } : {}) }, true);
     if (w?.event != null && this.page.device) this.rail.reveal(w.event);

@@ -1,24 +1,21 @@
 // Job: the verdict on a job of many ranks, and how each of them ended.
 
 import { button, choice, note, textLink } from "../base/controls.ts";
-import { fresh } from "../base/ask.ts";
 import { cut, fill, h } from "../base/dom.ts";
 import { base, bytes, count, plural } from "../base/format.ts";
 import type { Job as Answer, JobRank } from "../base/api.ts";
-import { window } from "../base/rows.ts";
+import { Once } from "../base/once.ts";
+import { LongTable } from "../base/rows.ts";
 import type { Page } from "../session/page.ts";
 import { order, title, when, type By } from "./words.ts";
 
-const rowHeight = 22;
-
 export class JobView {
-  private answer: Answer | null = null;
-  private asking = false;
-  private error = "";
+  private readonly once = new Once<Answer>("job", (v) => this.take(v), () => this.update());
   private by: By = "time";
   private rows: JobRank[] = [];
   private chosen: number | null = null; // a rank
-  private drawn = ""; // which rows are in the table
+  private latest = 0; // seconds
+  private readonly table = new LongTable("Ranks", 22, (i) => this.row(this.rows[i]!, i));
 
   constructor(
     private readonly page: Page,
@@ -28,31 +25,24 @@ export class JobView {
 
   /** Asks for the verdict once there is one. */
   load(): void {
-    if (!this.page.session?.job || this.page.session.findings !== "ready" || this.asking) return;
-    this.asking = true;
-    fresh<Answer>("job").then(
-      (v) => {
-        this.answer = v;
-        this.page.figures.job = { cause: v.cause, rank: v.first.rank, failed: v.failed };
-        this.sort(this.by);
-        this.arrive();
-        this.update();
-      },
-      (e: Error) => {
-        this.error = e.message;
-        this.update();
-      },
-    );
+    if (this.page.session?.job && this.page.session.findings === "ready") this.once.ask();
+  }
+
+  private take(v: Answer): void {
+    this.page.figures.job = { cause: v.cause, rank: v.first.rank, failed: v.failed };
+    this.latest = Math.max(...v.ranks.map((r) => r.seconds ?? 0));
+    this.arrive();
+    this.update();
   }
 
   update(): void {
+    const { answer, error } = this.once;
     if (this.page.s.view !== "job") return;
-    if (!this.answer) return fill(this.root, note(this.error || "Reading all files and judging them …"));
-    if (this.root.querySelector(".job")) return this.detail();
-    this.drawn = "";
-    const scroll = h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Ranks", onscroll: () => this.window() });
-    fill(this.root, h("div", { class: "job" }, this.verdict(this.answer), scroll, h("div", { class: "rank", role: "status" })));
-    this.table();
+    if (!answer) return fill(this.root, note(error || "Reading all files and judging them …"));
+    if (!this.root.querySelector(".job")) {
+      fill(this.root, h("div", { class: "job" }, this.verdict(answer), this.table.root, h("div", { class: "rank", role: "status" })));
+      this.sort(this.by);
+    }
     this.detail();
   }
 
@@ -80,38 +70,15 @@ export class JobView {
 
   private sort(by: By): void {
     this.by = by;
-    this.rows = order(this.answer!.ranks, by);
-    this.drawn = "";
-  }
-
-  /** Draws the table anew: its head, and of its rows those that are in sight. */
-  private table(): void {
+    this.rows = order(this.once.answer!.ranks, by);
     const columns: [By, string][] = [["rank", "rank"], ["node", "node"], ["time", "ended after"], ["end", "by"], ["step", "last step"], ["peak", "most memory"], ["text", "text"]];
-    const head = columns.map(([by, name]) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, button(`by ${by}`, [name, this.by === by ? " ↓" : ""], () => this.resort(by))));
-    fill(this.scroll(), h("table", { "aria-rowcount": this.rows.length + 1 }, h("caption", { class: "unseen" }, "Ranks"), h("thead", {}, h("tr", {}, head)), h("tbody", {})));
-    this.drawn = "";
-    this.window();
+    this.table.show(this.rows.length, columns.map(([by, name]) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, button(`by ${by}`, [name, this.by === by ? " ↓" : ""], () => this.sort(by)))));
   }
 
-  private resort(by: By): void {
-    this.sort(by);
-    this.table();
-  }
-
-  private scroll(): HTMLElement {
-    return this.root.querySelector<HTMLElement>(".job .scroll")!;
-  }
-
-  /** Puts the rows that are in sight into the table. */
-  private window(): void {
-    const latest = Math.max(...this.rows.map((r) => r.seconds ?? 0));
-    this.drawn = window(this.scroll(), this.rows.length, rowHeight, this.drawn, (i) => this.row(this.rows[i]!, i, latest));
-  }
-
-  private row(r: JobRank, i: number, latest: number): HTMLElement {
+  private row(r: JobRank, i: number): HTMLElement {
     const place = h("i", {});
     // Others follow after milliseconds, or after the half hour of a time-out.
-    if (r.seconds !== null) place.style.left = `${latest > 0 ? (100 * Math.log1p(1000 * r.seconds)) / Math.log1p(1000 * latest) : 0}%`;
+    if (r.seconds !== null) place.style.left = `${this.latest > 0 ? (100 * Math.log1p(1000 * r.seconds)) / Math.log1p(1000 * this.latest) : 0}%`;
     return h(
       "tr",
       { class: r.role, "aria-rowindex": i + 2, "aria-selected": r.rank === this.chosen ? "true" : undefined },
@@ -127,8 +94,7 @@ export class JobView {
 
   private choose(r: JobRank): void {
     this.chosen = r.rank === this.chosen ? null : r.rank;
-    this.drawn = "";
-    this.window();
+    this.sort(this.by);
     this.detail();
   }
 

@@ -40,6 +40,7 @@ export function drawTop(): void {
       : h("span", { title: file?.path }, title),
     session?.skipped?.length ? h("span", { class: "muted wide", title: session.skipped.map((x) => `${x.path}: ${x.why}`).join("\n") }, `${count(session.skipped.length)} skipped`) : null,
     file && file.devices.length > 1 ? select("device", page.d ?? 0, file.devices.map((d) => [d, deviceName(d)]), (d) => store.set({ d, ...ofFile }, true), "device") : null,
+    session?.replaced ? chip("newer", "show newer snapshots", "More were written: show them, and stay at what is looked at", () => location.reload()) : session?.live ? h("span", { class: "live", title: "strandline record still writes to this folder. Newer snapshots are shown when they are there." }, "live") : null,
     otherFiles(),
   );
   const badge = byId("coverage");

@@ -10,7 +10,7 @@ import { go } from "./findings.ts";
 import { heldBy, others, time, type Group } from "./bands.ts";
 import { memoryWords } from "./gpu.ts";
 import { markSlot } from "../picture/palette.ts";
-import { at, doc, layers, peakOf, pinned, s, set, when, whole } from "./model.ts";
+import { at, doc, layers, peakOf, pinned, rest, s, set, when, whole } from "./model.ts";
 import type { GPUStack, Stack } from "./wire.ts";
 
 const row = (name: string, value: string, n?: number): Node[] => [h("dt", { title: traceTerms[name.replace(/^of it /, "")] }, name), h("dd", { "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, value)];
@@ -33,10 +33,10 @@ function card(chosen: Group | undefined, other: boolean): void {
   const own = chosen?.slot === markSlot;
   if (other || (chosen && !own)) return shortCard(root, c, () => set({ finding: s.finding, sel: null, stack: null, gpu: null }, true));
   const place = layers.groups.find((g) => g.slot === markSlot);
-  const values = place && whole.n > 1 ? Float64Array.from(whole.of.moment, (_, k) => heldBy(place, whole, k).bytes) : f?.trend;
+  const values = place && whole.n > 1 ? Float64Array.from({ length: rest() + 1 }, (_, k) => heldBy(place, whole, k).bytes) : f?.trend;
   const all = (n: number): void => set({ view: "findings", finding: n }, true);
   const acts = f ? [f.stacks.length ? textLink("show", f.kind === "driver-leak" ? "show where it is taken" : "show in the timeline", () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline")) : null, textLink("evidence", "the evidence", () => all(i))] : [];
-  fullCard(root, c, doc.findings, i, { who: f?.process ?? "", curve: f && values && values.length > 1 ? curve(values, "0 s", time(whole.of.seconds[whole.n - 1] ?? 0)) : null, acts }, (n) => (n < 0 ? set({ finding: n }, true) : go(n, "timeline")), all);
+  fullCard(root, c, doc.findings, i, { who: f?.process ?? "", curve: f && values && values.length > 1 ? curve(values, "0 s", time(whole.of.seconds[rest()] ?? 0)) : null, acts }, (n) => (n < 0 ? set({ finding: n }, true) : go(n, "timeline")), all);
 }
 
 /** The state at the cursor. */

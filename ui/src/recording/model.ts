@@ -4,7 +4,7 @@
 import { fresh, Latest, type Refused } from "../base/ask.ts";
 import { Store } from "../base/address.ts";
 import { pattern, searched } from "../base/frame.ts";
-import type { Span } from "../base/scale.ts";
+import { lastAt, type Span } from "../base/scale.ts";
 import { groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layers } from "./bands.ts";
 import { pinnedOf } from "../base/names.ts";
 import { markSlot } from "../picture/palette.ts";
@@ -80,9 +80,12 @@ function look(): void {
   );
 }
 
+/** The column of the whole at which the cursor rests: that of the last judgment, whose figures the card has, or the last one. */
+export const rest = (): number => Math.max(0, doc.judged_seconds === null ? whole.n - 1 : lastAt(whole.of.seconds, doc.judged_seconds + 1e-3));
+
 /** Where to read what is held at a moment: the finer moments, if they reach there. */
 export function at(moment: number | null): { slice: Slice; column: number } {
-  const k = moment ?? whole.of.moment[whole.n - 1] ?? 0;
+  const k = moment ?? whole.of.moment[rest()] ?? 0;
   const from = slice.n && k >= slice.of.from && k <= slice.of.to ? slice : whole;
   return { slice: from, column: from.column(k) };
 }

@@ -21,6 +21,7 @@ export interface Shown {
   whole: Slice;
   layers: Layers;
   s: State;
+  rest: number; // the moment of the cursor where the reader did not put it elsewhere
   found: Set<string> | null; // keys of groups that match the search
   set: (change: Partial<State>, step?: boolean) => void;
 }
@@ -140,7 +141,7 @@ export class Picture extends TimePicture {
       g.fillStyle = css(c.danger);
       g.fillRect(left + l.width - 2, l.top, 3, l.height);
     }
-    this.gutter(g, alone, slice.at(this.frame.win[1]));
+    this.gutter(g, alone, this.shown!.s.k === null && !this.shown!.s.win ? this.column : slice.at(this.frame.win[1]));
   }
 
   /** Growth of a class or an owner, on its own scale. */
@@ -214,7 +215,7 @@ export class Picture extends TimePicture {
   /** The column of the cursor. */
   get column(): number {
     const { slice, s } = this.shown!;
-    return s.k === null ? slice.n - 1 : slice.column(s.k);
+    return slice.column(s.k ?? this.shown!.rest);
   }
 
   private cursor(): void {

@@ -15,7 +15,7 @@ import { go, head, shownViews, tools } from "./frame.ts";
 import { gpu } from "./gpu.ts";
 import { inspector } from "./inspector.ts";
 import { keyTable } from "./keys.ts";
-import { at, doc, found, hooks, layers, load, s, set, slice, store, whole } from "./model.ts";
+import { at, doc, found, hooks, layers, load, rest, s, set, slice, store, whole } from "./model.ts";
 import { icicle, stacks, timeline } from "./places.ts";
 import type { Recording, Window } from "./wire.ts";
 
@@ -26,7 +26,7 @@ function draw(): void {
   cancelAnimationFrame(drawing);
   drawing = requestAnimationFrame(() => {
     drawing = 0;
-    picture.draw({ doc, slice, whole, layers, s, found, set });
+    picture.draw({ doc, slice, whole, layers, s, rest: whole.of.moment[rest()] ?? 0, found, set });
     tabs(shownViews(), s.view, go);
     tools();
     view();

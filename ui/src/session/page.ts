@@ -286,6 +286,7 @@ export class Page {
         if (!this.touched && this.device0 === null && this.findings.length === 0) this.chosen = newest(next, this.chosen);
         else if (!next.files.some((f) => f.f === this.chosen)) this.chosen = newest(next, -1); // it turned out not to be a snapshot
         this.session = next;
+        if (next.replaced) return this.touched ? this.notify("session") : location.reload(); // of a recording that is still written
         // Progress is drawn a few times a second: the files are read on the same machine.
         const states = `${next.findings} ${next.order} ${next.files.map((f) => [f.state, f.blocks])}`;
         if (states === known && performance.now() - at < 300) continue;

@@ -3,14 +3,13 @@
 import { button, note } from "../base/controls.ts";
 import type { Finding, Wall as Answer, WallRow } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
-import { cut, fill, h, own, svg } from "../base/dom.ts";
+import { cut, fill, h, svg } from "../base/dom.ts";
 import { base, bytes, count, deviceName } from "../base/format.ts";
-import { window } from "../base/rows.ts";
+import { LongTable } from "../base/rows.ts";
 import { kindName } from "../findings/words.ts";
 import type { Page } from "../session/page.ts";
 import { filtered, outliersFirst, type Only, type Ranked } from "./order.ts";
 
-const rowHeight = 34;
 const [width, high] = [220, 26]; // of a curve
 
 interface Row extends Ranked {
@@ -25,7 +24,7 @@ export class WallView {
   private only: Only = "all";
   private asked = "";
   private drawn = "";
-  private made = new Map<number, HTMLElement>(); // rows, by their place
+  private readonly table = new LongTable("Files", 34, (i) => this.row(this.shown[i]!, i));
 
   constructor(
     private readonly page: Page,
@@ -67,17 +66,11 @@ export class WallView {
     if (this.page.s.view !== "wall") return;
     if (!this.rows.length) return fill(this.root, note("Reading the files …"));
     const kind = `${this.rows.length} ${this.only} ${this.page.s.q} ${this.asked}`;
-    if (this.root.querySelector(".wall") && this.drawn.startsWith(`${kind} | `)) return;
+    if (this.root.querySelector(".wall") && this.drawn === kind) return;
+    this.drawn = kind;
     this.shown = filtered(this.rows, this.only, this.page.s.q);
-    this.made.clear();
-    const top = this.root.querySelector(".wall .scroll")?.scrollTop ?? 0;
-    const scroll = h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Files", onscroll: () => this.window(kind) });
-    const head = ["file", "memory over its events", "most", "at the end", "found"];
-    scroll.append(h("table", { "aria-rowcount": this.shown.length + 1 }, h("caption", { class: "unseen" }, "Files"), h("thead", {}, h("tr", {}, head.map((x) => h("th", { scope: "col" }, x)))), h("tbody", {})));
-    fill(this.root, h("div", { class: "wall" }, this.chips(), scroll));
-    scroll.scrollTop = top;
-    this.drawn = "";
-    this.window(kind);
+    fill(this.root, h("div", { class: "wall" }, this.chips(), this.table.root));
+    this.table.show(this.shown.length, ["file", "memory over its events", "most", "at the end", "found"].map((x) => h("th", { scope: "col" }, x)));
   }
 
   /** Buttons that leave only the rows with findings of a severity. */
@@ -89,15 +82,6 @@ export class WallView {
       { class: "acts", role: "group", "aria-label": "Findings" },
       names.filter(([only]) => only === "all" || only === this.only || of(only) > 0).map(([only, name]) => button(`only ${only}`, `${name} ${count(of(only))}`, () => ((this.only = only), (this.drawn = ""), this.draw()), { class: "chip", "aria-pressed": String(this.only === only) })),
     );
-  }
-
-  private window(kind: string): void {
-    const rows = window(this.root.querySelector<HTMLElement>(".wall .scroll")!, this.shown.length, rowHeight, this.drawn.split(" | ")[1] ?? "", (i) => {
-      const made = this.made.get(i) ?? own(this.row(this.shown[i]!, i));
-      this.made.set(i, made);
-      return made;
-    });
-    this.drawn = `${kind} | ${rows}`;
   }
 
   private row({ of, name, finding }: Row, i: number): HTMLElement {
