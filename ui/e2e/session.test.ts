@@ -1,9 +1,10 @@
 // The files of a session, links to what is shown, and what can be saved.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pause } from "./browser.ts";
+import { test } from "node:test";
+import { Browser, chromium, pause } from "./browser.ts";
 import { device, figure, startedAgain } from "./checks.ts";
 import { answer, fields, folder, last, leak, listed, point, scenario, torn } from "./scenario.ts";
 import { example, json, recorded, serve } from "./server.ts";
@@ -212,4 +213,34 @@ scenario("the size of a block that an early question has no answer to is shown o
   assert.ok(!(await tab.eval<number[]>(shown)).includes(sizes[i]!.block), "the size of the block is not known yet");
   await tab.eval("replay()");
   await tab.until(`${shown}.includes(${sizes[i]!.block})`);
+});
+
+test("a folder that is still written to is live: newer snapshots are shown, or offered once it was touched", { skip: !chromium && "Chromium is missing", timeout: 180_000 }, async () => {
+  const dir = join(folder, "written");
+  mkdirSync(dir);
+  const manifest = (more: object): void => writeFileSync(join(dir, "strandline.json"), JSON.stringify({ schema: "strandline.record/1", command: ["python"], started: "2026-01-05T12:00:00Z", processes: [], notes: [], ...more }));
+  manifest({});
+  copyFileSync(leak[0]!, join(dir, "step-2.pickle"));
+  const server = await serve(dir);
+  const browser = await Browser.start();
+  const tab = await browser.open(server.url);
+  try {
+    await tab.settled();
+    await tab.until("document.querySelector('#files .live')");
+    copyFileSync(leak[1]!, join(dir, "step-3.pickle"));
+    await tab.until("document.querySelector('#files select')?.options.length === 2 && strandline.state().ready", 60_000);
+    await tab.settled();
+    await tab.key("i"); // the reader is at work
+    copyFileSync(leak[2]!, join(dir, "step-4.pickle"));
+    await tab.click("[data-key=newer]");
+    await tab.until("window.strandline && document.querySelector('#files select')?.options.length === 3 && strandline.state().ready", 60_000);
+    assert.equal(await tab.eval("document.getElementById('word').textContent"), "LEAK");
+    manifest({ ended: "2026-01-05T12:10:00Z" });
+    await tab.until("!document.querySelector('#files .live')", 60_000);
+    assert.deepEqual(tab.problems, []);
+  } finally {
+    await tab.close();
+    await browser.close();
+    await server.stop();
+  }
 });
