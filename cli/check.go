@@ -103,7 +103,7 @@ func (o *checkOptions) flags(c *cobra.Command) {
 
 // mostUntilVerdict is how long a command runs at most with --until-verdict: the verdict on
 // some is never clear, and they need not end by themselves.
-const mostUntilVerdict = time.Hour
+const maxUntilVerdict = time.Hour
 
 // check returns what is wrong with the options, and completes them.
 func (o *checkOptions) check(c *cobra.Command) (err error) {
@@ -135,7 +135,7 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 		return fmt.Errorf("--at-most %s: want a time above 0", o.most)
 	}
 	if o.untilVerdict && o.most == 0 {
-		o.most = mostUntilVerdict
+		o.most = maxUntilVerdict
 	}
 	seen := map[string]bool{}
 	for _, text := range o.named {

@@ -130,7 +130,7 @@ func (o *soakOptions) flags(c *cobra.Command) {
 
 // leastWaves is how many waves after the warm-up a verdict needs: with the last of the
 // warm-up they are 5.
-const leastWaves = 4
+const minWaves = 4
 
 // maxRepeats is how many times --waves may follow with --until-verdict.
 const maxRepeats = 4
@@ -179,8 +179,8 @@ func (o *soakOptions) check(c *cobra.Command) (err error) {
 	if o.untilVerdict {
 		s.Further = maxRepeats * s.Waves
 	}
-	if most := s.Waves + s.Further; given("warmup") && most < s.WarmUp+leastWaves {
-		return fmt.Errorf("--warmup %d of at most %s: nothing could be judged; want %d more than the warm-up", s.WarmUp, units.Plural(int64(most), "wave"), leastWaves)
+	if most := s.Waves + s.Further; given("warmup") && most < s.WarmUp+minWaves {
+		return fmt.Errorf("--warmup %d of at most %s: nothing could be judged; want %d more than the warm-up", s.WarmUp, units.Plural(int64(most), "wave"), minWaves)
 	}
 	if err := cmp.Or(o.ciOutput.check(), o.allowed.read()); err != nil {
 		return err

@@ -185,7 +185,7 @@ func (d *Simulation) Recommend() {
 			rec.Text += " in " + units.Bytes(*c)
 		}
 		rec.Text += "."
-		if run, n := d.leastCapacity(); run != nil {
+		if run, n := d.minCapacity(); run != nil {
 			rec.Text += fmt.Sprintf(" The least that suffices is %s, with %s.", units.Bytes(n), settingsName(run.Settings))
 		}
 	case !failed && now-least <= now/100 && d.held(best) >= now-now/100:
@@ -229,7 +229,7 @@ func peakOfRun(r *api.Simulated) (reserved int64, fails bool) {
 
 // leastCapacity returns the run that fits in the least memory, of those for which
 // that is known, and how much a device must have for it; nil if there is none.
-func (d *Simulation) leastCapacity() (best *api.Simulated, least int64) {
+func (d *Simulation) minCapacity() (best *api.Simulated, least int64) {
 	for i := range d.Runs {
 		n, known := int64(0), true
 		for j := range d.Runs[i].Devices {

@@ -313,7 +313,7 @@ func unexplainedGrowth(s *ledger.Sums) (f finding.Finding, ok bool) {
 		Kind: finding.Unexplained, Severity: finding.Warning, Confidence: 1 - *s.Explained,
 		Title:   fmt.Sprintf("resident memory grew by %s, of which the observed calls explain %s", units.Bytes(s.Growth), units.Percent(*s.Explained)),
 		Bytes:   finding.Int(int64(float64(s.Growth) * (1 - *s.Explained))),
-		Process: grewMost(s.Processes),
+		Process: largestGrowth(s.Processes),
 		Evidence: &finding.UnexplainedEvidence{
 			RSSGrowthBytes: s.Growth, OlderBytes: s.Older, UnnamedBytes: s.Unnamed, UnseenBytes: s.Unseen,
 			AnonymousBytes: s.Anon, FileBytes: s.File, SharedBytes: s.Shared,

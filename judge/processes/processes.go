@@ -72,7 +72,7 @@ func (h host) looked(p footprint.Part) string {
 }
 
 // grewMost names the process that grew most, and says how many others grew.
-func grewMost(processes []ledger.Process) string {
+func largestGrowth(processes []ledger.Process) string {
 	var shares []ledger.Share
 	for _, p := range processes {
 		shares = append(shares, ledger.Share{PID: p.PID, Live: max(p.Growth, 0)})

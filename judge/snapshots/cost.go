@@ -14,18 +14,18 @@ import (
 // batch that is a fifth larger, and at 512 MiB, below which no change of code pays, as
 // with fragmentation.
 const (
-	noteShare = 0.06
-	noteLeast = 1 << 20
-	warnShare = 0.20
-	warnLeast = shortage.MinOverhead
+	noteShare  = 0.06
+	minNote    = 1 << 20
+	warnShare  = 0.20
+	minWarning = shortage.MinOverhead
 )
 
 // severityOf is how much some bytes out of all of them matter; "" is not at all.
 func severityOf(bytes, all int64) finding.Severity {
 	switch s := share(bytes, all); {
-	case s >= warnShare && bytes >= warnLeast:
+	case s >= warnShare && bytes >= minWarning:
 		return finding.Warning
-	case s >= noteShare && bytes >= noteLeast:
+	case s >= noteShare && bytes >= minNote:
 		return finding.Info
 	}
 	return ""

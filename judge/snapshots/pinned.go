@@ -11,14 +11,14 @@ import (
 // to rounding. A loss of that share is a note, if it is a lot for a host.
 const (
 	pinnedShare = 0.25
-	pinnedLeast = 64 << 20
+	minPinned   = 64 << 20
 )
 
 // pinnedRounding finds pinned host memory whose blocks are clearly larger than what was
 // requested: every request is rounded up to a power of two.
 func pinnedRounding(s *subject) []finding.Finding {
 	m := &s.newest.Rounding
-	if share(m.Lost(), m.Active) < pinnedShare || m.Lost() < pinnedLeast {
+	if share(m.Lost(), m.Active) < pinnedShare || m.Lost() < minPinned {
 		return nil
 	}
 	e := &finding.PinnedEvidence{

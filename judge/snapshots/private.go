@@ -23,7 +23,7 @@ func private(s *subject) []finding.Finding {
 		sum.Free += q.Free
 	}
 	severity := severityOf(sum.Free, d.Reserved)
-	large := share(sum.Reserved, d.Reserved) >= privateShare && sum.Reserved >= noteLeast
+	large := share(sum.Reserved, d.Reserved) >= privateShare && sum.Reserved >= minNote
 	if severity == "" && !large {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 const (
 	// A tensor is reported if it grew by regrownLeast bytes and to regrownTwice its
 	// size.
-	regrownLeast = 1 << 20
+	minRegrown   = 1 << 20
 	regrownTwice = 2
 	// regrownSteps is how many copies there must be, and in how many steps the tensor
 	// must have grown for it to be a problem.
@@ -59,7 +59,7 @@ func regrown(s *subject) (out []finding.Finding) {
 		p.add(r)
 	}
 	for _, p := range places {
-		if len(p.live) > 0 && p.last-p.first >= regrownLeast && p.last >= regrownTwice*p.first && (p.copies() >= regrownSteps && p.joins() || p.appends() && rises(p.heldAt(s))) {
+		if len(p.live) > 0 && p.last-p.first >= minRegrown && p.last >= regrownTwice*p.first && (p.copies() >= regrownSteps && p.joins() || p.appends() && rises(p.heldAt(s))) {
 			out = append(out, p.finding(s))
 		}
 	}

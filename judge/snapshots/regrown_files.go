@@ -49,7 +49,7 @@ func (g *growth) regrownBetween(anew []finding.Finding) (out []finding.Finding) 
 	shown := slices.ContainsFunc(anew, func(f finding.Finding) bool { return *f.Site == finding.Site(p.site) })
 	switch {
 	case shown, p.site == (stack.Site{}), slices.ContainsFunc(p.stacks, g.inForward), p.bytes() < regrownTwice*first,
-		p.bytes()-first < regrownLeast, !keepsRising(p.pop.Bytes):
+		p.bytes()-first < minRegrown, !keepsRising(p.pop.Bytes):
 		return nil
 	}
 	return []finding.Finding{g.replacedBy(p)}

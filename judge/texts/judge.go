@@ -45,7 +45,7 @@ type Statement struct {
 // explains all of them.
 func (t *Statement) Judge(known Options) []finding.Finding {
 	groups := t.unexplained()
-	message := mostComplete(groups)
+	message := fullest(groups)
 	if message != nil && message.Bare() && t.Hints[failure.HintJulia] > 0 {
 		message = nil // CUDA.jl words its errors as PyTorch does; the driver's statement is there, too
 	}

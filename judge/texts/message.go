@@ -27,7 +27,7 @@ func (t *Statement) unexplained() (out []failure.Failures) {
 
 // mostComplete is the message to judge: the last complete one, or else the last that states
 // something; nil if there is none.
-func mostComplete(groups []failure.Failures) (o *failure.OOM) {
+func fullest(groups []failure.Failures) (o *failure.OOM) {
 	for _, g := range groups {
 		for _, m := range g.Messages {
 			if o == nil || completeness(m) > completeness(o) || completeness(m) == completeness(o) && m.Line >= o.Line {

@@ -19,7 +19,7 @@ const (
 	maxExperts = 1 << 14
 	maxContext = 1 << 32
 	// mostMatches is how many patterns of a quantization, times layers, are tried.
-	mostMatches = 1 << 17
+	maxMatches = 1 << 17
 )
 
 // Parse reads a config.json. Quant, if not empty, names a format that the weights
@@ -136,7 +136,7 @@ func (b *builder) build(quantName string) {
 		b.missing(t, "num_hidden_layers")
 		return
 	}
-	if n := b.q.patterns() * len(kinds); n > mostMatches {
+	if n := b.q.patterns() * len(kinds); n > maxMatches {
 		b.f.fail("quantization_config", "%d patterns for %d layers are more than any model has", b.q.patterns(), len(kinds))
 		return
 	}

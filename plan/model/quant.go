@@ -58,19 +58,19 @@ func (p *patterns) add(f fields, name string, list []string) {
 	if p.exact == nil {
 		p.exact = map[string]bool{}
 	}
-	const mostExprs = 512
+	const maxExprs = 512
 	for _, s := range list {
 		switch expr, isExpr := strings.CutPrefix(s, "re:"); {
 		case isExpr:
 			re, err := regexp.Compile("^(?:" + expr + ")")
-			if err != nil || len(p.exprs) >= mostExprs {
+			if err != nil || len(p.exprs) >= maxExprs {
 				f.fail(name, "%s is not a usable regular expression", shown(s))
 				return
 			}
 			p.exprs = append(p.exprs, re)
 		case strings.Contains(s, "*"):
-			if len(p.globs) >= mostExprs {
-				f.fail(name, "more than %d patterns", mostExprs)
+			if len(p.globs) >= maxExprs {
+				f.fail(name, "more than %d patterns", maxExprs)
 				return
 			}
 			p.globs = append(p.globs, withoutWrapper(s))

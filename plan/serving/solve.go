@@ -49,7 +49,7 @@ func solve(question string, s Setup) (plan.Answer, error) {
 		return s.longest()
 	case "requests":
 		if s.Engine.Local() {
-			return s.mostRequests(), nil
+			return s.maxRequests(), nil
 		}
 		f, err := s.Fit()
 		if err != nil {
@@ -75,7 +75,7 @@ func (s Setup) allOnGPU() Setup {
 }
 
 // mostRequests returns how many requests of the whole context llama.cpp can take at once.
-func (s Setup) mostRequests() plan.Answer {
+func (s Setup) maxRequests() plan.Answer {
 	const maxRequests = 1 << 16
 	a := plan.Answer{Binding: "the KV cache"}
 	n := plan.Largest(maxRequests, func(n int64) bool {

@@ -19,7 +19,7 @@ type periods struct {
 
 const (
 	periodShare  = 32 // one period is that part of the time until then, but at least
-	periodLeast  = 250 * time.Millisecond
+	minPeriod    = 250 * time.Millisecond
 	periodsHeard = 10 // by which a process has begun to trace, if one does
 )
 
@@ -29,7 +29,7 @@ func (p *periods) begin(ran time.Duration) bool {
 	if p.running() || p.long > 0 && ran < retryFactor*p.asked {
 		return false
 	}
-	*p = periods{long: max(periodLeast, ran/periodShare), asked: ran, began: time.Now()}
+	*p = periods{long: max(minPeriod, ran/periodShare), asked: ran, began: time.Now()}
 	return true
 }
 

@@ -226,9 +226,9 @@ func (m *Measured) bridge(s *gate.Series, times []time.Time) {
 // ends, and as long as it takes to free more than half, but at most endsMost, which is
 // for a loaded machine.
 const (
-	ends     = 0.02
-	endsMin  = 50 * time.Millisecond
-	endsMost = 0.1
+	ends    = 0.02
+	endsMin = 50 * time.Millisecond
+	maxEnds = 0.1
 )
 
 // running returns the samples before the end of a command that ran from began to ended.
@@ -239,7 +239,7 @@ func running(all []levels.Sample, began, ended time.Time) []levels.Sample {
 		last = least
 	}
 	n := sort.Search(len(all), func(i int) bool { return !all[i].At.Before(last) })
-	from := max(sort.Search(n, func(i int) bool { return !all[i].At.Before(before(endsMost)) })-1, 0)
+	from := max(sort.Search(n, func(i int) bool { return !all[i].At.Before(before(maxEnds)) })-1, 0)
 	peak := from
 	for i := from; i < n; i++ {
 		if all[i].Sum() >= all[peak].Sum() {

@@ -18,7 +18,7 @@ import (
 // from which on something else sends requests, too.
 const (
 	foreignShare = 1.1
-	foreignLeast = 5
+	minForeign   = 5
 )
 
 // foreign returns the requests that the engine finished since the wave before, and the
@@ -34,7 +34,7 @@ func (e *experiment) foreign(i int) (requests, tokens float64, ok bool) {
 		return 0, 0, false
 	}
 	requests = float64(*w.Engine.Requests - *before.Requests)
-	if requests < foreignShare*float64(w.Load.Requests)+foreignLeast {
+	if requests < foreignShare*float64(w.Load.Requests)+minForeign {
 		return 0, 0, false
 	}
 	tokens = math.NaN()

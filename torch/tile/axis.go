@@ -27,7 +27,7 @@ type Fold struct {
 // than this many µs; drawn is the share of the span that is left of them.
 const (
 	foldShare = 50
-	foldLeast = 100_000
+	minFold   = 100_000
 	foldDrawn = 200
 )
 
@@ -54,7 +54,7 @@ func (h *History) TimeAxis() *Axis {
 	}
 	var removed int64
 	for k := 1; k < len(times); k++ {
-		if gap := times[k] - times[k-1]; gap > foldLeast && gap > span/foldShare {
+		if gap := times[k] - times[k-1]; gap > minFold && gap > span/foldShare {
 			f := Fold{At: times[k-1] - a.Start - removed, Removed: gap - span/foldDrawn, event: k}
 			removed += f.Removed
 			a.Folds = append(a.Folds, f)

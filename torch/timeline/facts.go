@@ -229,7 +229,7 @@ func (t *Timeline) sum(allocs []int) []SiteSum {
 			s.Stack = id
 		}
 	}
-	return mostFirst(sums)
+	return largestFirst(sums)
 }
 
 // A PoolSum is what one pool holds on one stream.

@@ -50,7 +50,7 @@ func FreeOf(s *snapshot.Snapshot, d snapshot.Device) Free {
 			out.Sparse.add(s, seg, free-releasable, sparse)
 		}
 	}
-	out.Pins.Sites, out.Sparse.Sites = mostBlocks(pins), mostBlocks(sparse)
+	out.Pins.Sites, out.Sparse.Sites = byBlocks(pins), byBlocks(sparse)
 	return out
 }
 
@@ -76,7 +76,7 @@ func (p *Pins) add(s *snapshot.Snapshot, seg *snapshot.Segment, stranded int64, 
 }
 
 // mostBlocks orders sites by their number of blocks.
-func mostBlocks(sites map[stack.Site]*SiteSum) (out []SiteSum) {
+func byBlocks(sites map[stack.Site]*SiteSum) (out []SiteSum) {
 	for _, p := range sites {
 		out = append(out, *p)
 	}

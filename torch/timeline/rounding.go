@@ -44,7 +44,7 @@ func RoundingOf(s *snapshot.Snapshot, d snapshot.Device) (out Rounding) {
 			sites[site].Count++
 		}
 	}
-	out.Sites = mostFirst(sites)
+	out.Sites = largestFirst(sites)
 	return out
 }
 
@@ -61,7 +61,7 @@ func (r *Rounding) add(b *snapshot.Block) {
 }
 
 // mostFirst are sums by place, most bytes first and the same in every run.
-func mostFirst[K comparable](sums map[K]*SiteSum) []SiteSum {
+func largestFirst[K comparable](sums map[K]*SiteSum) []SiteSum {
 	out := make([]SiteSum, 0, len(sums))
 	for _, s := range sums {
 		out = append(out, *s)
