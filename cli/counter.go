@@ -14,7 +14,7 @@ type counter struct {
 	n, all  int
 	timer   *time.Timer
 	visible bool
-	over    bool
+	ended   bool
 }
 
 func newCounter(g *globals) *counter {
@@ -23,7 +23,7 @@ func newCounter(g *globals) *counter {
 		c.timer = time.AfterFunc(time.Second, func() {
 			c.lock.Lock()
 			defer c.lock.Unlock()
-			c.visible = !c.over
+			c.visible = !c.ended
 			c.show()
 		})
 	}
@@ -58,7 +58,7 @@ func (c *counter) show() {
 func (c *counter) clear() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	c.over = true
+	c.ended = true
 	if c.timer != nil {
 		c.timer.Stop()
 	}

@@ -141,8 +141,8 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 // quantBeside is a config with the quantization that a file beside it holds.
 func quantBeside(dir string, config []byte) ([]byte, error) {
 	for _, name := range model.QuantFiles {
-		if beside, err := safefile.ReadFile(filepath.Join(dir, name), model.MaxConfig); err == nil {
-			return model.WithQuantization(config, name, beside)
+		if text, err := safefile.ReadFile(filepath.Join(dir, name), model.MaxConfig); err == nil {
+			return model.WithQuantization(config, name, text)
 		}
 	}
 	return config, nil

@@ -400,7 +400,7 @@ func (w *whatIf) change() ([]replay.Scenario, error) {
 	if policy := w.options.emptyCache; policy != "" {
 		var failed error
 		var found string
-		called := 0
+		calls := 0
 		for i, x := range w.on {
 			events, what, err := x.EmptyAt(policy)
 			if err != nil {
@@ -408,17 +408,17 @@ func (w *whatIf) change() ([]replay.Scenario, error) {
 				continue
 			}
 			out[i].Empty, found = events, what
-			called += len(events)
+			calls += len(events)
 		}
 		switch {
-		case called == 0 && failed != nil:
+		case calls == 0 && failed != nil:
 			return nil, fmt.Errorf("--empty-cache: %w", failed)
-		case called == 0:
+		case calls == 0:
 			return nil, fmt.Errorf("--empty-cache: %s is never reached: the history is shorter", policy)
 		case found != "":
 			found = "; steps are found by: " + found
 		}
-		w.notes = append(w.notes, "calls of empty_cache added: "+units.Count(int64(called))+found)
+		w.notes = append(w.notes, "calls of empty_cache added: "+units.Count(int64(calls))+found)
 	}
 	found := make([]int, len(w.options.without))
 	for i, x := range w.on {

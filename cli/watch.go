@@ -29,7 +29,7 @@ type watchOptions struct {
 	listen   string // the address at which metrics are served
 	access   accessFiles
 	metrics  string // the address of an engine's own
-	once     bool   // one sample is taken
+	single   bool   // one sample is taken
 }
 
 func newWatch(g *globals) *cobra.Command {
@@ -84,7 +84,7 @@ the process cannot be watched; 130 interrupted.`,
 	}
 	c.Flags().IntVar(&o.pid, "pid", 0, "watch the process `N` and its children")
 	c.Flags().DurationVar(&o.duration, "duration", 0, "watch for the time `D`, such as 30s or 10m (default: until Ctrl-C)")
-	c.Flags().BoolVar(&o.once, "once", false, "take one sample, print it, and end")
+	c.Flags().BoolVar(&o.single, "once", false, "take one sample, print it, and end")
 	c.Flags().DurationVar(&o.interval, "interval", time.Second, "take a sample each `TIME` (more often if --duration is below 40s)")
 	c.Flags().StringVar(&o.out, "out", "", "keep the samples in `FILE`, for `strandline diagnose`")
 	c.Flags().StringVar(&o.maxSize, "max-size", "256MiB", "with --out: limit the file to `SIZE`")
@@ -143,7 +143,7 @@ type watchFace interface {
 
 // watchFace is how a watch shows its samples. End is called when the watch is to end.
 func (g *globals) watchFace(o watchOptions, end context.CancelFunc) watchFace {
-	if o.once {
+	if o.single {
 		return watchOnce{end}
 	}
 	if g.json {
@@ -219,15 +219,15 @@ func runWatch(ctx context.Context, g *globals, o watchOptions) error {
 		screen.close() // what was found is printed below it
 		interrupted = screen.interrupted
 	}
-	var over *sampler.Ended
+	var ended *sampler.Ended
 	switch {
-	case errors.As(err, &over) && last != nil:
-		end := &sample.Sample{Time: time.Now(), Seconds: last.Seconds, Over: append([]sample.Group{}, over.Groups...)}
+	case errors.As(err, &ended) && last != nil:
+		end := &sample.Sample{Time: time.Now(), Seconds: last.Seconds, Over: append([]sample.Group{}, ended.Groups...)}
 		w.Add(end)
 		if kept != nil {
 			kept.add(end)
 		}
-	case errors.As(err, &over):
+	case errors.As(err, &ended):
 	case err != nil:
 		return err
 	}

@@ -190,7 +190,7 @@ func (d *disk) open(path string, named bool) (io.ReadCloser, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if in := d.byPath[path]; in != nil {
-		if in.over && in.file == nil {
+		if in.truncated && in.file == nil {
 			return nil, errOnce
 		}
 		return &replayed{in: in}, nil
@@ -250,13 +250,13 @@ func (d *disk) closeAll() {
 
 // kept is an input whose beginning is kept.
 type kept struct {
-	r    io.Reader
-	file *os.File // where it is a regular file, which can be read anywhere
-	end  int64    // of the file when it was opened: what a program adds meanwhile is left
-	head []byte
-	max  int  // bytes to keep
-	over bool // more was read than is kept
-	all  bool // nothing follows the head
+	r         io.Reader
+	file      *os.File // where it is a regular file, which can be read anywhere
+	end       int64    // of the file when it was opened: what a program adds meanwhile is left
+	head      []byte
+	max       int  // bytes to keep
+	truncated bool // more was read than is kept
+	all       bool // nothing follows the head
 }
 
 // readAt reads what is not kept. A pipe is only read on.
@@ -274,12 +274,12 @@ func (in *kept) readAt(p []byte, at int64) (n int, err error) {
 		n, err = in.r.Read(p)
 	}
 	switch whole := len(in.head)+n <= in.max; {
-	case in.over:
+	case in.truncated:
 	case whole && at == int64(len(in.head)):
 		in.head = append(in.head, p[:n]...)
 		in.all = err == io.EOF
 	case !whole:
-		in.over = true
+		in.truncated = true
 		if in.file == nil {
 			in.head = nil
 		}

@@ -166,7 +166,7 @@ func findPlain(asked string) *GPU {
 			return &all[i]
 		}
 	}
-	const near = 0.12 // of the size that is sold
+	const tolerance = 0.12 // of the size that is sold
 	digits, sized := strings.CutSuffix(asked, "g")
 	for i := range all {
 		plain := PlainGPU(all[i].Name)
@@ -175,7 +175,7 @@ func findPlain(asked string) *GPU {
 			return &all[i]
 		}
 		if rest, ok := strings.CutPrefix(digits, strings.TrimSuffix(plain, gib+"g")); ok && sized {
-			if n, err := strconv.ParseFloat(rest, 64); err == nil && n*GiB > (1-near)*float64(all[i].Board) && n*GiB < (1+near)*float64(all[i].Board) {
+			if n, err := strconv.ParseFloat(rest, 64); err == nil && n*GiB > (1-tolerance)*float64(all[i].Board) && n*GiB < (1+tolerance)*float64(all[i].Board) {
 				return &all[i]
 			}
 		}

@@ -125,9 +125,9 @@ func (m *Manifest) Beside(p *Process, d *Dump, device int) (out []Holder) {
 		if q.PID == p.PID && q.Since.Equal(p.Since) || len(q.Dumps) == 0 {
 			continue
 		}
-		apart := func(a Dump) time.Duration { return a.Time.Sub(d.Time).Abs() }
-		near := slices.MinFunc(q.Dumps, func(a, b Dump) int { return cmp.Compare(apart(a), apart(b)) })
-		if n := q.reservedIn(&near, uuid, p, device); n > 0 {
+		distance := func(a Dump) time.Duration { return a.Time.Sub(d.Time).Abs() }
+		nearest := slices.MinFunc(q.Dumps, func(a, b Dump) int { return cmp.Compare(distance(a), distance(b)) })
+		if n := q.reservedIn(&nearest, uuid, p, device); n > 0 {
 			out = append(out, Holder{q.PID, n, q})
 		}
 	}

@@ -292,7 +292,7 @@ func labels(paths []string) []string {
 		}
 		return out
 	}
-	front, back := len(paths[0]), len(paths[0])
+	front, suffix := len(paths[0]), len(paths[0])
 	for _, p := range paths[1:] {
 		i := 0
 		for i < min(front, len(p)) && p[i] == paths[0][i] {
@@ -300,13 +300,13 @@ func labels(paths []string) []string {
 		}
 		front = i
 		i = 0
-		for i < min(back, len(p)) && p[len(p)-1-i] == paths[0][len(paths[0])-1-i] {
+		for i < min(suffix, len(p)) && p[len(p)-1-i] == paths[0][len(paths[0])-1-i] {
 			i++
 		}
-		back = i
+		suffix = i
 	}
 	front = strings.LastIndexAny(paths[0][:front], `./\`) + 1
-	ending := paths[0][len(paths[0])-back:]
+	ending := paths[0][len(paths[0])-suffix:]
 	if i := strings.IndexAny(ending, `./\`); i >= 0 {
 		ending = ending[i:]
 	} else {

@@ -78,18 +78,18 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 		return
 	}
 	fmt.Fprintf(w, "\n%s\n", s.bold(fmt.Sprintf("GPU driver: %s of device memory in %s taken since the trace began and not returned", units.Bytes(g.LiveBytes), count(int(g.LiveCount), "piece"))))
-	var beside []string
+	var others []string
 	if g.ManagedBytes > 0 {
-		beside = append(beside, units.Bytes(g.ManagedBytes)+" of managed memory")
+		others = append(others, units.Bytes(g.ManagedBytes)+" of managed memory")
 	}
 	if g.PinnedBytes > 0 {
-		beside = append(beside, units.Bytes(g.PinnedBytes)+" of pinned host memory")
+		others = append(others, units.Bytes(g.PinnedBytes)+" of pinned host memory")
 	}
 	if g.Foreign > 0 {
-		beside = append(beside, count(int(g.Foreign), "handle")+" of memory of other processes")
+		others = append(others, count(int(g.Foreign), "handle")+" of memory of other processes")
 	}
-	if len(beside) > 0 {
-		fmt.Fprintln(w, s.dim("  in addition: "+strings.Join(beside, ", ")))
+	if len(others) > 0 {
+		fmt.Fprintln(w, s.dim("  in addition: "+strings.Join(others, ", ")))
 	}
 	fmt.Fprintln(w, s.dim("  it excludes earlier allocations, contexts, code, and the driver's pools"))
 	if d.Drops > 0 {

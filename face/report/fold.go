@@ -83,9 +83,9 @@ func grown(f *finding.Finding) int64 {
 
 // inStep reports whether two findings grew by about as much.
 func inStep(a, b *finding.Finding) bool {
-	const near = 0.2
+	const tolerance = 0.2
 	x, y := float64(grown(a)), float64(grown(b))
-	return max(x, y)-min(x, y) <= near*max(x, y)
+	return max(x, y)-min(x, y) <= tolerance*max(x, y)
 }
 
 // name finds the words that tell the findings of a fold apart.

@@ -295,11 +295,11 @@ func (d *savedDevice) moments() error {
 	}
 	d.held.Stations = d.moment(segments, last(marks, lastSteps), d.steps(), ends)
 	d.held.Next = map[string][]int{"peak": peaks, "oom": fails, "mark": marks, "segment": d.held.Stations}
-	var around []int
+	var nearPeak []int
 	for k := d.doc.Peak.Event - nearEvents; k <= d.doc.Peak.Event+nearEvents; k++ {
-		around = append(around, k)
+		nearPeak = append(nearPeak, k)
 	}
-	d.held.Events = d.moment(around, peaks, marks, d.held.Stations, witnesses)
+	d.held.Events = d.moment(nearPeak, peaks, marks, d.held.Stations, witnesses)
 	return nil
 }
 

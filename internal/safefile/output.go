@@ -168,8 +168,8 @@ func (o *Output) rename() error {
 		}
 		o.part = part
 	}
-	there, err := dir.Lstat(o.part)
-	if err == nil && !os.SameFile(there, o.info) {
+	info, err := dir.Lstat(o.part)
+	if err == nil && !os.SameFile(info, o.info) {
 		err = errChanged
 	}
 	if err != nil {

@@ -98,12 +98,12 @@ func sameFolder(path string, root *os.Root, err error) (*os.Root, error) {
 
 // stillAt returns an error unless a path leads to a folder that is open.
 func stillAt(path string, root *os.Root) error {
-	there, err := os.Stat(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	own, err := root.Stat(".")
-	if err == nil && !os.SameFile(there, own) {
+	if err == nil && !os.SameFile(info, own) {
 		err = errChanged
 	}
 	return err

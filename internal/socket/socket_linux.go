@@ -179,8 +179,8 @@ func (i *identity) owns(fd int) error {
 	if err != nil {
 		return err
 	}
-	here := depth()
-	if here < len(i.ids) && int(who.Pid) == i.ids[here] && (who.Uid == 0 || slices.Contains(i.users, int(who.Uid))) {
+	level := depth()
+	if level < len(i.ids) && int(who.Pid) == i.ids[level] && (who.Uid == 0 || slices.Contains(i.users, int(who.Uid))) {
 		return nil
 	}
 	return &Stranger{PID: int(who.Pid), User: int(who.Uid)}

@@ -234,20 +234,20 @@ func (s *scan) cell(b []byte, room *int) error {
 	length, n := varint(b)
 	key, m := varint(b[n:])
 	b = b[n+m:]
-	here := local(int64(length), s.usable, false)
-	if n == 0 || m == 0 || length > 1<<31 || here > int64(len(b)) || here > int64(*room) {
+	onPage := local(int64(length), s.usable, false)
+	if n == 0 || m == 0 || length > 1<<31 || onPage > int64(len(b)) || onPage > int64(*room) {
 		s.Damage = ErrDamaged
 		return nil
 	}
-	*room -= int(here)
-	record := b[:here]
-	if here < int64(length) {
-		if len(b) < int(here)+4 {
+	*room -= int(onPage)
+	record := b[:onPage]
+	if onPage < int64(length) {
+		if len(b) < int(onPage)+4 {
 			s.Damage = ErrDamaged
 			return nil
 		}
 		var err error
-		if record, err = s.whole(record, binary.BigEndian.Uint32(b[here:]), min(int64(length), maxRecord)); err != nil {
+		if record, err = s.whole(record, binary.BigEndian.Uint32(b[onPage:]), min(int64(length), maxRecord)); err != nil {
 			return err
 		}
 	}

@@ -142,9 +142,9 @@ func (t *tree) add(key int64, record []byte) {
 		}
 		b = appendVarint(b, uint64(key))
 	}
-	here := local(int64(len(record)), written, t.index)
-	b = append(b, record[:here]...)
-	if record = record[here:]; len(record) > 0 {
+	onPage := local(int64(len(record)), written, t.index)
+	b = append(b, record[:onPage]...)
+	if record = record[onPage:]; len(record) > 0 {
 		b = binary.BigEndian.AppendUint32(b, t.w.pages+1)
 		for len(record) > 0 {
 			page := make([]byte, written)

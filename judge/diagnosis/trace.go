@@ -20,13 +20,13 @@ import (
 func (s *Session) judgeTrace() *Answer {
 	run := s.trace.Run
 	doc := run.Document
-	var beside []finding.Finding
+	var found []finding.Finding
 	if len(s.snapshots) > 0 {
 		byProcess := s.files.Processes(s.snapshots, nil)
-		beside = s.besideTrace(byProcess)
+		found = s.besideTrace(byProcess)
 		s.account(byProcess)
 	}
-	doc.Findings = append(doc.Findings, beside...)
+	doc.Findings = append(doc.Findings, found...)
 	sorts.StableBy(doc.Findings, bySeverity)
 	partial := s.partial() || run.Partial != nil || len(run.Samples) == 0 && !run.Judged
 	return &Answer{Verdict: processes.Recorded(run), Findings: doc.Findings, Trace: run, Untraced: s.untraced, Partial: partial}

@@ -35,12 +35,12 @@ const (
 // measurements of the same thing.
 func (m *Measure) margin() int64 {
 	share := unmeasured
-	var apart int64
+	var distance int64
 	if len(m.Runs) > 1 {
 		share = minMargin
-		apart = slices.Max(m.Runs) - slices.Min(m.Runs)
+		distance = slices.Max(m.Runs) - slices.Min(m.Runs)
 	}
-	return max(2*apart, int64(share*float64(m.Bytes)), grainOfLevel)
+	return max(2*distance, int64(share*float64(m.Bytes)), grainOfLevel)
 }
 
 // Accepts reports whether a measurement equals what was accepted, apart from noise.

@@ -243,7 +243,7 @@ func (t *tracing) named(p *rl.Phases, given map[string]string) map[string]string
 	}
 	type pair struct {
 		group, component string
-		apart            float64
+		difference       float64
 	}
 	var pairs []pair
 	for group, n := range t.size {
@@ -254,7 +254,7 @@ func (t *tracing) named(p *rl.Phases, given map[string]string) map[string]string
 		}
 	}
 	sorts.By(pairs, func(a, b pair) int {
-		return cmp.Or(cmp.Compare(a.apart, b.apart), strings.Compare(a.group, b.group), strings.Compare(a.component, b.component))
+		return cmp.Or(cmp.Compare(a.difference, b.difference), strings.Compare(a.group, b.group), strings.Compare(a.component, b.component))
 	})
 	taken := slices.Collect(maps.Values(out))
 	var by []string

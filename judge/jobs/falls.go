@@ -41,7 +41,7 @@ func (j *job) fall() {
 
 // attachLoose gives events without a rank to the one whose device they name.
 func (j *job) attachLoose() {
-	const near = 80 // lines that a driver prints of an error
+	const maxLines = 80 // lines that a driver prints of an error
 	driver := map[*ranks.Text]event{}
 	for i, e := range j.loose {
 		if e.Kind == ranks.Driver {
@@ -51,7 +51,7 @@ func (j *job) attachLoose() {
 			}
 			continue
 		}
-		if d, ok := driver[e.text]; ok && e.Line > d.Line && e.Line < d.Line+near && e.Kind.Own() {
+		if d, ok := driver[e.text]; ok && e.Line > d.Line && e.Line < d.Line+maxLines && e.Kind.Own() {
 			r := j.ranks[d.rank]
 			e.event.rank, j.loose[i].rank = r.n, r.n
 			if !slices.ContainsFunc(r.events, func(x event) bool { return x.Kind.Own() }) {

@@ -10,11 +10,11 @@ import (
 
 // recorded is what the dumps of flight recorders show together.
 type recorded struct {
-	dumped  map[int]bool // ranks that have a dump
-	waiting map[int]bool // those that wait in a collective
-	behind  []int        // those that did not enqueue it, and wait in no other
-	seq     int64        // the collective, of the first group in which a rank is behind; -1
-	since   int64        // when the first rank began to wait in it, in ns since 1970 by its clock; 0 if unknown
+	dumped   map[int]bool // ranks that have a dump
+	waiting  map[int]bool // those that wait in a collective
+	laggards []int        // those that did not enqueue it, and wait in no other
+	seq      int64        // the collective, of the first group in which a rank is behind; -1
+	since    int64        // when the first rank began to wait in it, in ns since 1970 by its clock; 0 if unknown
 }
 
 // record compares the dumps of the ranks by group.
@@ -39,7 +39,7 @@ func record(dumps []*flight.Dump) recorded {
 			}
 		}
 	}
-	behind := map[int]int64{}
+	laggards := map[int]int64{}
 	since := map[int64]int64{} // by collective
 	for _, members := range groups {
 		seq := int64(-1)
@@ -48,19 +48,19 @@ func record(dumps []*flight.Dump) recorded {
 		}
 		for _, m := range members {
 			if m.Enqueued < seq && !out.waiting[m.rank] {
-				behind[m.rank] = max(behind[m.rank], m.Enqueued+1)
+				laggards[m.rank] = max(laggards[m.rank], m.Enqueued+1)
 			}
 			if at := since[m.Waiting]; m.Since > 0 && (at == 0 || m.Since < at) {
 				since[m.Waiting] = m.Since
 			}
 		}
 	}
-	for n, seq := range behind {
-		out.behind = append(out.behind, n)
+	for n, seq := range laggards {
+		out.laggards = append(out.laggards, n)
 		out.seq, out.since = seq, since[seq]
 	}
-	slices.Sort(out.behind)
-	if len(out.behind) != 1 {
+	slices.Sort(out.laggards)
+	if len(out.laggards) != 1 {
 		out.seq = -1
 	}
 	return out

@@ -101,13 +101,13 @@ func (j *job) mixed() []*ranks.Text {
 			if c.first > x.last || x.first > c.last || !sameEra(c.first, x.first) {
 				continue
 			}
-			var apart []float64
+			var gaps []float64
 			for step, at := range c.at {
 				if other, ok := x.at[step]; ok {
-					apart = append(apart, math.Abs(at-other))
+					gaps = append(gaps, math.Abs(at-other))
 				}
 			}
-			if len(apart) >= minCommon && median(apart) > minApart {
+			if len(gaps) >= minCommon && median(gaps) > minApart {
 				return []*ranks.Text{x.text, t}
 			}
 		}

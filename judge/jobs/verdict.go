@@ -349,7 +349,7 @@ func (j *job) hung(v *Job) bool {
 	if len(waited) == 0 || lost > len(waited) || len(j.deadExits()) > 0 {
 		return false
 	}
-	behind := j.behind(seq)
+	laggards := j.laggards(seq)
 	var quiet, absent []int
 	for n := range j.world {
 		r := j.ranks[n]
@@ -365,12 +365,12 @@ func (j *job) hung(v *Job) bool {
 	}
 	v.Followers = j.world - 1
 	stuck, sure := -1, 0.0
-	recorded := j.recorded.behind
+	recorded := j.recorded.laggards
 	switch slow := j.slow(); {
 	case len(recorded) == 1:
 		stuck, sure = recorded[0], 0.95
-	case len(behind) == 1:
-		stuck, sure = behind[0], 0.9
+	case len(laggards) == 1:
+		stuck, sure = laggards[0], 0.9
 	case len(quiet) == 1 && len(absent) == 0:
 		stuck, sure = quiet[0], 0.85
 	case len(slow) == 1 && !waited[slow[0]]:
@@ -413,7 +413,7 @@ func (j *job) slow() (out []int) {
 }
 
 // behind are the ranks whose last collective comes before the one that the others wait in.
-func (j *job) behind(seq int64) (out []int) {
+func (j *job) laggards(seq int64) (out []int) {
 	for _, r := range j.order {
 		last := int64(-1)
 		for _, e := range r.events {

@@ -64,7 +64,7 @@ func (w *Watch) youngDoubt(p *sample.Process, s *series, age, watched time.Durat
 		started = "when the process started is not known"
 	}
 	switch read := readSince(b, p); {
-	case w.over && !w.killed(p):
+	case w.finished && !w.killed(p):
 		return "the process has ended soon after its start: a job holds its work until it ends"
 	case watched < minYoung:
 		return started + ", and a start also grows" + longer(minYoung)

@@ -198,7 +198,7 @@ func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
 		}
 		if r.remedies != nil {
 			f.Remedies = r.remedies(p)
-			if w.over {
+			if w.finished {
 				f.Detail = append([]string{endedDetail}, f.Detail...)
 			}
 		}

@@ -58,7 +58,7 @@ type Watch struct {
 	processes map[sample.ID]sample.Process
 	begun     map[sample.ID]beginning
 	now       float64            // when the last sample was taken, seconds
-	over      bool               // the processes that are judged have ended
+	finished  bool               // the processes that are judged have ended
 	ended     []Found            // leaks of processes that have ended, and kills
 	kills     map[string]killing // by control group
 	lazy      bool               // series are not judged again
@@ -80,7 +80,7 @@ const maxEnded = 64
 // Add takes note of a sample, which comes after those before it. It keeps the sample, but
 // for one that only states that the processes have ended.
 func (w *Watch) Add(s *sample.Sample) {
-	if w.over = s.Over != nil; w.over { // until another watch goes on with the recording
+	if w.finished = s.Over != nil; w.finished { // until another watch goes on with the recording
 		w.countKills(s.Over, nil)
 		return
 	}
@@ -232,8 +232,8 @@ func (w *Watch) keepFound(p *sample.Process) {
 	if len(w.ended) == maxEnded {
 		return
 	}
-	w.over = true
-	defer func() { w.over = false }()
+	w.finished = true
+	defer func() { w.finished = false }()
 	for _, f := range w.judgeProcess(p) {
 		e, ok := f.Evidence.(*finding.LevelsEvidence)
 		if ok && f.Severity != finding.Info && (e.Seconds != nil && *e.Seconds >= shortLived || w.killed(p)) && len(w.ended) < maxEnded {

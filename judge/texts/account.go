@@ -156,10 +156,10 @@ func (a *account) own() *int64 {
 	if a.reserved == nil {
 		return nil
 	}
-	const beside = 2 << 30 // for the context and libraries
+	const contextBytes = 2 << 30 // for the context and libraries
 	var own *int64
 	for _, p := range a.Processes {
-		if p.Bytes >= *a.reserved-a.slack() && p.Bytes <= *a.reserved+beside && (own == nil || p.Bytes < *own) {
+		if p.Bytes >= *a.reserved-a.slack() && p.Bytes <= *a.reserved+contextBytes && (own == nil || p.Bytes < *own) {
 			own = finding.Int(p.Bytes)
 		}
 	}

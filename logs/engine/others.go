@@ -93,8 +93,8 @@ func onHost(device string) bool {
 
 // device counts the GPUs that a log names.
 func (e *reader) device(name []byte) {
-	const many = 64
-	if !e.gpus[string(name)] && len(e.gpus) < many && !onHost(string(name)) {
+	const maxDevices = 64
+	if !e.gpus[string(name)] && len(e.gpus) < maxDevices && !onHost(string(name)) {
 		e.gpus[string(name)] = true
 		e.Setup["gpus"] = strings.TrimSpace(e.Setup["gpus"] + " " + string(name))
 	}

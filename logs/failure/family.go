@@ -24,7 +24,7 @@ type family struct {
 	keys []string
 	// around are words of lines that a statement may refer to: the last such line
 	// before a statement is read with it.
-	around []string
+	nearby []string
 	// begin are keys that begin a statement even inside another, end those after
 	// which few lines of it follow.
 	begin, end []string
@@ -106,7 +106,7 @@ var known = sync.OnceValue(func() *vocabulary {
 		for _, key := range f.keys {
 			add(key, use{family: i, begin: slices.Contains(f.begin, key), end: slices.Contains(f.end, key)})
 		}
-		for _, word := range f.around {
+		for _, word := range f.nearby {
 			add(word, use{family: i, around: true})
 		}
 	}

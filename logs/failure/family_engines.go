@@ -26,7 +26,7 @@ var familyVLLM = &family{
 		"lessthandesiredgpumemoryutilization", "reducegpumemoryusedbyotherprocesses", "kvcacheisneeded", "largerthantheavailablekvcache", "estimatedmaximummodellength", "tokensthatcanbestoredinkvcache", "noavailablememory",
 		"reservedforkvcacheis-", "availablekvcachememory:-", "occurredwhenwarmingup", "cumem_allocator", "cumem.py", "wake_upmethodfailed", "toolargeswapspace",
 	},
-	around: []string{"availablekvcachememory", "restofthememoryreservedforkvcache", "kv_cache_size="},
+	nearby: []string{"availablekvcachememory", "restofthememoryreservedforkvcache", "kv_cache_size="},
 	wordings: []wording{
 		{kind: VLLMFree, text: "Free memory on device{:any}({device_free_bytes:gib}/{capacity_bytes:gib}){:any}is less than desired GPU memory utilization ({fraction:num}, {needed_bytes:gib})"},
 		{kind: VLLMFree, text: "Free memory on device{:any}({device_free_bytes:gib}/{capacity_bytes:gib}){:any}is less than desired GPU memory utilization"},
@@ -75,7 +75,7 @@ var familySGLang = &family{
 		"leavenogpumemoryforthekvcache", "notenoughmemory.pleasetrytoincrease", "islargerthantheprofiledvalue-", "trytoloweryourbatchsize", "smallernumberfor`--max-running-requests",
 		"memorycapacityisunbalanced", "allocatormemoryleakdetected", "poolmemoryleakdetected", "poolleakdetected",
 	},
-	around: []string{"loadweightend."},
+	nearby: []string{"loadweightend."},
 	wordings: []wording{
 		{kind: SGLangLost, text: "memory leak detected!"},
 		{kind: SGLangLost, text: "pool leak detected!"},

@@ -21,7 +21,7 @@ var familyHeap = &family{
 		"sendingsigtermtoprocess", "sendingsigkilltoprocess", "puoutofmemory:", "fork:", "goneovermemorylimit",
 		"jvmheapspaceisexhausted", "resource_type_memory", "considerincreasingthememorylimit", "(memoryquota", "memory_limit_exceeded", "killedduetomemoryusage", "maxmemory'",
 	},
-	around: []string{"memavail:"},
+	nearby: []string{"memavail:"},
 	lines:  2,
 	wordings: []wording{
 		{kind: HeapLimit, line: `java\.lang\.OutOfMemoryError`},

@@ -173,7 +173,7 @@ var familyKubernetes = &family{
 	source:   SourceKubernetes,
 	host:     true,
 	keys:     []string{"oomkilled", "oomkilling", "lowonresource:memory", "condition:[memorypressure", "systemoomencountered"},
-	around:   []string{"limits:"},
+	nearby:   []string{"limits:"},
 	lines:    16,
 	harmless: lazyregexp.New(`(?i)"?OOMKilled"?: ?false|\bif ?an? ?(?:container|pod)[^.;\n]{0,120}OOMKill`),
 	wordings: []wording{
@@ -388,7 +388,7 @@ var familyProcess = &family{
 		"杀死", "processusarr", "getötet", // as shells say it in other languages
 	},
 	lines:    2,
-	around:   []string{"reason:", `"reason":`, "cpuvirtualmemory:", "cpumemoryusage", "cpumemoryused", "cpumemusage", "ramusage", "hostmemoryusage", "processmemoryusage"},
+	nearby:   []string{"reason:", `"reason":`, "cpuvirtualmemory:", "cpumemoryusage", "cpumemoryused", "cpumemusage", "ramusage", "hostmemoryusage", "processmemoryusage"},
 	harmless: lazyregexp.New(`forcefully exiting via (?:Signals\.)?SIGKILL|` + supposedKill), // torchrun's, of workers that outlast another's end
 	wordings: []wording{
 		{kind: ProcessKilled, line: `(?i)DataLoader (?:worker|process) ?\(pid.{0,40}\) (?:exited )?is killed by signal: ?Killed`},

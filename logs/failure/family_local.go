@@ -26,7 +26,7 @@ var familyLlama = &family{
 		"kiogpucommandbuffercallbackerroroutofmemory", "devicememoryallocationofsize", "ggml_aligned_malloc", "ggml-cuda", "erroroutofdevicememory", "currentdevice:",
 		"kvcachebuffer",
 	},
-	around:   []string{"ggml_metal"},
+	nearby:   []string{"ggml_metal"},
 	lines:    12,
 	harmless: lazyregexp.New(`(?i)(?:warning|host_malloc): ?failed ?to ?allocate ?[\d.,]+ ?Mi?B ?of ?pinned ?memory(?:: ?out ?of ?memory)?|ggml_vulkan: ?failed ?to ?allocate ?pinned ?memory\.?(?: ?\([^()]*\))?(?:[^:]{0,40}ggml_vulkan: ?vk::Device::allocateMemory: ?ErrorOutOf(?:Device|Host)Memory)?`),
 	wordings: []wording{
@@ -104,7 +104,7 @@ const (
 var familyMLX = &family{
 	source: SourceMLX,
 	keys:   []string{"[metal::malloc]", "[malloc_or_wait]", "[malloc]unable", "insufficientmemory(ioafcode", "executionfailed:insufficientmemory", "kiogpucommandbuffercallbackerroroutofmemory"},
-	around: []string{"ggml_metal"},
+	nearby: []string{"ggml_metal"},
 	wordings: []wording{
 		{kind: MLXBuffer, text: "Attempting to allocate {request_bytes:int} bytes which is greater than the maximum allowed buffer size of {limit_bytes:int} bytes"},
 		{kind: MLXCount, text: "[metal::malloc] Resource limit ({count:int}) exceeded"},

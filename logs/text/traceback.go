@@ -98,9 +98,9 @@ func withoutTimes(prefix []byte) string {
 
 // Before is the traceback that ends shortly before a line of the text; nil if there is none.
 func (t *Tracebacks) Before(line int64) *Traceback {
-	const near = 8 // lines, of the source, and of an error that says more than its name
+	const maxLines = 8 // lines, of the source, and of an error that says more than its name
 	for i := len(t.found) - 1; i >= 0; i-- {
-		if x := &t.found[i]; x.Last <= line && line-x.Last <= near {
+		if x := &t.found[i]; x.Last <= line && line-x.Last <= maxLines {
 			return x
 		}
 	}

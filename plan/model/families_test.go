@@ -101,8 +101,8 @@ func TestPublished(t *testing.T) {
 			continue
 		}
 		got := m.Params()
-		for i := range m.beside {
-			got += m.beside[i].Params()
+		for i := range m.notLoaded {
+			got += m.notLoaded[i].Params()
 		}
 		if c.Predictors {
 			for i := range m.Predictors {

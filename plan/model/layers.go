@@ -440,7 +440,7 @@ func (b *builder) ends() {
 		l.name = ""
 		l.add("lm_head", b.m.Vocab, b.hidden, ByVocab, Head)
 	} else if w := b.wholeOf(); b.q.untied || w != nil && w.head {
-		b.m.beside = append(b.m.beside, Tensor{Name: "lm_head", Count: 1, Out: b.m.Vocab, In: b.hidden, Role: Head, Format: b.full})
+		b.m.notLoaded = append(b.m.notLoaded, Tensor{Name: "lm_head", Count: 1, Out: b.m.Vocab, In: b.hidden, Role: Head, Format: b.full})
 	}
 	b.m.Last = l.layer.Tensors
 }

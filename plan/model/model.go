@@ -122,7 +122,7 @@ type Model struct {
 	Last       []Tensor // final norm and lm_head
 	Towers     []Tensor
 	Predictors []Tensor // multi-token prediction: in the files, loaded on demand
-	beside     []Tensor // what else the files hold, and engines do not load
+	notLoaded  []Tensor // what else the files hold, and engines do not load
 	// PredictorLayers is how many layers the predictors are.
 	PredictorLayers int64
 	Rotary          []Rotary
@@ -213,8 +213,8 @@ const entry = 130
 func (m *Model) CheckpointBytes() (n int64) {
 	add := func(_ int, t *Tensor) { n += t.Bytes() + entry*t.Count*max(t.Format.parts, 1) }
 	m.Each(add)
-	for i := range m.beside {
-		add(-1, &m.beside[i])
+	for i := range m.notLoaded {
+		add(-1, &m.notLoaded[i])
 	}
 	return n * max(m.copies, 1)
 }

@@ -35,12 +35,12 @@ func (b *builder) talker(whole fields) {
 		b.unsure("the shape of the talker is not in the config; the size on disk leaves it out")
 		return
 	}
-	m.Each(func(_ int, x *Tensor) { b.m.beside = append(b.m.beside, *x) })
+	m.Each(func(_ int, x *Tensor) { b.m.notLoaded = append(b.m.notLoaded, *x) })
 	if whole.has("token2wav_config") {
-		b.m.beside = append(b.m.beside, Tensor{Name: "token2wav", Count: 1, Out: token2wav, In: 1, Role: Tower, Format: fp32})
+		b.m.notLoaded = append(b.m.notLoaded, Tensor{Name: "token2wav", Count: 1, Out: token2wav, In: 1, Role: Tower, Format: fp32})
 	}
 	if whole.has("code2wav_config") {
-		b.m.beside = append(b.m.beside, Tensor{Name: "code2wav", Count: 1, Out: code2wav, In: 1, Role: Tower, Format: bf16})
+		b.m.notLoaded = append(b.m.notLoaded, Tensor{Name: "code2wav", Count: 1, Out: code2wav, In: 1, Role: Tower, Format: bf16})
 	}
 }
 

@@ -71,13 +71,13 @@ func (s Setup) checkLlama(log *engine.Log) ([]plan.Checked, error) {
 			buffer = b
 		}
 	}
-	near := 0.01 // of a file's own tensors
+	tolerance := 0.01 // of a file's own tensors
 	if s.Model.Quant != "gguf" {
-		near = 0.08 // mixtures differ by tensor
+		tolerance = 0.08 // mixtures differ by tensor
 	}
 	var out []plan.Checked
 	if n, ok := log.Largest(engine.Weights); ok {
-		out = append(out, stated(plan.Weights, &plan.Range{Low: plan.Whole((1 - near) * weights), High: plan.Whole((1 + near) * weights)}, n))
+		out = append(out, stated(plan.Weights, &plan.Range{Low: plan.Whole((1 - tolerance) * weights), High: plan.Whole((1 + tolerance) * weights)}, n))
 	}
 	if n, ok := log.Smallest(engine.KV); ok {
 		planned := &kv

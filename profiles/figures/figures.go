@@ -260,8 +260,8 @@ func processIn(text string) string {
 
 // hinted reports whether the words before a number without a unit may be of memory.
 func hinted(before string) bool {
-	const near = 48
-	before = strings.ToLower(before[max(0, len(before)-near):])
+	const maxDistance = 48
+	before = strings.ToLower(before[max(0, len(before)-maxDistance):])
 	for _, word := range []string{"mem", "rss", "ram", "alloc", "reserved", "cache", "heap", "swap", "gtt", "use", "current", "active", "peak", "hwm", "footprint"} {
 		if strings.Contains(before, word) {
 			return true

@@ -83,9 +83,9 @@ func (s *server) refind(ctx context.Context, o *Options) (*server, error) {
 			return watchServer(o, s.root.PID) // it was a child
 		}
 	}
-	again := *o
-	again.PID = 0
-	return findServer(ctx, &again)
+	other := *o
+	other.PID = 0
+	return findServer(ctx, &other)
 }
 
 // dialing is how long a server may take to accept a connection.
@@ -98,7 +98,7 @@ func listener(ctx context.Context, base string) (p procfs.Process, note string, 
 	if err != nil {
 		return 0, "", err
 	}
-	if err := here(u.Hostname()); err != nil {
+	if err := isLocal(u.Hostname()); err != nil {
 		return 0, "", err
 	}
 	port := u.Port()
@@ -138,7 +138,7 @@ func descends(p, of procfs.Process) bool {
 }
 
 // here returns an error unless a name is that of this machine.
-func here(host string) error {
+func isLocal(host string) error {
 	addresses, err := net.LookupIP(host)
 	if err != nil {
 		if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) && unknown.IsNotFound {

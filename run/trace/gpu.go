@@ -79,11 +79,11 @@ func (w *gpuWatch) sum(at time.Duration) {
 
 // gauge reads what PyTorch's tensors hold in the processes that took memory.
 func (w *gpuWatch) gauge() {
-	const often = 2 * time.Second
+	const interval = 2 * time.Second
 	now := time.Now()
 	search := now.After(w.retry)
 	if search {
-		w.retry = now.Add(often)
+		w.retry = now.Add(interval)
 	}
 	var sum int64
 	known := false

@@ -22,17 +22,17 @@ func (p *Process) Chains(device int) []Chain {
 	var prev *digest.Device
 	for j, f := range p.Files {
 		d := f.Device(device)
-		here := make([]int, len(d.Live))
+		chains := make([]int, len(d.Live))
 		k := 0
 		for i, l := range d.Live {
-			here[i] = -1
+			chains[i] = -1
 			if prev != nil { // both are sorted by address
 				for k < len(prev.Live) && prev.Live[k].Addr < l.Addr {
 					k++
 				}
 				if k < len(prev.Live) && prev.Live[k].Addr == l.Addr {
 					if sameAlloc(prev, d, prev.Live[k], l) {
-						here[i] = at[k]
+						chains[i] = at[k]
 						c := &out[at[k]]
 						c.Last = j
 						if c.Stack <= stack.Empty && (l.Stack > stack.Empty || c.Missing == timeline.BeforeRecording) {
@@ -41,12 +41,12 @@ func (p *Process) Chains(device int) []Chain {
 					}
 				}
 			}
-			if here[i] < 0 {
-				here[i] = len(out)
+			if chains[i] < 0 {
+				chains[i] = len(out)
 				out = append(out, Chain{l.Stack, l.Missing, trend.Span{First: j, Last: j, Bytes: l.Bytes}})
 			}
 		}
-		prev, at = d, here
+		prev, at = d, chains
 	}
 	return out
 }

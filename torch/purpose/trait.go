@@ -132,14 +132,14 @@ func traitOf(frames []stack.Frame, read func(i int) *facts) trait {
 
 // read takes what a frame shows, inside of any module's call.
 func (r *trait) read(x *facts, depth int) {
-	const near = 3 // frames of the program's own within which a name counts
+	const maxDepth = 3 // frames of the program's own within which a name counts
 	if r.named == count {
 		r.named, r.reduces, r.copies = x.named, x.reduces, x.copies
 	} else if r.named == Communication {
 		r.reduces = r.reduces || x.reduces
 	}
 	if x.origin == stack.Own {
-		r.loads = r.loads || x.loads && depth <= near
+		r.loads = r.loads || x.loads && depth <= maxDepth
 		r.builds = r.builds || x.builds && depth == 1
 	} else {
 		r.builds = r.builds || x.builds && r.named == Parameters

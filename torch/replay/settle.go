@@ -111,9 +111,9 @@ func (x *Result) readings() (out []assumptions) {
 		as.slack = with(as.slack, i, slack)
 		out = append(out, as)
 	}
-	const near = 3
+	const maxDistance = 3
 	for n, f := range slices.Backward(x.forks) {
-		if len(x.forks)-n > near {
+		if len(x.forks)-n > maxDistance {
 			break
 		}
 		as := x.assumed

@@ -98,9 +98,9 @@ type writer struct {
 func (w *writer) whole() {
 	s := w.s
 	type part struct {
-		key   int
-		there bool
-		write func()
+		key     int
+		present bool
+		write   func()
 	}
 	skip := keysOf(s.Extra)
 	segments, hostSegments := apart(s.Segments, func(g *Segment) int { return g.Device })
@@ -114,7 +114,7 @@ func (w *writer) whole() {
 		{kHostSegments, s.present.host || len(hostSegments) > 0, func() { w.segments(hostSegments) }},
 		{kHostTraces, s.present.host2 || len(hostTraces) > 0, func() { w.hostTraces(hostTraces) }},
 	} {
-		if p.there && !skip.has(p.key) {
+		if p.present && !skip.has(p.key) {
 			parts = append(parts, p)
 		}
 	}

@@ -214,20 +214,20 @@ func (w *stacker) column(c int, live []int32) (below int64) {
 			strip = nil
 		}
 	}
-	band, behind := int32(none), (*int32)(nil)
+	band, strips := int32(none), (*int32)(nil)
 	for _, i := range live {
 		x := &w.items[i]
 		if first := w.first[x.band]; first != band {
 			flush()
-			band, behind = first, &w.strips[first]
+			band, strips = first, &w.strips[first]
 		}
 		if w.large(x) {
 			flush()
 			x.rect = w.extend(x.rect, rect{from: c, to: c + 1, below: below, bytes: x.bytes, alloc: int(x.alloc), band: int(x.band), count: 1})
-			behind = &x.strip
+			strips = &x.strip
 		} else {
 			if strip == nil {
-				strip = behind
+				strip = strips
 				open = rect{from: c, to: c + 1, below: below, alloc: stripID, band: int(band)}
 			}
 			open.bytes += x.bytes

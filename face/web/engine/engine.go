@@ -271,14 +271,14 @@ func (d *device) replay() *replayed {
 // load reads one file. One that is of a job is judged by it, whatever else it holds.
 func (e *Engine) load(ctx context.Context, f *file, to *diagnosis.Session, ofJob bool) error {
 	e.change(func() { f.state = reading })
-	s, beside, err := f.Read(ctx, func(n int64) { e.progress(f, n) })
+	s, inputs, err := f.Read(ctx, func(n int64) { e.progress(f, n) })
 	if ofJob && err != nil && ctx.Err() == nil {
 		err = nil
 	}
 	if err == nil && s == nil {
 		e.change(func() { f.state, f.blocks = judged, unknown })
 		e.pause()
-		return add(ctx, to, beside)
+		return add(ctx, to, inputs)
 	}
 	if err != nil {
 		e.change(func() {
@@ -289,7 +289,7 @@ func (e *Engine) load(ctx context.Context, f *file, to *diagnosis.Session, ofJob
 		})
 		return err
 	}
-	if err := add(ctx, to, beside); err != nil {
+	if err := add(ctx, to, inputs); err != nil {
 		return err
 	}
 	e.change(func() { f.state = pairing })
@@ -316,9 +316,9 @@ func add(ctx context.Context, to *diagnosis.Session, inputs []input.Input) error
 
 // progress reports how far reading is, a few times a second.
 func (e *Engine) progress(f *file, n int64) {
-	const often = 80 * time.Millisecond
+	const interval = 80 * time.Millisecond
 	e.mu.Lock()
-	soon := time.Since(f.stamp) < often
+	soon := time.Since(f.stamp) < interval
 	e.mu.Unlock()
 	if !soon {
 		e.change(func() { f.read, f.stamp = n, time.Now() })

@@ -177,9 +177,9 @@ func (o *Options) source(f *input.File) Source {
 		lines = nil
 	}
 	return Source{Path: o.name(f.Path), Size: f.Size, Named: f.Named && o.Redact == nil, Lines: lines, Read: func(ctx context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
-		s, beside, err := o.read(ctx, f, progress)
+		s, inputs, err := o.read(ctx, f, progress)
 		if o.Redact == nil || ctx.Err() != nil {
-			return s, beside, err
+			return s, inputs, err
 		}
 		if s == nil { // an error names the file
 			return nil, nil, snapshot.ErrNotSnapshot

@@ -38,7 +38,7 @@ type Tracer struct {
 	pace    map[site]*paceOf
 	python  map[uint32]event.PythonLayout
 	large   map[uint32]bool
-	over    chan struct{} // closed when nothing is traced any more
+	ended   chan struct{} // closed when nothing is traced any more
 	known   chan struct{} // closed when the status of the command is known
 	once    sync.Once     // closes it
 	begin   func()        // lets the command run, once
@@ -78,7 +78,7 @@ func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Trace
 	cmd.ExtraFiles = []*os.File{ready}
 	t := &Tracer{
 		pace: map[site]*paceOf{}, python: map[uint32]event.PythonLayout{}, large: map[uint32]bool{},
-		threads: map[int]*thread{}, owners: map[uint32]uint32{}, over: make(chan struct{}), known: make(chan struct{}),
+		threads: map[int]*thread{}, owners: map[uint32]uint32{}, ended: make(chan struct{}), known: make(chan struct{}),
 	}
 	started := make(chan error)
 	released := make(chan struct{})
@@ -152,7 +152,7 @@ func (t *Tracer) loop() {
 		t.stop(tid, ws)
 		t.serve(0)
 	}
-	close(t.over)
+	close(t.ended)
 }
 
 // serve records that a stop has been in service since a time; 0 means that it no longer
@@ -514,14 +514,14 @@ func (t *Tracer) Pace(e *event.Event, every time.Duration) error {
 func (t *Tracer) Close() {
 	const maxWait = 2 * time.Second
 	select {
-	case <-t.over: // its pid may belong to another process by now
+	case <-t.ended: // its pid may belong to another process by now
 		return
 	default:
 		syscall.Kill(t.PID, syscall.SIGKILL)
 	}
 	t.begin() // what is killed is waited for like what has run
 	select {
-	case <-t.over:
+	case <-t.ended:
 	case <-time.After(maxWait):
 	}
 }

@@ -308,8 +308,8 @@ func (r *stateReader) free(at uint64) (out []uint64, err error) {
 	if trees == 0 {
 		return nil, errState
 	}
-	behind := b[trees*treeSize:]
-	r.pools[at] = pool{small: behind[0] != 0, private: order.Uint64(behind[8:]) != 0}
+	rest := b[trees*treeSize:]
+	r.pools[at] = pool{small: rest[0] != 0, private: order.Uint64(rest[8:]) != 0}
 	n := order.Uint64(b[treeCount:])
 	nodes := []uint64{order.Uint64(b[treeRoot:])}
 	for len(nodes) > 0 && nodes[0] != 0 {

@@ -335,13 +335,13 @@ func (d *Driver) Sample(s *event.Sample) {
 	if !lives && (!known || l.HasStack(site)) {
 		return
 	}
-	called := d.symbolizer.Stack(s)
+	frames := d.symbolizer.Stack(s)
 	if h != nil {
-		h.owner = ownerOf(called.Frames)
+		h.owner = ownerOf(frames.Frames)
 	}
-	called.Frames = slices.Insert(called.Frames, 0, symbolize.Frame{Object: d.library[s.PID]})
-	called.Frames[0].Function = f.Name
-	stack := d.stacks.Intern(called)
+	frames.Frames = slices.Insert(frames.Frames, 0, symbolize.Frame{Object: d.library[s.PID]})
+	frames.Frames[0].Function = f.Name
+	stack := d.stacks.Intern(frames)
 	if lives {
 		l.SetStack(s.PID, s.Time, at, 1, stack)
 	} else {

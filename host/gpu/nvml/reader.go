@@ -69,15 +69,15 @@ func run(program string, env []string, stuck *atomic.Int32) (*reader, error) {
 
 // line is the next line of the reader.
 func (r *reader) line(ctx context.Context, patience time.Duration) (string, error) {
-	late := time.NewTimer(patience)
-	defer late.Stop()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
 	select {
 	case line, ok := <-r.lines:
 		if !ok {
 			return "", errEnded
 		}
 		return line, nil
-	case <-late.C:
+	case <-timeout.C:
 		return "", fmt.Errorf("NVIDIA's driver has not answered within %s", patience)
 	case <-ctx.Done():
 		return "", errors.New("NVIDIA's driver did not answer in time")

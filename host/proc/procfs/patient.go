@@ -22,12 +22,12 @@ func withPatience[T any](f func() (T, error), drop func(T, error)) (T, error) {
 		what T
 		err  error
 	}
-	answers, late := make(chan answer), make(chan struct{})
+	answers, timeout := make(chan answer), make(chan struct{})
 	go func() {
 		what, err := f()
 		select {
 		case answers <- answer{what, err}:
-		case <-late:
+		case <-timeout:
 			drop(what, err)
 		}
 	}()
@@ -37,7 +37,7 @@ func withPatience[T any](f func() (T, error), drop func(T, error)) (T, error) {
 	case a := <-answers:
 		return a.what, a.err
 	case <-timer.C:
-		close(late)
+		close(timeout)
 		var none T
 		return none, ErrSilent
 	}

@@ -51,8 +51,8 @@ func Read(r io.Reader, k Kind, b *budget.Budget, to Taker) error {
 		if err != nil {
 			return err
 		}
-		if over := b.Err(); over != nil {
-			to.Unreadable(fmt.Errorf("frame %d: %w", n, over))
+		if err := b.Err(); err != nil {
+			to.Unreadable(fmt.Errorf("frame %d: %w", n, err))
 			return p.failed
 		}
 		if bad != nil && !errors.Is(bad, io.ErrUnexpectedEOF) {
@@ -122,7 +122,7 @@ type parts struct {
 	in     *bufio.Reader
 	marker []byte
 	failed error // of reading the file
-	over   bool  // of a part
+	ended  bool  // of a part
 }
 
 // next goes to the next part. It is called at the beginning, and at the end of a part.
@@ -132,7 +132,7 @@ func (p *parts) next() bool {
 		return false
 	}
 	p.in.Discard(len(p.marker))
-	p.over = false
+	p.ended = false
 	return true
 }
 
@@ -144,7 +144,7 @@ func (p *parts) rest() bool {
 }
 
 func (p *parts) Read(b []byte) (n int, err error) {
-	if p.over {
+	if p.ended {
 		return 0, io.EOF
 	}
 	head, err := p.in.Peek(max(p.in.Buffered(), 1))
@@ -155,12 +155,12 @@ func (p *parts) Read(b []byte) (n int, err error) {
 		if err != io.EOF {
 			p.failed = err
 		}
-		p.over = true
+		p.ended = true
 		return 0, io.EOF
 	}
 	n = len(head)
 	if i := bytes.Index(head, p.marker); i == 0 {
-		p.over = true
+		p.ended = true
 		return 0, io.EOF
 	} else if i > 0 {
 		n = i

@@ -65,11 +65,11 @@ type tail struct {
 	rest     func()
 	read     int64
 	replaced bool
-	over     bool
+	ended    bool
 }
 
 func (t *tail) Read(b []byte) (int, error) {
-	for waited := false; !t.over; waited = true {
+	for waited := false; !t.ended; waited = true {
 		n, err := t.f.Read(b)
 		t.read += int64(n)
 		if n > 0 || err != nil && !errors.Is(err, io.EOF) {
@@ -80,10 +80,10 @@ func (t *tail) Read(b []byte) (int, error) {
 		}
 		select {
 		case <-t.ctx.Done():
-			t.over = true
+			t.ended = true
 		case <-time.After(pause):
 			t.replaced = t.isReplaced()
-			t.over = t.replaced
+			t.ended = t.replaced
 		}
 	}
 	return 0, io.EOF
@@ -96,6 +96,6 @@ func (t *tail) isReplaced() bool {
 	if err != nil {
 		return false
 	}
-	there, err := os.Stat(t.path)
-	return own.Size() < t.read || err == nil && !os.SameFile(own, there)
+	info, err := os.Stat(t.path)
+	return own.Size() < t.read || err == nil && !os.SameFile(own, info)
 }

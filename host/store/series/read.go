@@ -58,9 +58,9 @@ type joiner struct {
 
 	// A line has what changed, a sample everything. Samples that would cost more than the
 	// lines account for are passed over, but for the last.
-	subjects *budget.Budget
-	late     *sample.Sample // the last that was passed over; nil once one is taken
-	passed   int
+	subjects   *budget.Budget
+	lastPassed *sample.Sample // the last that was passed over; nil once one is taken
+	passed     int
 }
 
 // errFigures is why the rest of a frame is left out.
@@ -120,22 +120,22 @@ func (j *joiner) Line(text []byte) (bad, err error) {
 		return nil, errors.Join(j.takeLate(), j.take(s))
 	}
 	if j.subjects.Spend(subjectBytes*j.state.subjects(), "processes of samples") != nil {
-		j.late = s
+		j.lastPassed = s
 		j.passed++
 		return nil, nil
 	}
-	j.late = nil
+	j.lastPassed = nil
 	j.state.fill(s)
 	return nil, j.take(s)
 }
 
 // takeLate gives the last sample that was passed over, if none came after it.
 func (j *joiner) takeLate() error {
-	s := j.late
+	s := j.lastPassed
 	if s == nil {
 		return nil
 	}
-	j.late = nil
+	j.lastPassed = nil
 	j.passed--
 	j.state.fill(s)
 	return j.take(s)
