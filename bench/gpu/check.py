@@ -67,7 +67,7 @@ class Machine:
             f.write(text if isinstance(text, str) else json.dumps(text, indent=1))
 
     def strandline(self, *args, env=None, timeout=120):
-        return subprocess.run([self.binary, *map(str, args)], capture_output=True, text=True, timeout=timeout, env={**os.environ, **(env or {})})
+        return subprocess.run([self.binary, *map(str, args)], capture_output=True, text=True, timeout=timeout * (5 if self.simulated else 1), env={**os.environ, **(env or {})})
 
     def document(self, *args, name="", codes=(0, 1), **more):
         """The JSON that a command prints; its error is the step's."""

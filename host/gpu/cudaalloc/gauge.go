@@ -129,6 +129,7 @@ func (g *Gauge) level(device uint64) (l Level, err error) {
 // The counters of a device (c10's DeviceStats) begin, since PyTorch 2.0, with these
 // arrays, each of which has the counter of all, of the small and of the large pool. A
 // counter is what there is now, the most there was, and the sums of what came and went.
+// Since PyTorch 2.13, a table of private pools is behind reservedBytes.
 const (
 	allocation     = 0 // how many
 	segment        = 1
@@ -142,6 +143,7 @@ const (
 	counterSize = 32
 	arraySize   = 3 * counterSize
 	statsSize   = arrays * arraySize
+	maxPools    = 64 // bytes of that table
 
 	maxReserved = 1 << 46
 	slack       = 1 << 30 // what can be requested between two counts, bytes
@@ -151,18 +153,23 @@ const (
 // findStats returns where the counters are in the state of a device, -1 if nowhere.
 func findStats(state []byte) int {
 	for at := 0; at+statsSize <= len(state); at += 8 {
-		if isStats(state[at : at+statsSize]) {
-			return at
+		for table := 0; table <= maxPools && at+statsSize+table <= len(state); table += 8 {
+			if isStats(state[at:], table) {
+				return at
+			}
 		}
 	}
 	return -1
 }
 
-// isStats reports whether memory has the form of the counters, of which some are above
-// 0.
-func isStats(b []byte) bool {
+// isStats reports whether memory begins with the form of the counters, of which some are
+// above 0, and which have a table of so many bytes between them.
+func isStats(b []byte, table int) bool {
 	var now [arrays]int64
 	for i := range arrays {
+		if i == reservedBytes+1 {
+			b = b[table:]
+		}
 		var n [3][4]int64
 		for k := range n {
 			for f := range n[k] {

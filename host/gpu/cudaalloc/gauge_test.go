@@ -136,6 +136,11 @@ func TestFindStats(t *testing.T) {
 		}
 	}
 	b := stats(good)
+	behind := 40 + (reservedBytes+1)*arraySize
+	table := []byte("\x10\x20\x7f\x00\x00\x7f\x00\x00") // of pools, since 2.13
+	if got := findStats(slices.Insert(slices.Clone(b), behind, slices.Repeat(table, 5)...)); got != 40 {
+		t.Errorf("with a table: %d", got)
+	}
 	b[40+8]++ // the peak of all
 	if got := findStats(b); got != 40 {
 		t.Errorf("with another peak: %d", got)
