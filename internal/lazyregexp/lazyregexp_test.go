@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,27 @@ func TestCompiledOnce(t *testing.T) {
 	for range 2 {
 		if m := r.FindStringSubmatch("3 of 4"); len(m) != 3 || m[1] != "3" || m[2] != "4" {
 			t.Errorf("found %q", m)
+		}
+	}
+}
+
+// A text without the words that every match has is passed over, and no other.
+func TestWords(t *testing.T) {
+	for _, expr := range []string{
+		`(?m)^ *Name +Self CPU.*\b(?:Self )?[A-Z]+ Mem\b`, `size=(\d+)(?: more)?`, `(?i)size=(\d+)`, `(?:of){2,}|to`, `(?:of){0,2}x?`, `a*`, "\uFFFD+", `(of)+ (the|a) b`,
+	} {
+		for _, s := range []string{"", "size=12", "Size=12 more", "ofof", "to", "of the b", "of b", "  Name  Self CPU  CUDA Mem", "Self CPU", "\xff\xff", "\uFFFD"} {
+			want := regexp.MustCompile(expr)
+			got := lazyregexp.Of(expr)
+			if got.MatchString(s) != want.MatchString(s) || got.Match([]byte(s)) != want.Match([]byte(s)) {
+				t.Errorf("%q matches %q: %t, want %t", expr, s, got.MatchString(s), want.MatchString(s))
+			}
+			if got, want := got.FindAllString(s, -1), want.FindAllString(s, -1); !slices.Equal(got, want) {
+				t.Errorf("%q finds %q in %q, want %q", expr, got, s, want)
+			}
+			if got, want := got.ReplaceAllString(s, "-"), want.ReplaceAllString(s, "-"); got != want {
+				t.Errorf("%q makes %q of %q, want %q", expr, got, s, want)
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ type form struct {
 	format string
 	is     *lazyregexp.Regexp
 	line   func(r *reader, text string)
-	// also reports whether more of the beginning than is fits.
+	// also, unless nil, reports whether a beginning that fits can be of the form.
 	also func(head []byte) bool
 }
 
@@ -45,12 +45,12 @@ var forms = []form{
 	{Objects, lazyregexp.New(`(?m):\d+: size=-?[\d.]+ [KMGT]?i?B`), (*reader).objects, nil},
 	{Lines, lazyregexp.New(`(?m)^ *Line # +Mem usage +Increment`), (*reader).increment, nil},
 	{Totals, lazyregexp.New(`(?m)Top \d+ largest allocating locations \(by size\)`), (*reader).location, nil},
-	{Stacks, stacksIn, (*reader).stack, isStacks},
+	{Stacks, stacksIn, (*reader).stack, maps},
 }
 
 func formOf(head []byte) *form {
 	for i := range forms {
-		if f := &forms[i]; f.is.Match(head) && (f.also == nil || f.also(head)) {
+		if f := &forms[i]; (f.also == nil || f.also(head)) && f.is.Match(head) {
 			return f
 		}
 	}

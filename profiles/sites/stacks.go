@@ -97,9 +97,9 @@ func (r *reader) endStack() {
 	}
 }
 
-// isStacks reports whether a text has calls that map memory with their stacks.
-func isStacks(head []byte) bool {
-	return stacksIn.Match(head) && (bytes.Contains(head, []byte("mmap")) || bytes.Contains(head, []byte("mremap")))
+// maps reports whether a text has calls that map memory.
+func maps(head []byte) bool {
+	return bytes.Contains(head, []byte("mmap")) || bytes.Contains(head, []byte("mremap"))
 }
 
 // Caller is the frame of a stack that asked for the memory: the first outside the C library.
