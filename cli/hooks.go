@@ -51,9 +51,6 @@ the system allows that.`,
 }
 
 func hooksOf(pid int) (*report.Hooks, error) {
-	if err := onLinux(); err != nil {
-		return nil, err
-	}
 	p, err := reachable(pid)
 	if err != nil {
 		return nil, err
@@ -88,6 +85,9 @@ func onLinux() error {
 // It is an error if the process cannot be examined.
 func reachable(pid int) (procfs.Process, error) {
 	p := procfs.Process(pid)
+	if err := onLinux(); err != nil {
+		return p, err
+	}
 	st, err := p.Status()
 	if err == nil && st.Group > 0 && st.Group != pid {
 		p = procfs.Process(st.Group)

@@ -242,9 +242,6 @@ func memProgress(d *state.Doing, passed time.Duration) string {
 
 // askMem asks a process what its pausable memory is.
 func askMem(ctx context.Context, pid int) (procfs.Process, *state.Status, error) {
-	if err := onLinux(); err != nil {
-		return 0, nil, err
-	}
 	p, err := reachable(pid)
 	if err != nil {
 		return 0, nil, err

@@ -41,9 +41,6 @@ func (o *recordOptions) checkOutside(c *cobra.Command) error {
 
 // recordOutside records a process that is already running.
 func recordOutside(ctx context.Context, g *globals, o *recordOptions) error {
-	if err := onLinux(); err != nil {
-		return err
-	}
 	p, err := reachable(o.pid)
 	if err != nil {
 		return err
