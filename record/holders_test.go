@@ -16,9 +16,9 @@ type held struct {
 	Error   string
 	Bound   string
 	Holders []struct {
-		Path, File string
-		Line       int
-		Blocks     []uint64
+		Kind, Path, File string
+		Line             int
+		Blocks           []uint64
 	}
 	Graphs []struct {
 		Path, Node  string

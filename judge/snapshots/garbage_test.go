@@ -18,6 +18,7 @@ func TestGarbage(t *testing.T) {
 		want    finding.Kind
 	}{
 		{byGarbage, finding.OK, finding.Growth},
+		{byCycles, finding.Unknown, finding.Growth},
 		{byPython, finding.Leaking, finding.Leak},
 	} {
 		s, err := snapshot.Open("testdata/steps/adam.5.pickle.gz", snapshot.Options{})

@@ -18,6 +18,7 @@ const (
 	byAutograd = "autograd" // the graph of a tensor that a name leads to
 	byNative   = "native"   // no Python object and no known graph refers to them
 	byGarbage  = "garbage"  // reference cycles that no name leads to
+	byCycles   = "cycles"   // the same at the exit, until when a name may have led to them
 )
 
 // minHeldShare is the share of a finding's tensors from which their holder is named.
@@ -32,6 +33,7 @@ func (g *growth) heldBy(places []*place) []finding.HeldBy {
 			of[id] = true
 		}
 	}
+	var atExit []finding.HeldBy // which an earlier file knows better
 	for _, f := range slices.Backward(g.process.Files) {
 		held := g.process.HeldIn(f)
 		if held == nil {
@@ -43,14 +45,16 @@ func (g *growth) heldBy(places []*place) []finding.HeldBy {
 				blocks[l.Addr] = true
 			}
 		}
-		if out := holdersOf(held, blocks); len(out) > 0 {
+		if out := holdersOf(held, blocks); len(out) > 0 && out[0].Kind == byCycles {
+			atExit = out
+		} else if len(out) > 0 {
 			return out
 		}
 		if h := growingWith(held, int64(len(blocks))); h != nil {
 			return []finding.HeldBy{*h}
 		}
 	}
-	return nil
+	return atExit
 }
 
 // growingWith is the container that grew by about as many objects as there are blocks, which
@@ -80,8 +84,8 @@ func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
 			continue
 		}
 		kind := byPython
-		if x.Kind == byGarbage {
-			kind = byGarbage
+		if x.Kind == byGarbage || x.Kind == byCycles {
+			kind = x.Kind
 		}
 		out = append(out, finding.HeldBy{Kind: kind, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: share})
 		for j := range h.Graphs {
@@ -146,6 +150,8 @@ func heldWords(h *finding.HeldBy) string {
 		return text
 	case byGarbage:
 		return "nothing but " + where + " keeps them: Python's collector frees them when it runs"
+	case byCycles:
+		return where + " kept them at the exit, to which names may have led until then"
 	case byNative:
 		return "no Python object refers to them, nor a graph that Python names lead to: C++ code keeps them"
 	}
@@ -189,7 +195,7 @@ func holderRemedies(held []finding.HeldBy) (out []finding.Remedy) {
 }
 
 func holderRemedy(h *finding.HeldBy) finding.Remedy {
-	if h.Kind == byGarbage {
+	if h.Kind == byGarbage || h.Kind == byCycles {
 		return finding.CodeChange("break the reference cycle: drop the attribute that leads back, or make it a weakref.ref")
 	}
 	at := ""

@@ -65,7 +65,7 @@ func deviceSubject(b *digest.Book, p *compare.Process, device int) *subject {
 	s.anew = regrown(s)
 	between := g.regrownBetween(s.anew)
 	s.anew = append(s.anew, between...)
-	s.judged.Open = len(g.open) > 0 || len(g.places) > 0 || len(between) > 0
+	s.judged.Open = g.judged.Open || len(g.open) > 0 || len(g.places) > 0 || len(between) > 0
 	s.failure, s.failedIn = p.LastOOM(device)
 	return s
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import sys
-from typing import Any, Callable, List, Set
+from typing import Any, Callable, Dict, List, Set
 
 from . import _owned
 
@@ -44,9 +44,47 @@ class Cycles:
             seen |= more
             kept += more
         self.ids: Set[int] = {id(closure[i]) for i in range(first) if i not in seen}
+        self.shared: Set[int] = set()  # of these, those whose objects keep others of them too, as a list that is in a cycle does
+        for members in _apart([i for i in range(len(closure)) if i not in seen], refers):
+            some = [id(closure[i]) for i in members if i < first]
+            self.shared.update(some if len(some) > 1 else ())
         names = {type(closure[i]).__name__ for i in range(first, len(closure)) if i not in seen}
-        self.classes = sorted(names - _PLAIN or names)[:_NAMED]
+        self.path = "reference cycles of " + ", ".join(sorted(names - _PLAIN or names)[:_NAMED])
         closure.clear()
+
+
+def qualify(out: Dict[str, Any], ended: bool) -> None:
+    """Say less of what a pass found if the program has ended: its names may have led to cycles until then.
+
+    Nothing is said of tensors that others share a cycle with: a list that the program kept may be in it.
+    """
+    for h in out["holders"] if ended else ():
+        if h["kind"] == "garbage":
+            h["kind"] = "cycles"
+            shared = set(h["shared"])
+            h["blocks"] = [a for a in h["blocks"] if a not in shared]
+            out["blocks_sampled"] = [a for a in out["blocks_sampled"] if a not in shared]
+
+
+def _apart(members: List[int], refers: List[List[int]]) -> List[List[int]]:
+    """The parts of some objects between which there are no references, but those of what they refer to outside."""
+    beside: Dict[int, Set[int]] = {i: set() for i in members}
+    for i in members:
+        for j in refers[i]:
+            if j in beside:
+                beside[i].add(j)
+                beside[j].add(i)
+    parts = []
+    while beside:
+        part = [next(iter(beside))]
+        waiting = beside.pop(part[0])
+        while waiting:
+            i = waiting.pop()
+            part.append(i)
+            waiting |= beside.pop(i, set())
+            waiting &= beside.keys()
+        parts.append(part)
+    return parts
 
 
 _OURS = next(map(sys.getrefcount, [object()]))  # references that a list and a count of them are

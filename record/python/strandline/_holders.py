@@ -60,8 +60,8 @@ class Holders:
     def held_by(self, snapshot: Mapping[str, Any], ended: bool = False) -> Dict[str, Any]:
         """Who keeps the blocks of a snapshot, as values of JSON. It does not raise.
 
-        The collector must not have run since the snapshot. Where the program has ended, cycles may have what it kept, so
-        they are left out. The result has holders (kind, path, file, line, blocks: addresses of those looked at), graphs (path,
+        The collector must not have run since the snapshot. Where the program has ended, its names may have led to cycles
+        until then. The result has holders (kind, path, file, line, blocks: addresses of those looked at), graphs (path,
         file, line, nodes, chain_length, node, grew, estimated, address, by_node), host (path, file, line, count, bytes: of
         tensors in main memory), blocks_sampled, objects, seconds, and bound where one was hit.
         """
@@ -74,8 +74,7 @@ class Holders:
             now = _by_place(snapshot)
             out = self.look(_sample(now, self.blocks), began + BUDGET)
             self.blocks = now
-            if ended and out["holders"] and out["holders"][-1]["kind"] == "garbage":
-                out["blocks_sampled"] = sorted(set(out["blocks_sampled"]) - set(out["holders"].pop()["blocks"]))
+            _garbage.qualify(out, ended)
         except Exception as e:
             out = {"error": f"{type(e).__name__}: {e}"}
         finally:
@@ -386,16 +385,17 @@ class Walk:
 
     def cycles(self, tensors: _Tensors, out: Dict[str, Any]) -> List[Dict[str, Any]]:
         """The holder of tensors that only reference cycles keep. Those that may be such leave the result."""
-        lost, garbage, path = [a for a, ts in tensors.at.items() if not any(map(self.found, ts))], [], "reference cycles of "
+        lost: List[int] = [a for a, ts in tensors.at.items() if not any(map(self.found, ts))]
         some, unknown = [tensors.at[a][0] for a in lost[:_REFERRERS]], lost[_REFERRERS:]
         try:
             found = _garbage.Cycles(some, lambda objects: self.owners(objects, tensors))
-            garbage, path = [a for a, t in zip(lost, some) if id(t) in found.ids], path + ", ".join(found.classes)
+            garbage, shared = ([a for a, t in zip(lost, some) if id(t) in ids] for ids in (found.ids, found.shared))
+            holders = [{"kind": "garbage", "path": found.path, "blocks": sorted(garbage), "shared": shared}] if garbage else []
         except Bound:
-            unknown = lost
+            garbage, unknown, holders = [], lost, []
         out["unowned"] = [a for a in out["unowned"] if a not in unknown + garbage]
         out["blocks_sampled"] = [a for a in out["blocks_sampled"] if a not in unknown]
-        return [{"kind": "garbage", "path": path, "blocks": sorted(garbage)}] if garbage else []
+        return holders
 
     def owners(self, objects: List[Any], tensors: _Tensors) -> List[Any]:
         """What refers to some objects, but for tensors and this pass itself."""
