@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants failures of sleep and wake in a loop of rollout and update, and prints who names them.
 
-    bench/engines/sleep.py [OPTIONS]
+    bench/engines/sleep.py [OPTIONS] [KIND...]   # the failures of that kind, or all
 
     --strandline PATH  the program to try (default: built from this checkout)
     --torch DIR        PyTorch, as setup.sh leaves it
@@ -150,6 +150,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--by", default="mem,watch,log")
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("kinds", nargs="*")
     options = parser.parse_args()
     options.strandline = options.strandline or built()
     options.by = options.by.split(",")
@@ -158,6 +159,8 @@ def main():
     count, kinds = {}, {}
     for number in range(options.failures + options.failures // 4):
         orders, planted = draw(dice, number % 5 != 4, options.seconds)
+        if options.kinds and (planted[0] if planted else "clean") not in options.kinds:
+            continue
         found = loop.run(orders, number)
         words = {by: judge(f, planted) for by, f in found.items()}
         for by, word in words.items():

@@ -1,6 +1,7 @@
 """Plain PyTorch loops with what may confuse a tool.
 
-    plain.py KIND STEPS FOLDER      KIND: recompute, offload, graphs, replay, hooks, cycle, workers"""
+    plain.py KIND STEPS FOLDER      KIND: recompute, offload, graphs, replay, hooks, cycle, workers,
+    compiled, accumulation, validation, losses, exceptions, checkpoints, dataset, predictions"""
 import collections
 import sys
 
@@ -24,6 +25,22 @@ class Block(torch.nn.Module):
         return x
 
 
+class Cached(torch.utils.data.Dataset):
+    """Keeps what it has prepared, as a data set with a cache and without a bound."""
+
+    def __init__(self):
+        self.cache = {}
+
+    def __len__(self):
+        return STEPS * 32
+
+    def __getitem__(self, i):
+        if KIND == "dataset":
+            self.cache[i] = torch.zeros(8, 256)  # LINE dataset
+            return self.cache[i][0]
+        return torch.zeros(256)
+
+
 class Node:
     """Keeps its tensor and itself, so that only the collector frees it."""
 
@@ -41,23 +58,45 @@ def graphs(model):
         graph.replay()
 
 
+def refuse(value):
+    raise ValueError("not finite")
+
+
 def main():
+    step = 0
     model = Block().to(DEVICE)
     if KIND == "graphs":
         return graphs(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    replay = collections.deque(maxlen=16)
-    data = torch.utils.data.DataLoader(torch.zeros(STEPS * 32, 256), batch_size=32, num_workers=2 if KIND == "workers" else 0)
+    run = torch.compile(model, backend="aot_eager") if KIND == "compiled" else model
+    replay, kept, failed = collections.deque(maxlen=16), [], []
+    data = torch.utils.data.DataLoader(Cached(), batch_size=32, num_workers=2 if KIND == "workers" else 0)
     for x in data:
         x = x.to(DEVICE)
         if KIND == "offload":
             with torch.autograd.graph.save_on_cpu():
-                loss = model(x).square().mean()
+                loss = run(x).square().mean()
         else:
-            loss = model(x).square().mean()
+            loss = run(x).square().mean()
         loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        step += 1
+        if KIND != "accumulation" or step % 8 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        if KIND == "losses":
+            kept.append(loss * torch.ones(64 * 1024, device=DEVICE))  # LINE losses
+        if KIND == "checkpoints":
+            kept.append({k: v.detach().clone() for k, v in model.state_dict().items()})  # LINE checkpoints
+        if KIND == "predictions":
+            kept.append(model(x).detach().repeat(8, 1))  # LINE predictions
+        if KIND == "exceptions":
+            try:
+                refuse(torch.zeros(64 * 1024, device=DEVICE))  # LINE exceptions
+            except ValueError as e:
+                failed.append(e)
+        if KIND == "validation" and step % 10 == 0:  # grows within an epoch, and is dropped
+            with torch.no_grad():
+                kept = [model(x).repeat(8, 1) for _ in range(5)]
         if KIND == "replay":  # a bounded buffer fills, and stays
             replay.append(torch.zeros(64 * 1024, device=DEVICE))
         if KIND == "cycle":  # grows until the collector runs
