@@ -24,6 +24,7 @@ const maxMoments = 1 << 10
 func (c *Course) Add(m Moment) {
 	if n := len(c.Moments); n > 0 && sameTags(c.Moments[n-1].Tags, m.Tags) {
 		last := &c.Moments[n-1]
+		last.again++
 		for _, p := range []struct{ to, from **int64 }{{&last.Tensors, &m.Tensors}, {&last.Cache, &m.Cache}, {&last.Pools, &m.Pools}, {&last.Other, &m.Other}} {
 			if *p.to == nil || *p.from != nil && **p.from < **p.to {
 				*p.to = *p.from

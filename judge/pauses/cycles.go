@@ -17,6 +17,8 @@ type Moment struct {
 	// Tensors, Cache and Pools are PyTorch's, in no region.
 	Tensors, Cache, Pools *int64
 	Other                 *int64 // in no tag, and not PyTorch's: contexts, NCCL
+
+	again int // samples that were added to it
 }
 
 // A Share is what a tag has of a device.
@@ -252,7 +254,10 @@ type deep struct {
 
 // deepest looks at a process while least of its memory is active; nil if nothing is ever paused.
 func (c *Course) deepest() *deep {
-	spells := slices.DeleteFunc(c.spells(), func(s spell) bool { return len(s.paused) == 0 })
+	// Two counts of one sample are of two moments: a single sample tells nothing of what is in neither.
+	spells := slices.DeleteFunc(c.spells(), func(s spell) bool {
+		return len(s.paused) == 0 || c.Sampled && len(s.moments) == 1 && s.moments[0].again == 0
+	})
 	if len(spells) == 0 {
 		return nil
 	}

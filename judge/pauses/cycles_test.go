@@ -120,3 +120,36 @@ func TestSleepless(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestSampled has samples of a loop: those of one spell are one moment, of the least.
+func TestSampled(t *testing.T) {
+	var courses []Course
+	for rank := range 2 {
+		c := Course{Name: fmt.Sprintf("rank %d", rank), Sampled: true}
+		held := map[string]int64{"weights": 100, "kv_cache": 200}
+		for range 4 {
+			for _, asleep := range []bool{false, true, true} {
+				m := Moment{Tags: map[string]Share{}, Tensors: new(int64(50 * mib)), Other: new(int64(300 * mib))}
+				for tag, n := range held {
+					m.Tags[tag] = Share{Bytes: n * mib, Held: n * mib}
+					if asleep && (rank == 0 || tag == "weights") {
+						m.Tags[tag] = Share{Bytes: n * mib}
+					}
+				}
+				c.Add(m)
+			}
+			*c.Moments[len(c.Moments)-1].Other += int64(rank) * 100 * mib // of another moment
+			low := c.Moments[len(c.Moments)-1]
+			low.Other = new(int64(300 * mib))
+			c.Add(low)
+		}
+		if len(c.Moments) != 8 {
+			t.Errorf("%d moments of 4 cycles", len(c.Moments))
+		}
+		courses = append(courses, c)
+	}
+	got := Stays(courses)
+	if len(got) != 1 || got[0].Process != "rank 1" || got[0].Evidence.(*finding.StayEvidence).Tag != "kv_cache" || got[0].Severity != finding.Problem {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Runs the scenarios, the failures of sleep and wake and the peers, and writes docs/engines.md.
+
+    bench/engines/page.py --results DIR [--torch DIR] [--peers DIR] [--strandline PATH]
+
+Each part's output is a file in DIR (run.txt, sleep.txt, watch.txt, peers.txt). A part whose file is
+there is not run again. `--torch` and `--peers` are as setup.sh leaves them.
+"""
+import argparse
+import datetime
+import glob
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAGE = os.path.join(HERE, "..", "..", "docs", "engines.md")
+NEEDS = {
+    "strandline": "nothing: `strandline check -- CMD`, or `trace --pid`",
+    "tracemalloc": "where in the program to start it and to compare two snapshots",
+    "memray": "how to start the program anew, and that `--leaks` is not the default",
+    "pytest_memray": "a test that runs the program, and a limit",
+    "scalene": "how to start the program anew, and its columns",
+    "objgraph": "where in the program to ask; it gives types, no lines",
+    "heaptrack": "symbols; it gives C functions, no Python lines",
+    "bpftrace": "root, a script of its language, and symbols",
+}
+
+
+def parts(options):
+    run = [os.path.join(HERE, name) for name in ("run.py", "sleep.py", "peers.py")]
+    own = ["--strandline", options.strandline] if options.strandline else []
+    if options.torch:
+        yield "run.txt", [run[0], *own, "--torch", options.torch]
+        yield "sleep.txt", [run[1], *own, "--torch", options.torch, "--seconds", "0.2", "--by", "mem,log"]
+        yield "watch.txt", [run[1], *own, "--torch", options.torch, "--seconds", "1", "--by", "watch", "--failures", "40"]
+    if options.peers:
+        yield "peers.txt", [run[2], *own, "--peers", options.peers]
+
+
+def lines(options, name):
+    path = os.path.join(options.results, name)
+    if not os.path.exists(path):
+        return []
+    with open(path) as f:
+        return f.read().splitlines()
+
+
+def table(head, rows):
+    return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)] + ["| " + " | ".join(r) + " |" for r in rows]
+
+
+def scenarios(options):
+    rows = {}
+    for line in lines(options, "run.txt"):
+        m = re.match(r"(\S+) +(cuda|cpu) +(right|unknown|WRONG) +(\d+) s(?: \((\d+) s alone\))?  ?(.*)", line)
+        if m:
+            rows[m[1], m[2]] = (m[1], m[2], m[3].lower(), m[4] + " s", m[6].replace("|", "/")[:70])
+    count = {}
+    for row in rows.values():
+        count[row[2]] = count.get(row[2], 0) + 1
+    total = ", ".join(f"{n} {word}" for word, n in sorted(count.items())) or "not run"
+    return [f"{len(rows)} were run: {total}.", ""] + table(["scenario", "on", "answer", "time", "finding"], sorted(rows.values()))
+
+
+def sleeping(options):
+    kinds, order = {}, []
+    for name in ("sleep.txt", "watch.txt"):
+        for line in lines(options, name):
+            m = re.match(r" *\d+ (\S+) +\d ranks  (.*)", line)
+            for by, word in re.findall(r"(mem|watch|log) (\w+)", m[2]) if m else []:
+                kinds.setdefault(m[1], {}).setdefault(by, []).append(word == "right")
+                order += [by] * (by not in order)
+    rows, sums = [], {by: [0, 0] for by in order}
+    for kind in sorted(kinds, key=lambda k: (k == "clean", k)):
+        row = [kind]
+        for by in order:
+            got = kinds[kind].get(by, [])
+            row.append(f"{sum(got)} of {len(got)}" if got else "")
+            if kind != "clean":
+                sums[by][0] += sum(got)
+                sums[by][1] += len(got)
+        rows.append(row)
+    rows.insert(-1, ["**all failures**"] + [f"**{a} of {b}**" for a, b in sums.values()])
+    return table(["planted", *({"mem": "`mem status`, once", "log": "`diagnose LOGS`", "watch": "`watch`"}[by] for by in order)], rows)
+
+
+def peers(options):
+    cells = {}
+    for line in lines(options, "peers.txt"):
+        m = re.match(r"(\S+) +(clean|objects|native|maps) +(silent|line|no line) +([\d.]+) s  cpu +(\S+)", line)
+        if m:
+            word = {"no line": "found, no line", "line": "line named"}.get(m[3], "silent" if m[2] == "clean" else "not found")
+            cells.setdefault(m[1], {})[m[2]] = f"{word}, {float(m[4]):.0f} s, {m[5].rstrip('x')}×".replace(", ?×", "")
+    rows = [[tool, *(got.get(kind, "not run") for kind in ("clean", "objects", "native", "maps")), NEEDS.get(tool, "")] for tool, got in cells.items()]
+    return table(["tool", "clean", "Python objects", "malloc by ctypes", "mmap", "the user must know"], rows)
+
+
+def versions(options):
+    out = []
+    for folder in filter(None, (options.torch, options.torch and os.path.join(options.torch, "..", "jax"), options.peers)):
+        for name in ("torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "jax", "memray", "scalene", "objgraph", "pytest_memray"):
+            for path in glob.glob(os.path.join(folder, "**", "site-packages", name + "-*.dist-info"), recursive=True):
+                out.append(os.path.basename(path)[:-len(".dist-info")].replace("-", " ").replace("_", "-"))
+    return ", ".join(dict.fromkeys(out))
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--results", required=True)
+    parser.add_argument("--torch")
+    parser.add_argument("--peers")
+    parser.add_argument("--strandline")
+    options = parser.parse_args()
+    os.makedirs(options.results, exist_ok=True)
+    for name, command in parts(options):
+        path = os.path.join(options.results, name)
+        if not os.path.exists(path):
+            with open(path + ".part", "w") as f:
+                subprocess.run(command, stdout=f, stderr=sys.stderr)
+            os.rename(path + ".part", path)
+    page = f"""# Beside real engines and other tools
+
+`bench/engines/page.py` runs the programs below and writes this page. They are real releases with tiny random models. `cuda` is [the rig's device](https://pytorch.org/docs/stable/torch_cuda_memory.html) without a GPU: PyTorch's allocator is real, kernels do nothing.
+
+Last written: {datetime.date.today()}, with {versions(options)}. The machine had 2 cores and was busy, so times say little.
+
+## Programs of training
+
+An answer is right if each problem names the user's line or the holder. A clean program must have no problem.
+
+"""
+    page = page.replace("[the rig's device](https://pytorch.org/docs/stable/torch_cuda_memory.html)", "the test device of `bench/pytorch`,")
+    page += "\n".join(scenarios(options)) + "\n\n## Sleep and wake\n\n"
+    page += "Two to four ranks pause and resume by tags, and one failure is planted ([which rank stays awake](pausable.md#which-rank-stays-awake)). An answer is right if one finding names the rank, the paused tags and the pool. `mem status` sees one moment, so growth and single cycles are not for it.\n\n"
+    page += "\n".join(sleeping(options)) + "\n\n## Other tools\n\n"
+    page += "Each tool runs the same programs of about 10 s. A cell has the answer, the time until it, and the processor time of the program's steps against a run alone. Tools keep their defaults.\n\n"
+    page += "\n".join(peers(options)) + "\n"
+    with open(PAGE, "w") as f:
+        f.write(page)
+
+
+if __name__ == "__main__":
+    main()
