@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "..", "docs", "engines.md")
@@ -103,7 +104,7 @@ def versions(options):
         for name in ("torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "jax", "memray", "scalene", "objgraph", "pytest_memray"):
             for path in glob.glob(os.path.join(folder, "**", "site-packages", name + "-*.dist-info"), recursive=True):
                 out.append(os.path.basename(path)[:-len(".dist-info")].replace("-", " ").replace("_", "-"))
-    return ", ".join(dict.fromkeys(out))
+    return "\n".join(textwrap.wrap(", ".join(dict.fromkeys(out)), 100))
 
 
 def main():
@@ -122,20 +123,23 @@ def main():
             os.rename(path + ".part", path)
     page = f"""# Beside real engines and other tools
 
-`bench/engines/page.py` runs the programs below and writes this page. They are real releases with tiny random models. `cuda` is [the rig's device](https://pytorch.org/docs/stable/torch_cuda_memory.html) without a GPU: PyTorch's allocator is real, kernels do nothing.
+`bench/engines/page.py` runs the programs below and writes this page. They are real releases with tiny random models. `cuda` is the test device of `bench/pytorch`, without a GPU: PyTorch's allocator is real, kernels do nothing.
 
-Last written: {datetime.date.today()}, with {versions(options)}. The machine had 2 cores and was busy, so times say little.
+Last written on {datetime.date.today()}. The machine had 2 cores and was busy, so times say little. Versions:
+
+```
+{versions(options)}
+```
 
 ## Programs of training
 
 An answer is right if each problem names the user's line or the holder. A clean program must have no problem.
 
 """
-    page = page.replace("[the rig's device](https://pytorch.org/docs/stable/torch_cuda_memory.html)", "the test device of `bench/pytorch`,")
     page += "\n".join(scenarios(options)) + "\n\n## Sleep and wake\n\n"
     page += "Two to four ranks pause and resume by tags, and one failure is planted ([which rank stays awake](pausable.md#which-rank-stays-awake)). An answer is right if one finding names the rank, the paused tags and the pool. `mem status` sees one moment, so growth and single cycles are not for it.\n\n"
     page += "\n".join(sleeping(options)) + "\n\n## Other tools\n\n"
-    page += "Each tool runs the same programs of about 10 s. A cell has the answer, the time until it, and the processor time of the program's steps against a run alone. Tools keep their defaults.\n\n"
+    page += "Each tool runs the same programs of about 10 s. A cell has the answer and the time until it. Then comes the processor time of the program's steps, against a run alone. Tools keep their defaults.\n\n"
     page += "\n".join(peers(options)) + "\n"
     with open(PAGE, "w") as f:
         f.write(page)
