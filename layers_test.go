@@ -26,7 +26,7 @@ const module = "strandline"
 var columns = [][]string{
 	{"internal/lazyregexp", "internal/packed", "internal/safefile", "internal/secret", "internal/shell", "internal/sorts"},
 	{"torch", "host", "judge", "face"}, // documentation alone
-	{"docs", "finding", "units", "internal/budget", "internal/sheet", "internal/sqlite", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
+	{"docs", "examples", "finding", "units", "internal/budget", "internal/sheet", "internal/sqlite", "internal/licenses", "torch/ranges", "times", "internal/httpbounds", "internal/socket", "pausable", "pausable/state", "pausable/history", "plan/engine"}, // leaves; plan/engine is the one table of inference engines
 	{"stack", "run/soak/load"}, // every model interns frames
 	{"trend"},                  // arithmetic on series of numbers, for every wing
 	{"host/calls/event", "host/sampling/sample"}, // what a process did or holds, whoever saw it
