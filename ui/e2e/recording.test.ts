@@ -199,6 +199,8 @@ scenario("search, and one band alone", several, async (tab) => {
   await tab.until(`${settled} && strandline.state().s.sel`);
   await tab.key("z");
   await tab.until(`${settled} && strandline.state().s.alone`);
+  await tab.key("End"); // it rests at the last judgment, which is earlier
+  await tab.until(`${settled} && strandline.state().s.k !== null`);
   const drawn = (await tab.state()).picture.entries;
   assert.equal(drawn.reduce((n: number, e: any) => n + e.bytes, 0), held.at(-1)!.get(1)!.bytes + held.at(-1)!.get(2)!.bytes);
   await tab.click("[data-key='sort 2']");
@@ -365,7 +367,11 @@ test("saved as a file it needs no program", { skip, timeout: 60_000 }, async () 
   execFileSync(binary, ["view", several(), "--html", file]);
   const tab = await browser.open(`file://${file}`);
   await tab.until(settled);
-  const { held } = courses(several());
+  const { held, marks } = courses(several());
+  const judged = await tab.eval<number>("strandline.state().doc.judged_seconds");
+  assert.equal(await figure(tab, "[data-figure=held]"), sum(held[marks.findLastIndex((m) => m.at_seconds <= judged)]!), "it rests at the last judgment, as the card does");
+  await tab.key("End");
+  await tab.until(`${settled} && strandline.state().s.k !== null`);
   assert.equal(await figure(tab, "[data-figure=held]"), sum(held.at(-1)!));
   await tab.key("w");
   await tab.until(settled);

@@ -11,7 +11,7 @@ export function keyTable(): Key[] {
     { keys: ["ArrowLeft"], show: "←  →", does: "the cursor, by moments (shift: ten)", act: step(-1) },
     { keys: ["ArrowRight"], show: "", does: "", act: step(1) },
     { keys: ["Home"], show: "Home  End", does: "the first, the last moment", act: () => set({ k: 0 }) },
-    { keys: ["End"], show: "", does: "", act: () => set({ k: null }) },
+    { keys: ["End"], show: "", does: "", act: () => set({ k: whole.of.moment[whole.n - 1] ?? null }) },
     { keys: ["ArrowUp"], show: "↑  ↓", does: "the next band at the cursor", act: () => picture.next(true) },
     { keys: ["ArrowDown"], show: "", does: "", act: () => picture.next(false) },
     { keys: ["w"], show: "w  s", does: "zoom (shift: more)", act: (e) => picture.zoomBy(0.8 ** wide(e)) },
