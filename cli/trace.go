@@ -192,7 +192,11 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	case !whole:
 		return exit(exitPartial)
 	case processes.Undecided(doc.Findings):
-		g.warn("it cannot be decided yet whether this is a leak: let it run, and trace it, for longer")
+		if len(o.command) > 0 {
+			g.warn("it cannot be decided yet whether this is a leak: let the command do more work")
+		} else {
+			g.warn("it cannot be decided yet whether this is a leak: let it run, and trace it, for longer")
+		}
 		return exit(exitCannotJudge)
 	}
 	return nil

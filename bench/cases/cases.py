@@ -31,7 +31,7 @@ CASES = [
     Case("driver", "driver.py {seconds}", "outside PyTorch|PyTorch does not know of it", needs="device", beside=True),
     Case("unmap", "unmap.py {seconds}", UCX, needs="ucx"),
     Case("objects", "objects.py {seconds}", "Python objects|references", line=True),
-    Case("maps", "maps.py {seconds}", "unmap|mapping|free what is allocated", line=True),
+    Case("maps", "maps.py {seconds}", "unmap|mapping|free these allocations", line=True),
     Case("heap", "heap.py {seconds}", "heap of malloc|heaptrack"),
     Case("threads", "threads.py {seconds}", "thread"),
     Case("server", "server.py steady {port}", soak=True),

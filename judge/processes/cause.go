@@ -74,5 +74,5 @@ func Attribute(f, cause *finding.Finding) {
 	f.Kind, f.Site, f.Stack, f.Sites = cause.Kind, cause.Site, cause.Stack, cause.Sites
 	f.Detail = append(f.Detail, Traced+what)
 	f.Brief.Title = f.Title + ": " + what
-	f.Remedies = slices.DeleteFunc(slices.Clone(cause.Remedies), func(r finding.Remedy) bool { return r == traceLonger })
+	f.Remedies = slices.DeleteFunc(slices.Clone(cause.Remedies), tooEarly)
 }

@@ -217,7 +217,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 	case finding.SharedMemory:
 		if h.touched(p) {
 			f.Title = units.Bytes(p.Bytes) + " of shared memory from before the trace became resident"
-			f.Remedies = []finding.Remedy{traceLonger, finding.CodeChange("a pool of buffers, such as a database's, stops growing when all of it is used")}
+			f.Remedies = []finding.Remedy{h.longer(), finding.CodeChange("a pool of buffers, such as a database's, stops growing when all of it is used")}
 		}
 	case finding.MmapLeak:
 		switch u := h.turning(p.Bytes); {
@@ -227,7 +227,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 		case h.filled():
 			f.Remedies = []finding.Remedy{finding.CodeChange("find who fills them: a mapping stops growing when it is full, and a large one takes long")}
 			if !p.Settled { // full, or growing by further mappings: a longer trace shows it
-				f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
+				f.Remedies = append([]finding.Remedy{h.longer()}, f.Remedies...)
 			}
 			f.Detail = h.bound()
 		}
@@ -281,16 +281,16 @@ func (h host) weigh(f *finding.Finding, p footprint.Part, loading string) {
 	case !p.Outside && p.Confidence < problemDespiteRelease && h.fell(p.Bytes):
 		f.Confidence /= 2
 		f.Basis = seenOutside + "the processes gave back as much in between"
-		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
+		f.Remedies = append([]finding.Remedy{h.longer()}, f.Remedies...)
 	case p.Steady && p.Confidence >= 0.7 && loading == "":
 		f.Severity = finding.Problem
 	case loading != "":
 		f.Detail = append(f.Detail, loading)
-		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
+		f.Remedies = append([]finding.Remedy{h.longer()}, f.Remedies...)
 	case !p.Steady:
 		f.Confidence /= 2
 		f.Basis = seenOutside + "the class did not grow each time"
-		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
+		f.Remedies = append([]finding.Remedy{h.longer()}, f.Remedies...)
 	}
 }
 

@@ -142,7 +142,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		f.Detail = append(f.Detail, earlier(g.early, g.until))
 	}
 	if f.Severity == finding.Warning && g.shape == grows {
-		f.Remedies = []finding.Remedy{traceLonger}
+		f.Remedies = []finding.Remedy{h.longer()}
 		if loading != "" {
 			f.Detail = append(f.Detail, loading)
 		}
@@ -160,7 +160,21 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	return f, true
 }
 
-var traceLonger = finding.CodeChange("trace it for longer: it is too early to see whether it continues")
+// The remedies of growth of which it is too early to see whether it continues.
+var (
+	traceLonger = finding.CodeChange("trace it for longer: it is too early to see whether it continues")
+	runLonger   = finding.CodeChange("let it do more work before it ends: it is too early to see whether the growth continues")
+)
+
+// longer is what would show whether growth continues: more time, or more work of a process that ended.
+func (h host) longer() finding.Remedy {
+	if h.sums.Ended {
+		return runLonger
+	}
+	return traceLonger
+}
+
+func tooEarly(r finding.Remedy) bool { return r == traceLonger || r == runLonger }
 
 // earlier states what a warm-up made.
 func earlier(bytes int64, until time.Duration) string {
@@ -344,7 +358,7 @@ func unexplainedGrowth(s *ledger.Sums) (f finding.Finding, ok bool) {
 // not seen.
 func Undecided(found []finding.Finding) bool {
 	return slices.ContainsFunc(found, func(f finding.Finding) bool {
-		return f.Severity == finding.Warning && (f.Kind == finding.Unexplained || slices.Contains(f.Remedies, traceLonger))
+		return f.Severity == finding.Warning && (f.Kind == finding.Unexplained || slices.ContainsFunc(f.Remedies, tooEarly))
 	})
 }
 

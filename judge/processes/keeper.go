@@ -98,7 +98,7 @@ func NameContainers(f *finding.Finding, growing []Container) {
 				remedy = finding.CodeChange(fmt.Sprintf("call .detach() or .item() on the tensors that `%s` takes: %s", c.Path, text))
 			}
 			first := 0
-			if len(f.Remedies) > 0 && f.Remedies[0] == traceLonger {
+			if len(f.Remedies) > 0 && tooEarly(f.Remedies[0]) {
 				first = 1
 			}
 			f.Remedies = slices.Insert(f.Remedies, first, remedy)
