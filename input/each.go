@@ -42,7 +42,7 @@ func (s *Skips) Skip(f *File, why error) {
 // snapshot; "" if there are none.
 func (s *Skips) Others() string {
 	const maxNames = 3
-	paths := slices.Sorted(slices.Values(slices.Concat(s.others, s.files.Passed)))
+	paths := slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.others, s.files.Passed)))) // a folder may be named twice
 	switch n := len(paths) - maxNames; {
 	case len(paths) == 0:
 		return ""
