@@ -11,7 +11,6 @@ import glob
 import gzip
 import json
 import os
-import pickle
 import platform
 import re
 import shutil
@@ -21,6 +20,8 @@ import sys
 import tarfile
 import tempfile
 import time
+
+from recordings import requests_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MIB = 1 << 20
@@ -169,23 +170,6 @@ def leak(m, program, holder, kind):
 
 
 # 3
-class Plain(pickle.Unpickler):
-    def find_class(self, module, name):
-        raise pickle.UnpicklingError(f"the snapshot names {module}.{name}")
-
-
-def requests_of(path):
-    """(action, address, size, Python lines, microseconds) of requests and releases of a snapshot."""
-    with open(path, "rb") as f:
-        snapshot = Plain(f).load()
-    out = []
-    for e in next(t for t in snapshot["device_traces"] if t):
-        if e["action"] in ("alloc", "free_completed"):
-            lines = [(os.path.basename(f["filename"]), f["line"]) for f in e.get("frames") or [] if f["filename"].endswith(".py")]
-            out.append((e["action"], e["addr"], e["size"], lines, e.get("time_us") or 0))
-    return out
-
-
 @step(80)
 def outside(m):
     """A running process, recorded from outside and by PyTorch at once."""
@@ -347,6 +331,18 @@ def watch(m):
     other = share["other_bytes"]
     yield passed("other: the driver's 64 MiB and the context", other is not None and other >= now["driver"], f"{(other or 0) / MIB:.0f} MiB")
     yield passed("the process is found without --pid", any(q["pid"] == p.pid for q in everyone["processes"]), f"{len(everyone['processes'])} processes")
+
+
+@step(60)
+def purposes(m):
+    """Weights, gradients and optimizer state, as PyTorch's own objects have them."""
+    path = os.path.join(m.work, "purposes.pickle")
+    wanted = json.loads(last_line(m.python("purposes.py", path)))
+    doc = m.document("diagnose", path, name="purposes")
+    seen = next((f["evidence"]["at_end"]["by_purpose"] for f in doc["findings"] if "by_purpose" in ((f.get("evidence") or {}).get("at_end") or {})), {})
+    for kind, n in wanted.items():
+        got = seen.get(kind, 0)
+        yield passed(f"bytes of {kind}", n <= got <= 1.01 * n + MIB, f"{got:,}, PyTorch has {n:,}")
 
 
 # 7

@@ -15,6 +15,10 @@ files of the last run again), then prints a table, release by feature. A cell is
 
 and a line for each cell that is not ok says why. Exit status 1 if anything fails.
 
+    matrix.py -c [-o OUT] [-b STRANDLINE] [-s] DIR...
+
+runs the commands beside PyTorch instead (commands.sh): a row for each step of bench/gpu.
+
     matrix.py -d N [-n OPS] [-f FIRST] [-o OUT] [-b STRANDLINE] DIR...
 
 runs N random programs of OPS operations under drawn settings in each release instead,
@@ -141,11 +145,43 @@ def drawn(args, directory, release):
     return "FAIL" in counts
 
 
+COMMANDS = {  # rows, and the steps of bench/gpu/check.py
+    "record --": "record", "record --pid": "outside", "trace --gpu": "trace", "watch": "watch",
+    "pausable": "pause_torch", "pausable, preloaded": "pause_preload", "purposes": "purposes",
+}
+
+
+def commands(args, releases):
+    """The table of commands, from what their steps print."""
+    table, reasons = {}, []
+    for release, directory in releases.items():
+        out = os.path.join(args.o, release)
+        os.makedirs(out, exist_ok=True)
+        if not args.s:
+            subprocess.run([os.path.join(HERE, "commands.sh"), directory, out, args.b, ",".join(COMMANDS.values())],
+                           stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        try:
+            with open(os.path.join(out, "results.json"), encoding="utf-8") as f:
+                rows = json.load(f)
+        except OSError:
+            rows = []
+        table[release] = {}
+        for name, step in COMMANDS.items():
+            found = [r for r in rows if r["step"] == step and r["verdict"] != "measured"]
+            bad = [f"{r['what']}: {r['figure']}" for r in found if r["verdict"] == "fail"]
+            ran = any(r["verdict"] == "pass" for r in found)
+            table[release][name] = "FAIL" if bad else "ok" if ran else "-"
+            if not ran or bad:
+                reasons.append((name, release, table[release][name], "; ".join(bad or [r["figure"] for r in found]) or "it did not run"))
+    return table, reasons
+
+
 def main():
     parser = argparse.ArgumentParser(description="Compare strandline with PyTorch releases.")
     parser.add_argument("-o", default="out", help="folder for the recordings")
     parser.add_argument("-b", default="strandline", help="the program")
     parser.add_argument("-s", action="store_true", help="use the recordings that are there")
+    parser.add_argument("-c", action="store_true", help="commands beside PyTorch")
     parser.add_argument("-d", type=int, default=0, help="random programs under drawn settings")
     parser.add_argument("-n", type=int, default=1_000_000, help="operations of each")
     parser.add_argument("-f", type=int, default=1, help="seed of the first")
@@ -154,6 +190,10 @@ def main():
     releases = {os.path.basename(os.path.normpath(d)): d for d in args.dirs}
     if args.d:
         sys.exit(any([drawn(args, d, release) for release, d in releases.items()]))
+    if args.c:
+        table, reasons = commands(args, releases)
+        show(COMMANDS, table, reasons)
+        sys.exit(any(word == "FAIL" for _, _, word, _ in reasons))
     table, reasons = {}, []
     for release, directory in releases.items():
         out = os.path.join(args.o, release)
@@ -164,15 +204,15 @@ def main():
             table[release][name], why = cell(args.b, out, name)
             if why:
                 reasons.append((name, release, table[release][name], why))
-    show(table, reasons)
+    show(features(), table, reasons)
     sys.exit(any(word == "FAIL" for _, _, word, _ in reasons))
 
 
-def show(table, reasons):
+def show(names, table, reasons):
     releases = list(table)
     print("| feature |", " | ".join(releases), "|")
     print("|---" * (len(releases) + 1) + "|")
-    for name in features():
+    for name in names:
         print(f"| {name} |", " | ".join(table[r].get(name, "-") for r in releases), "|")
     print()
     for name, release, word, why in reasons:
