@@ -259,6 +259,19 @@ func TestOtherEngines(t *testing.T) {
 	}
 }
 
+// TestOnProcessor reads the lines of vLLM for the CPU.
+func TestOnProcessor(t *testing.T) {
+	e, err := Scan(strings.NewReader("INFO 11-28 18:35:56 [cpu_worker.py:260] Explicitly set (1.5/23.54) GiB for KV cache on node 0.\n" +
+		"INFO 11-28 18:35:56 [kv_cache_utils.py:2327] CPU KV cache size: 3,145,728 tokens, Maximum concurrency for 256 tokens per request: 12288.00x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, _ := e.Largest(engine.KV)
+	if tokens, _ := e.Tokens(16); e.Engine != engine.VLLM || cache.Size != 3<<29 || tokens != 3145728 {
+		t.Errorf("%q, %+v, %d", e.Engine, cache, tokens)
+	}
+}
+
 // TestBrokenLines reads a log whose lines a terminal broke anywhere, and to which something
 // was added at each line after that.
 func TestBrokenLines(t *testing.T) {

@@ -35,6 +35,11 @@ var readings = append([]reading{
 		}
 	}},
 	sizes(engine.KV, last, "reserved for KV Cache is {GiB}", "available_kv_cache_memory {GiB}", "kv_cache_size={GiB}", "Available KV cache memory: {GiB}"),
+	{[]string{"Explicitly set ({number}/{number}) GiB for KV cache"}, func(e *reader, m *text.Match) { // on the processor
+		if x, err := strconv.ParseFloat(string(m.Text[0]), 64); err == nil && x >= 0 && x < 1<<20 {
+			e.rank().Figures[engine.KV] = engine.Stated{Size: int64(x * (1 << 30)), Line: e.number}
+		}
+	}},
 	{[]string{"KV Cache is allocated.{…}K size: {GiB}, V size: {GiB}", "KV Cache is allocated.{…}KV size: {GiB}"}, (*reader).pool},
 	sizes(engine.Total, last, "total_gpu_memory{:signs}{GiB}", "Free memory on device{…}/{GiB})"),
 	sizes(engine.GraphPool, last, "Graph capturing finished in{…}took {GiB}", "CUDA graph pool memory: {GiB} (actual)"),
@@ -47,7 +52,7 @@ var readings = append([]reading{
 	{[]string{"Actual usage"}, (*reader).usage},
 	{[]string{"peak_torch_memory={GiB}"}, (*reader).peakTorch},
 	{[]string{"# GPU blocks: {count}", "# CUDA blocks: {count}", "# rocm blocks: {count}"}, func(e *reader, m *text.Match) { e.rank().Blocks = text.Count(m.Text[0]) }},
-	{[]string{"GPU KV cache size: {count} tokens", "max_total_num_tokens={count}", "KV Cache is allocated.{…}#tokens: {count}"}, func(e *reader, m *text.Match) { e.rank().Tokens = text.Count(m.Text[0]) }},
+	{[]string{"GPU KV cache size: {count} tokens", "CPU KV cache size: {count} tokens", "max_total_num_tokens={count}", "KV Cache is allocated.{…}#tokens: {count}"}, func(e *reader, m *text.Match) { e.rank().Tokens = text.Count(m.Text[0]) }},
 	{[]string{"SpeculativeConfig(method='{name}'", "speculative_algorithm='{name}'", "'method': '{name}'"}, func(e *reader, m *text.Match) {
 		if bytes.Contains(bytes.ToLower(e.text), []byte("speculative")) {
 			e.Setup["draft"] = strings.ToLower(string(m.Text[0]))
