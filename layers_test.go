@@ -121,7 +121,7 @@ var only = map[string][]string{
 	"host/gpu/nvsmi":        {},
 	"host/sampling/engine":  {"host/sampling/sample", "internal/httpbounds", "plan/engine"},
 	"host/gpu/nvml":         {"host/sampling/sample"},
-	"plan/model":            {"internal/budget", "finding", "units"},
+	"plan/model":            {"internal/budget", "internal/packed", "finding", "units"},
 	"profiles":              {"stack"},
 	"profiles/jax":          {"internal/budget", "profiles", "stack", "units"},
 	"profiles/figures":      {"logs/text", "profiles", "times"},

@@ -11,18 +11,20 @@ import (
 	"sync"
 
 	"strandline/internal/lazyregexp"
+	embedded "strandline/internal/packed"
 	"strandline/internal/sorts"
 )
 
-// catalog.json holds, by the name of a published model, the fields of its
-// config.json that affect memory, or the name of a model of the same shape.
+// catalog.json.gz holds, by the name of a published model, the fields of its
+// config.json that affect memory, or the name of a model of the same shape. It has a line for
+// each model; `gzip -9n` packs it.
 //
-//go:embed catalog.json
+//go:embed catalog.json.gz
 var catalogFile []byte
 
 var catalog = sync.OnceValue(func() map[string]json.RawMessage {
 	var all map[string]json.RawMessage
-	if err := json.Unmarshal(catalogFile, &all); err != nil {
+	if err := json.Unmarshal(embedded.Own(catalogFile), &all); err != nil {
 		panic(err) // the file is part of the program
 	}
 	return all
