@@ -8,6 +8,7 @@ import (
 	"strandline/judge/verdict"
 	"strandline/stack"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/units"
 )
 
@@ -84,13 +85,18 @@ func (g *growth) mostlyInGraphs(p *place) bool {
 	return 2*bytes > p.bytes()
 }
 
-// rate sets the finding's growth per step and puts it into words.
+// rate sets the finding's growth per step and puts it into words. Files that a person wrote show
+// moments that were chosen: growth is from one to the next, wherever it was judged.
 func (g *growth) rate(places []*place, grown int64, f *finding.Finding, e *finding.LeakEvidence) string {
-	d := g.process.Newest().Device(g.device)
+	newest, chosen := g.process.Newest(), g.process.About == nil
+	d := newest.Device(g.device)
 	if g.judged.Inside {
 		e.CheckpointEvents = d.Checkpoints.Events
+		if chosen {
+			grown = g.liveBytes(places, newest) - g.liveBytes(places, g.process.Files[0])
+		}
 	}
-	if n := len(g.process.Files); n > 1 && !g.judged.Inside {
+	if n := len(g.process.Files); n > 1 && (chosen || !g.judged.Inside) {
 		per := grown / int64(n-1)
 		f.BytesPerStep = &per
 		e.Files = names(g.process)
@@ -122,6 +128,22 @@ func singleStep(bytes []int64) string {
 func grewInSteps(places []*place, last int) (bytes int64) {
 	for _, p := range places {
 		bytes += p.pop.Final[last] - p.pop.Final[0]
+	}
+	return bytes
+}
+
+// liveBytes is what the places made that is alive in a file.
+func (g *growth) liveBytes(places []*place, d *digest.File) (bytes int64) {
+	of := map[stack.ID]bool{}
+	for _, p := range places {
+		for _, id := range p.stacks {
+			of[id] = true
+		}
+	}
+	for _, l := range d.Device(g.device).Live {
+		if of[l.Stack] {
+			bytes += l.Bytes
+		}
 	}
 	return bytes
 }
