@@ -162,6 +162,8 @@ func NotSnapshot(in Input) error {
 		return fmt.Errorf("%s: %w: it is the recording of a trace; `strandline diagnose %s` judges it, and `strandline view` draws it", name, snapshot.ErrNotSnapshot, typed)
 	case *Watch:
 		return fmt.Errorf("%s: %w: it is the recording of a watch; `strandline diagnose %s` judges it, and `strandline view` draws it", name, snapshot.ErrNotSnapshot, typed)
+	case *Pauses:
+		return fmt.Errorf("%s: %w: it is a log of pauses; `strandline diagnose %s` judges it", name, snapshot.ErrNotSnapshot, typed)
 	case *Unknown:
 		return in.NotSnapshot
 	}

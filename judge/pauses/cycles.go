@@ -462,7 +462,11 @@ func describe(group []stay, processes int) finding.Finding {
 	switch s.how {
 	case growing:
 		f.Kind, f.Severity = finding.Leak, finding.Problem
-		f.Title = fmt.Sprintf("%s%s grows by %s in %d cycles on %s, %s", owner, what, size, s.cycles, device, phase)
+		grows := "grows"
+		if s.pool == finding.TensorPool || s.pool == finding.GraphPool {
+			grows = "grow"
+		}
+		f.Title = fmt.Sprintf("%s%s %s by %s in %d cycles on %s, %s", owner, what, grows, size, s.cycles, device, phase)
 	case since:
 		f.Title = fmt.Sprintf("%s%s of %s stays on %s since %d cycles, %s", owner, size, what, device, s.cycles, phase)
 	case others:
@@ -514,6 +518,6 @@ func (s *stay) remedy() finding.Remedy {
 	case s.pool == finding.DriverPool:
 		return finding.CodeChange("find its allocations: `strandline trace --gpu`; NCCL's buffers go with its process groups (`torch.distributed.destroy_process_group`)")
 	default:
-		return finding.CodeChange("allocate it within `torch_memory_saver.region(tag)`, or free it before the pause; `strandline record` shows which tensors")
+		return finding.CodeChange("allocate it within `torch_memory_saver.region(tag)`, or free it before the pause; a recording shows which tensors they are")
 	}
 }

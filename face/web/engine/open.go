@@ -207,7 +207,7 @@ func shown(in input.Input) (drawn *snapshot.Snapshot, beside []input.Input, err 
 	switch in := in.(type) {
 	case *input.Snapshot:
 		return in.Snapshot, nil, nil
-	case *input.Log, *input.Table:
+	case *input.Log, *input.Table, *input.Pauses:
 		return nil, []input.Input{in}, nil
 	case *input.Unknown:
 		return nil, nil, in.Err
