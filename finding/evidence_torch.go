@@ -3,30 +3,30 @@ package finding
 // LeakEvidence is that of leak and autograd-graph: how a population of allocations
 // went from checkpoint to checkpoint. A checkpoint is a file, or a moment of the newest file's history.
 type LeakEvidence struct {
-	BytesAtCheckpoints []int64  `json:"bytes_at_marks"`
-	CountAtCheckpoints []int64  `json:"count_at_marks"`
+	BytesAtCheckpoints []int64  `json:"bytes_at_checkpoints"`
+	CheckpointEvents   []int    `json:"checkpoint_events,omitzero"`
+	CountAtCheckpoints []int64  `json:"count_at_checkpoints"`
 	Devices            []string `json:"devices,omitzero"` // their labels, in files of other tools
 	Files              []string `json:"files,omitzero"`   // their names, if there are several
 	HeldBy             []HeldBy `json:"held_by,omitzero"` // who keeps them, of most of them first
 	Intervals          int      `json:"intervals"`        // between checkpoints
 	Lost               int64    `json:"lost"`             // occasions at which it went
-	CheckpointEvents   []int    `json:"marks_at_events,omitzero"`
-	Outlived           int64    `json:"outlived"`       // occasions at which it could have gone and did not
-	Rounds             int      `json:"rounds"`         // intervals with additions that lasted
-	Steps              int      `json:"steps,omitzero"` // of the history
+	Outlived           int64    `json:"outlived"`         // occasions at which it could have gone and did not
+	Rounds             int      `json:"rounds"`           // intervals with additions that lasted
+	Steps              int      `json:"steps,omitzero"`   // of the history
 }
 
 // RegrownEvidence is that of regrown in snapshots: a tensor that is reallocated and
 // copied, larger each time.
 type RegrownEvidence struct {
-	BytesAtMarks []int64  `json:"bytes_at_marks"`
-	Files        []string `json:"files,omitzero"` // their names, if there are several
-	FirstBytes   int64    `json:"first_bytes"`    // the tensor, as first seen
-	FreeBytes    int64    `json:"free_bytes"`     // in the segments in which its copies were
-	Joined       int      `json:"joined"`         // copies that are larger by the size of another tensor that lived then
-	Pieces       int      `json:"pieces"`         // the copies
-	ReservedAt   []int64  `json:"reserved_at_files,omitzero"`
-	Tensors      int      `json:"tensors"` // that do so at this place
+	BytesAtCheckpoints []int64  `json:"bytes_at_checkpoints"`
+	Files              []string `json:"files,omitzero"` // their names, if there are several
+	FirstBytes         int64    `json:"first_bytes"`    // the tensor, as first seen
+	FreeBytes          int64    `json:"free_bytes"`     // in the segments in which its copies were
+	Joined             int      `json:"joined"`         // copies that are larger by the size of another tensor that lived then
+	Pieces             int      `json:"pieces"`         // the copies
+	ReservedAt         []int64  `json:"reserved_at_files,omitzero"`
+	Tensors            int      `json:"tensors"` // that do so at this place
 }
 
 // A HeldBy is what keeps tensors alive.
@@ -43,7 +43,7 @@ type HeldBy struct {
 
 // CompilationsEvidence is that of growth of the number of compiled programs.
 type CompilationsEvidence struct {
-	CountAtCheckpoints []int64 `json:"count_at_marks"`
+	CountAtCheckpoints []int64 `json:"count_at_checkpoints"`
 }
 
 // FragmentationEvidence is that of fragmentation as the state of segments and the

@@ -142,7 +142,7 @@ func stepsOf(r *timeline.Regrown, s *timeline.Steps) (n int) {
 // finding states what a place allocates again and again, and how serious that is.
 func (p *regrownAt) finding(s *subject) finding.Finding {
 	r, d, copies := p.live[0], s.newest, p.copies()
-	e := &finding.RegrownEvidence{FirstBytes: p.first, FreeBytes: p.free(), Joined: r.Joined, Pieces: copies, Tensors: len(p.live), BytesAtMarks: p.course()}
+	e := &finding.RegrownEvidence{FirstBytes: p.first, FreeBytes: p.free(), Joined: r.Joined, Pieces: copies, Tensors: len(p.live), BytesAtCheckpoints: p.course()}
 	f := finding.Finding{
 		Kind: finding.Regrown, Severity: finding.Info, Confidence: min(1-math.Pow(0.5, float64(copies)), 0.99), Device: &s.device, Process: s.process.Name,
 		Site: siteOf(p.site), Stack: framesOf(s.book.Stacks.Short(r.Stack)), Bytes: finding.Int(p.last), Count: finding.Int(int64(len(p.live))), Evidence: e,
@@ -253,15 +253,15 @@ func (p *regrownAt) free() (most int64) {
 // rate sets the growth from file to file or per step and puts it into words.
 func (p *regrownAt) rate(s *subject, f *finding.Finding, e *finding.RegrownEvidence) string {
 	if n := len(s.process.Files); n > 1 {
-		e.BytesAtMarks, e.Files = p.heldAt(s), names(s.process)
+		e.BytesAtCheckpoints, e.Files = p.heldAt(s), names(s.process)
 		for _, file := range s.process.Files {
 			e.ReservedAt = append(e.ReservedAt, file.Device(s.device).Reserved)
 		}
-		f.BytesPerStep = finding.Int((e.BytesAtMarks[n-1] - e.BytesAtMarks[0]) / int64(n-1))
-		f.Trend = e.BytesAtMarks
+		f.BytesPerStep = finding.Int((e.BytesAtCheckpoints[n-1] - e.BytesAtCheckpoints[0]) / int64(n-1))
+		f.Trend = e.BytesAtCheckpoints
 		return fmt.Sprintf(", %s from file to file", units.SignedBytes(*f.BytesPerStep))
 	}
-	f.Trend = e.BytesAtMarks
+	f.Trend = e.BytesAtCheckpoints
 	if stepsOf(p.live[0], &s.newest.Steps) < regrownSteps {
 		return fmt.Sprintf(", %s a copy", units.SignedBytes((p.last-p.first)/int64(e.Pieces)))
 	}

@@ -72,7 +72,7 @@ func (p *place) replaced() bool {
 func (g *growth) replacedBy(p *place) finding.Finding {
 	f := g.leak([]*place{p})
 	first, n, files := p.pop.Bytes[0], p.last(), g.process.Files
-	e := &finding.RegrownEvidence{BytesAtMarks: p.pop.Bytes, Files: names(g.process), FirstBytes: first, Pieces: n, Tensors: int(p.count())}
+	e := &finding.RegrownEvidence{BytesAtCheckpoints: p.pop.Bytes, Files: names(g.process), FirstBytes: first, Pieces: n, Tensors: int(p.count())}
 	for _, file := range files {
 		e.ReservedAt = append(e.ReservedAt, file.Device(g.device).Reserved)
 	}

@@ -72,8 +72,8 @@ func TestRegrownFigures(t *testing.T) {
 		if *f.Bytes != 12*part || e.FirstBytes != part || e.Pieces != 11 || e.Joined != 11 || *f.BytesPerStep != 11*part/12 {
 			t.Errorf("%d bytes, %d a step, %+v", *f.Bytes, *f.BytesPerStep, e)
 		}
-		if n := len(e.BytesAtMarks); n != 12 || e.BytesAtMarks[0] != part || e.BytesAtMarks[n-1] != 12*part {
-			t.Errorf("at the copies %v", e.BytesAtMarks)
+		if n := len(e.BytesAtCheckpoints); n != 12 || e.BytesAtCheckpoints[0] != part || e.BytesAtCheckpoints[n-1] != 12*part {
+			t.Errorf("at the copies %v", e.BytesAtCheckpoints)
 		}
 		space := a.Processes[0].Newest().Device(0).Space
 		if e.FreeBytes <= 0 || e.FreeBytes > space.Releasable+space.Stranded {
