@@ -20,8 +20,9 @@ func Name(rank *int, pid int) string {
 // maxMoments bounds a course that is watched: those of some hundred cycles.
 const maxMoments = 1 << 10
 
-// Add adds a moment. One in which the same tags are active lowers the last.
-func (c *Course) Add(m Moment) {
+// Add adds a moment, and reports whether it differs: one in which the same tags are active only
+// lowers the last.
+func (c *Course) Add(m Moment) (differs bool) {
 	if n := len(c.Moments); n > 0 && sameTags(c.Moments[n-1].Tags, m.Tags) {
 		last := &c.Moments[n-1]
 		last.again++
@@ -30,12 +31,13 @@ func (c *Course) Add(m Moment) {
 				*p.to = *p.from
 			}
 		}
-		return
+		return false
 	}
 	if len(c.Moments) == maxMoments {
 		c.Moments = slices.Delete(c.Moments, 0, 1)
 	}
 	c.Moments = append(c.Moments, m)
+	return true
 }
 
 func sameTags(a, b map[string]Share) bool {

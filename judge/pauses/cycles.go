@@ -46,8 +46,10 @@ const (
 const MinCycles = 5
 
 // Cycles is how often memory was paused.
-func (c *Course) Cycles() (n int) {
-	for _, at := range pauses(c.spells()) {
+func (c *Course) Cycles() int { return cyclesIn(pauses(c.spells())) }
+
+func cyclesIn(pauses map[string][]int) (n int) {
+	for _, at := range pauses {
 		n = max(n, len(at))
 	}
 	return n
@@ -117,24 +119,39 @@ const (
 	growing                 // each cycle leaves more
 )
 
+// A run is a course, taken apart.
+type run struct {
+	*Course
+	spells []spell
+	pauses map[string][]int // spells in which each tag begins to be paused
+	deep   *deep            // nil if nothing is ever paused, or not for long enough to be seen
+}
+
+func newRun(c *Course) run {
+	spells := c.spells()
+	return run{c, spells, pauses(spells), c.deepest(spells)}
+}
+
 // Stays finds what stays on devices while other memory of the processes is paused: tags that stay awake,
 // and memory in no region. The courses are of one job.
 func Stays(courses []Course) []finding.Finding {
-	var all []stay
+	runs := make([]run, len(courses))
 	for i := range courses {
-		all = append(all, awake(courses, i)...)
+		runs[i] = newRun(&courses[i])
 	}
-	all = append(all, residues(courses)...)
+	var all []stay
+	for i := range runs {
+		all = append(all, awake(runs, i)...)
+	}
+	all = append(all, residues(runs)...)
 	return grouped(all, len(courses))
 }
 
 // awake finds the tags of a process that stay active in cycles in which others are paused.
-func awake(courses []Course, at int) (out []stay) {
-	c := &courses[at]
-	spells := c.spells()
-	of := pauses(spells)
+func awake(runs []run, at int) (out []stay) {
+	c, spells, of := runs[at].Course, runs[at].spells, runs[at].pauses
 	if len(of) == 0 {
-		return sleepless(courses, at)
+		return sleepless(runs, at)
 	}
 	byName := slices.Sorted(maps.Keys(of))
 	leader := slices.MaxFunc(byName, func(a, b string) int { return len(of[a]) - len(of[b]) })
@@ -158,11 +175,10 @@ func awake(courses []Course, at int) (out []stay) {
 				s.bytes, s.paused = max(s.bytes, held), paused
 			}
 		}
-		beside := pausedBeside(courses, at, tag, s.paused)
 		switch {
 		case s.cycles == 0 || c.Sampled && (s.cycles < s.of || s.of < minSeen):
 			continue
-		case s.cycles == s.of && beside:
+		case s.cycles == s.of && pausedBeside(runs, at, tag, s.paused):
 			s.how = others
 		case s.of == 1:
 			continue // perhaps its turn comes later
@@ -175,21 +191,21 @@ func awake(courses []Course, at int) (out []stay) {
 }
 
 // sleepless finds the tags of a process that pauses nothing while all others do.
-func sleepless(courses []Course, at int) (out []stay) {
-	c := &courses[at]
-	if len(c.Moments) == 0 || len(courses) == 1 {
+func sleepless(runs []run, at int) (out []stay) {
+	c := runs[at].Course
+	if len(c.Moments) == 0 || len(runs) == 1 {
 		return nil
 	}
 	last := &c.Moments[len(c.Moments)-1]
-	for i := range courses {
-		if n := courses[i].Cycles(); i != at && (n == 0 || c.Sampled && n < minSeen) {
+	for i := range runs {
+		if n := cyclesIn(runs[i].pauses); i != at && (n == 0 || c.Sampled && n < minSeen) {
 			return nil
 		}
 	}
 	for _, tag := range slices.Sorted(maps.Keys(last.Tags)) {
-		for i := range courses {
-			if d := courses[i].deepest(); i != at && slices.Contains(d.paused, tag) {
-				n := courses[i].Cycles()
+		for i := range runs {
+			if d := runs[i].deep; i != at && d != nil && slices.Contains(d.paused, tag) {
+				n := cyclesIn(runs[i].pauses)
 				out = append(out, stay{course: c, pool: finding.TagPool, tag: tag, paused: d.paused, bytes: last.Tags[tag].Held, cycles: n, of: n, how: others})
 				break
 			}
@@ -222,9 +238,9 @@ func heldThrough(window []spell, tag string) (held int64, paused []string) {
 }
 
 // pausedBeside reports whether another process pauses a tag together with these.
-func pausedBeside(courses []Course, at int, tag string, with []string) bool {
-	for i := range courses {
-		for _, s := range courses[i].spells() {
+func pausedBeside(runs []run, at int, tag string, with []string) bool {
+	for i := range runs {
+		for _, s := range runs[i].spells {
 			if i != at && slices.Contains(s.paused, tag) && !slices.ContainsFunc(with, func(name string) bool { return !slices.Contains(s.paused, name) }) {
 				return true
 			}
@@ -253,9 +269,9 @@ type deep struct {
 }
 
 // deepest looks at a process while least of its memory is active; nil if nothing is ever paused.
-func (c *Course) deepest() *deep {
+func (c *Course) deepest(spells []spell) *deep {
 	// Two counts of one sample are of two moments: a single sample tells nothing of what is in neither.
-	spells := slices.DeleteFunc(c.spells(), func(s spell) bool {
+	spells = slices.DeleteFunc(slices.Clone(spells), func(s spell) bool {
 		return len(s.paused) == 0 || c.Sampled && len(s.moments) == 1 && s.moments[0].again == 0
 	})
 	if len(spells) == 0 {
@@ -293,23 +309,20 @@ func (c *Course) deepest() *deep {
 }
 
 // residues finds what processes keep in no region, and tags that grow.
-func residues(courses []Course) (out []stay) {
-	all := make([]*deep, len(courses))
-	for i := range courses {
-		all[i] = courses[i].deepest()
-	}
-	for i, d := range all {
+func residues(runs []run) (out []stay) {
+	for i := range runs {
+		d := runs[i].deep
 		if d == nil {
 			continue
 		}
 		for _, part := range parts {
-			s := stay{course: &courses[i], pool: part.pool, paused: d.paused, of: len(d.levels[part.pool])}
-			if s.rises(d.levels[part.pool]) || s.stands(d) || s.exceeds(all, i) {
+			s := stay{course: runs[i].Course, pool: part.pool, paused: d.paused, of: len(d.levels[part.pool])}
+			if s.rises(d.levels[part.pool]) || s.stands(d) || s.exceeds(runs, i) {
 				out = append(out, s)
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(d.sizes)) {
-			s := stay{course: &courses[i], pool: finding.TagPool, tag: name, paused: d.paused, of: len(d.sizes[name])}
+			s := stay{course: runs[i].Course, pool: finding.TagPool, tag: name, paused: d.paused, of: len(d.sizes[name])}
 			if s.rises(d.sizes[name]) {
 				out = append(out, s)
 			}
@@ -370,10 +383,11 @@ func (s *stay) stands(d *deep) bool {
 }
 
 // exceeds reports whether a process keeps more than each other one.
-func (s *stay) exceeds(all []*deep, at int) bool {
-	own := all[at].levels[s.pool]
+func (s *stay) exceeds(runs []run, at int) bool {
+	own := runs[at].deep.levels[s.pool]
 	least, most, known := int64(0), int64(0), 0
-	for i, d := range all {
+	for i := range runs {
+		d := runs[i].deep
 		if i == at || d == nil || len(d.levels[s.pool]) == 0 {
 			continue
 		}

@@ -153,3 +153,16 @@ func TestSampled(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestStaysOfGlimpses says nothing of pauses of which one sample each was taken: what is in no
+// region then is not known, nor who sleeps.
+func TestStaysOfGlimpses(t *testing.T) {
+	sleeps, wakes := Course{Name: "rank 0", Sampled: true}, Course{Name: "rank 1", Sampled: true}
+	for i := range 2 * minSeen {
+		sleeps.Add(Moment{Tags: map[string]Share{"weights": {Bytes: 100 * mib, Held: int64(i%2) * 100 * mib}}})
+		wakes.Add(Moment{Tags: map[string]Share{"weights": {Bytes: 100 * mib, Held: 100 * mib}}})
+	}
+	if got := Stays([]Course{sleeps, wakes}); len(got) != 0 {
+		t.Errorf("%d findings: %s", len(got), got[0].Title)
+	}
+}

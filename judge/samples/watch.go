@@ -67,6 +67,8 @@ type Watch struct {
 	paused map[key]int64
 	// courses are what processes with pausable memory have of their device.
 	courses map[sample.ID]*pauses.Course
+	turned  bool    // memory was paused or resumed since they were judged
+	stayed  []Found // what was found in them
 }
 
 // New is a Watch without samples.
@@ -154,11 +156,15 @@ func (w *Watch) addCourse(p *sample.Process) {
 	if d.Allocated != nil {
 		m.Tensors = new(max(*d.Allocated-inside, 0))
 	}
-	c.Add(m)
+	w.turned = c.Add(m) || w.turned
 }
 
 // stays finds what processes keep while other memory is paused.
-func (w *Watch) stays() (out []Found) {
+func (w *Watch) stays() []Found {
+	if w.lazy && !w.turned {
+		return w.stayed
+	}
+	w.turned, w.stayed = false, nil
 	var courses []pauses.Course
 	for _, id := range slices.SortedFunc(maps.Keys(w.courses), func(a, b sample.ID) int {
 		return cmp.Or(cmp.Compare(w.courses[a].Name, w.courses[b].Name), cmp.Compare(a.PID, b.PID))
@@ -166,9 +172,9 @@ func (w *Watch) stays() (out []Found) {
 		courses = append(courses, *w.courses[id])
 	}
 	for _, f := range pauses.Stays(courses) {
-		out = append(out, Found{Finding: f})
+		w.stayed = append(w.stayed, Found{Finding: f})
 	}
-	return out
+	return w.stayed
 }
 
 // addResidue follows what a process has of devices while all its pausable memory is
