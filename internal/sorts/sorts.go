@@ -4,6 +4,7 @@
 package sorts
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"sort"
@@ -35,4 +36,12 @@ func Bool(a, b bool) int {
 		return -1
 	}
 	return 1
+}
+
+// Median is the middle of a list, the upper one of two, and zero of an empty list.
+func Median[E cmp.Ordered](list []E) (middle E) {
+	if len(list) == 0 {
+		return middle
+	}
+	return slices.Sorted(slices.Values(list))[len(list)/2]
 }

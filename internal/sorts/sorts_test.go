@@ -41,3 +41,16 @@ func TestBool(t *testing.T) {
 		}
 	}
 }
+
+// TestMedian takes the upper middle, and leaves the list as it is.
+func TestMedian(t *testing.T) {
+	list := []int{5, 1, 4, 2}
+	for n, want := range []int{0, 5, 5, 4, 4} {
+		if got := Median(list[:n]); got != want {
+			t.Errorf("of %v: %d", list[:n], got)
+		}
+	}
+	if list[0] != 5 || list[3] != 2 {
+		t.Errorf("sorted: %v", list)
+	}
+}

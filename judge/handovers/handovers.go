@@ -14,6 +14,7 @@ import (
 
 	"strandline/finding"
 	"strandline/host/store/recording"
+	"strandline/internal/sorts"
 	"strandline/pausable/history"
 	"strandline/pausable/state"
 	"strandline/plan"
@@ -324,16 +325,9 @@ func (c *Check) measure(log *history.Log) (times map[string][]span, out []Measur
 			}
 		}
 		m.Least.borrow(times[key])
-		m.Times, m.Seconds, m.Used = len(lengths), median(lengths), [2]int64{m.Least.Used, m.Most.Used}
+		m.Times, m.Seconds, m.Used = len(lengths), sorts.Median(lengths), [2]int64{m.Least.Used, m.Most.Used}
 	}
 	return times, out
-}
-
-func median(x []float64) float64 {
-	if len(x) == 0 {
-		return 0
-	}
-	return slices.Sorted(slices.Values(x))[len(x)/2]
 }
 
 // matchWay puts what was measured beside the phases of the way that it is most like.
@@ -433,7 +427,7 @@ func (c *Check) handOvers(log *history.Log) {
 			continue
 		}
 		h := HandOver{Do: step.Do, Tag: step.Tag, Times: len(f.seconds), Refused: f.refused}
-		h.Seconds, h.Bytes, h.Moved = median(f.seconds), int64(median(f.bytes)), int64(median(f.moved))
+		h.Seconds, h.Bytes, h.Moved = sorts.Median(f.seconds), int64(sorts.Median(f.bytes)), int64(sorts.Median(f.moved))
 		if len(f.seconds) > 0 {
 			h.Longest = slices.Max(f.seconds)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/internal/sorts"
 	"strandline/units"
 )
 
@@ -369,7 +370,7 @@ func (s *stay) stands(d *deep) bool {
 	levels := d.levels[s.pool]
 	switch s.pool {
 	case finding.CachePool:
-		if median(d.ends[s.pool]) > median(levels) { // as of a trainer that has ended its step
+		if sorts.Median(d.ends[s.pool]) > sorts.Median(levels) { // as of a trainer that has ended its step
 			levels = d.ends[s.pool]
 		}
 	case finding.DriverPool:
@@ -377,7 +378,7 @@ func (s *stay) stands(d *deep) bool {
 	case finding.TensorPool:
 		return false // a trainer's, perhaps
 	}
-	s.bytes, s.how = median(levels), always
+	s.bytes, s.how = sorts.Median(levels), always
 	s.cycles = count(levels, least)
 	return s.bytes >= least
 }
@@ -391,23 +392,16 @@ func (s *stay) exceeds(runs []run, at int) bool {
 		if i == at || d == nil || len(d.levels[s.pool]) == 0 {
 			continue
 		}
-		n := median(d.levels[s.pool])
+		n := sorts.Median(d.levels[s.pool])
 		if known == 0 {
 			least, most = n, n
 		}
 		least, most, known = min(least, n), max(most, n), known+1
 	}
-	s.bytes, s.how = median(own)-most, others
+	s.bytes, s.how = sorts.Median(own)-most, others
 	s.cycles = count(own, most+minShare)
 	// Stages of a pipeline differ too, but from each other.
 	return known > 0 && s.bytes >= minShare && s.bytes >= 4*(most-least)
-}
-
-func median(x []int64) int64 {
-	if len(x) == 0 {
-		return 0
-	}
-	return slices.Sorted(slices.Values(x))[len(x)/2]
 }
 
 func count(levels []int64, least int64) (n int) {

@@ -112,16 +112,11 @@ func (o *Outcome) level() (l Level) {
 	for i, e := range half {
 		before[i], after[i] = e.Before, e.After
 	}
-	l.Before, l.After = median(before), median(after)
+	l.Before, l.After = sorts.Median(before), sorts.Median(after)
 	if n := len(half) / 2; n > 1 && slices.Min(after[n:]) > slices.Max(after[:n]) {
-		l.Rises = median(after[n:]) - median(after[:n])
+		l.Rises = sorts.Median(after[n:]) - sorts.Median(after[:n])
 	}
 	return l
-}
-
-func median(values []int64) int64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }
 
 // look is how often a recorder looks at what is reserved where it sees no steps.
