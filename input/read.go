@@ -141,27 +141,24 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 func (f *File) trace(ctx context.Context) Input {
-	var run *recording.Run
-	err := f.reading(ctx, func(r io.Reader) (err error) {
-		run, err = recording.Read(r)
-		return err
-	})
-	if err != nil {
-		return f.unknown(err)
-	}
-	return &Trace{from{f}, run}
+	return readAs(ctx, f, recording.Read, func(run *recording.Run) Input { return &Trace{from{f}, run} })
 }
 
 func (f *File) pauses(ctx context.Context) Input {
-	var log *history.Log
+	return readAs(ctx, f, history.Read, func(log *history.Log) Input { return &Pauses{from{f}, log} })
+}
+
+// readAs reads a file that is of one kind, and makes an input of what it holds.
+func readAs[T any](ctx context.Context, f *File, read func(io.Reader) (T, error), of func(T) Input) Input {
+	var held T
 	err := f.reading(ctx, func(r io.Reader) (err error) {
-		log, err = history.Read(r)
+		held, err = read(r)
 		return err
 	})
 	if err != nil {
 		return f.unknown(err)
 	}
-	return &Pauses{from{f}, log}
+	return of(held)
 }
 
 // table reads a file of another program. It is nil for a file that only began like one.
