@@ -35,7 +35,7 @@ func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
 			reply(w, http.StatusUnprocessableEntity, page.Refusal{Error: err.Error()})
 			return
 		}
-		s.asker.Store(&serving{opened, s.asker.Load().turn + 1})
+		s.take(opened)
 		reply(w, http.StatusOK, page.Opened{F: opened.First})
 	}
 }

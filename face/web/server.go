@@ -78,8 +78,11 @@ func New(a engine.Asker, index string, port int) *Server {
 func (s *Server) Replace(o Opened) {
 	s.taking.Lock()
 	defer s.taking.Unlock()
-	s.asker.Store(&serving{o, s.asker.Load().turn + 1})
+	s.take(o)
 }
+
+// take lets another answer, under s.taking.
+func (s *Server) take(o Opened) { s.asker.Store(&serving{o, s.asker.Load().turn + 1}) }
 
 // random returns 128 unpredictable bits.
 func random() string {
