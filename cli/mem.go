@@ -275,19 +275,15 @@ func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, aft
 	doc.Note, doc.Devices = note, []api.MemDevice{}
 	for _, d := range after.Devices {
 		out := api.MemDevice{Device: d, Holders: []api.MemHolder{}}
-		own := pauses.Usage{Device: d.Index}
+		own := usage(p, d.Index, outside, seen)
+		out.Outside, out.Process = own.Outside, own.Used
 		for i := range levels {
 			if l := &levels[i]; l.Device == d.Index {
 				own.Allocated, own.Reserved = &l.Allocated, &l.Reserved
 				out.Cached = new(max(l.Reserved-l.Allocated, 0))
 			}
 		}
-		if outside != nil {
-			out.Outside = outside(d.Index)
-			own.Outside = out.Outside
-		}
 		holders(&out, p, seen)
-		own.Used = out.Process
 		for i := range before.Devices {
 			if before.Devices[i].Index == d.Index && doc.Do != "status" {
 				out.Released = new(d.Free - before.Devices[i].Free)
@@ -323,22 +319,15 @@ func besideOthers(ctx context.Context, p procfs.Process, own *pauses.Process, se
 				continue
 			}
 			of = &pauses.Process{Status: s}
+			of.Environ, _ = other.Environ()
 			outside := outsideRegions(ctx, other)
 			for _, d := range s.Devices {
-				use := pauses.Usage{Device: d.Index}
-				if outside != nil {
-					use.Outside = outside(d.Index)
-				}
-				device := api.MemDevice{Device: d}
-				holders(&device, other, seen)
-				use.Used = device.Process
-				of.Seen = append(of.Seen, use)
+				of.Seen = append(of.Seen, usage(other, d.Index, outside, seen))
 			}
 		}
-		environ, _ := procfs.Process(pid).Environ()
 		for _, d := range of.Status.Devices {
 			c := of.Course(d.Index)
-			c.Name = pauses.Name(procfs.Rank(environ), pid)
+			c.Name = pauses.Name(procfs.Rank(of.Environ), pid)
 			courses = append(courses, c)
 		}
 	}
@@ -346,6 +335,35 @@ func besideOthers(ctx context.Context, p procfs.Process, own *pauses.Process, se
 		return nil
 	}
 	return pauses.Stays(courses)
+}
+
+// usage is what a process has of a device, as CUDA counts in it. The allocator's own counters are left out.
+func usage(p procfs.Process, device int, outside func(device int) *state.Outside, seen *sample.Sample) pauses.Usage {
+	use := pauses.Usage{Device: device}
+	if outside != nil {
+		use.Outside = outside(device)
+	}
+	if d := deviceOf(p, device, seen); d != nil {
+		for _, h := range d.Processes {
+			if h.PID == int(p) {
+				use.Used = h.Used
+			}
+		}
+	}
+	return use
+}
+
+// deviceOf is a device, as CUDA counts in a process; nil if it is not seen.
+func deviceOf(p procfs.Process, device int, seen *sample.Sample) *sample.Device {
+	if seen == nil {
+		return nil
+	}
+	index := sampler.DeviceIndex(int(p), device, seen.Devices)
+	i := slices.IndexFunc(seen.Devices, func(d sample.Device) bool { return d.Index == index })
+	if i < 0 {
+		return nil
+	}
+	return &seen.Devices[i]
 }
 
 // gauged is what PyTorch's allocator has in a process, nil if that cannot be read.
@@ -444,25 +462,18 @@ func devicesSeen(ctx context.Context) (out *sample.Sample, note string) {
 
 // holders lists who holds memory of a device.
 func holders(out *api.MemDevice, p procfs.Process, seen *sample.Sample) {
-	if seen == nil {
+	d := deviceOf(p, out.Device.Index, seen)
+	if d == nil {
 		return
 	}
-	index := sampler.DeviceIndex(int(p), out.Device.Index, seen.Devices)
-	i := slices.IndexFunc(seen.Devices, func(d sample.Device) bool { return d.Index == index })
-	if i < 0 {
-		return
-	}
-	out.Index = &index
+	out.Index = &d.Index
 	pausing := pausable.Running()
-	for _, h := range seen.Devices[i].Processes {
+	for _, h := range d.Processes {
 		one := api.MemHolder{PID: h.PID, Bytes: h.Used}
 		for k := range seen.Processes {
 			if seen.Processes[k].PID == h.PID {
 				one.Command = seen.Processes[k].Command
 			}
-		}
-		if h.PID == int(p) {
-			out.Process = h.Used
 		}
 		one.Pausing = slices.Contains(pausing, h.PID)
 		out.Holders = append(out.Holders, one)
