@@ -42,8 +42,11 @@ func (v *viewed) follow(ctx context.Context, first engine.Asker, replace func(we
 			continue
 		}
 		p, err := engine.Open(ctx, files, engine.Options{Code: codeHere})
-		if err != nil || p.Load(ctx) != nil {
-			files.Close()
+		if err == nil {
+			err = p.Load(ctx)
+		}
+		files.Close() // all was read
+		if err != nil {
 			continue
 		}
 		n = len(files.List)
