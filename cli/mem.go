@@ -276,7 +276,7 @@ func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, aft
 	for _, d := range after.Devices {
 		out := api.MemDevice{Device: d, Holders: []api.MemHolder{}}
 		own := usage(p, d.Index, outside, seen)
-		out.Outside, out.Process = own.Outside, own.Used
+		out.Outside = own.Outside
 		for i := range levels {
 			if l := &levels[i]; l.Device == d.Index {
 				own.Allocated, own.Reserved = &l.Allocated, &l.Reserved
@@ -344,13 +344,18 @@ func usage(p procfs.Process, device int, outside func(device int) *state.Outside
 		use.Outside = outside(device)
 	}
 	if d := deviceOf(p, device, seen); d != nil {
-		for _, h := range d.Processes {
-			if h.PID == int(p) {
-				use.Used = h.Used
-			}
-		}
+		use.Used = usedOn(d, p)
 	}
 	return use
+}
+
+// usedOn is what a process has of a device by the driver's count; nil if that is not known.
+func usedOn(d *sample.Device, p procfs.Process) *int64 {
+	i := slices.IndexFunc(d.Processes, func(h sample.Holding) bool { return h.PID == int(p) })
+	if i < 0 {
+		return nil
+	}
+	return d.Processes[i].Used
 }
 
 // deviceOf is a device, as CUDA counts in a process; nil if it is not seen.
@@ -466,7 +471,7 @@ func holders(out *api.MemDevice, p procfs.Process, seen *sample.Sample) {
 	if d == nil {
 		return
 	}
-	out.Index = &d.Index
+	out.Index, out.Process = &d.Index, usedOn(d, p)
 	pausing := pausable.Running()
 	for _, h := range d.Processes {
 		one := api.MemHolder{PID: h.PID, Bytes: h.Used}
