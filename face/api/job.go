@@ -26,7 +26,7 @@ type Job struct {
 	Failed     bool     `json:"failed"`
 	// Differs is how the memory of the first rank differs from that of its peers.
 	Differs *JobDiffers `json:"differs,omitempty"`
-	// Ranks are the ends of all ranks: the first one first, then by time.
+	// Ranks are the ends of the ranks, at most 8,192: the first one first, then by time.
 	Ranks []JobRank `json:"ranks"`
 }
 

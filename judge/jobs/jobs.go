@@ -59,7 +59,7 @@ type Job struct {
 
 	// Failed reports whether the job ended before its end, for whatever reason.
 	Failed bool
-	// Rows are the ends of all ranks: the first one first, then by time.
+	// Rows are the ends of the ranks, at most 8,192: the first one first, then by time.
 	Rows []Row
 	// Differs is how the memory of the first rank differs from that of its peers, nil if it is
 	// not known to.

@@ -141,6 +141,17 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestRowsOfLargeJobs keeps the ranks that texts tell of, where one of them has a large number.
+func TestRowsOfLargeJobs(t *testing.T) {
+	const starts = "2026-03-01 09:59:00 INFO rank %d of world_size=120001 starts\n"
+	texts := map[string]string{"rank_1.log": fmt.Sprintf(starts, 1) + lost(1)}
+	texts["rank_120000.log"] = fmt.Sprintf(starts, 120_000) + raised(120_000, oom(2, "2.00 GiB", "1.00 GiB", "77.00 GiB", "500.00 MiB"))
+	j := Judge(read(t, texts), Evidence{})
+	if j == nil || j.World != 120_001 || len(j.Rows) == 0 || len(j.Rows) > maxRows || j.Rows[0].Rank != 120_000 {
+		t.Errorf("%+v", j)
+	}
+}
+
 // TestOrderOfFiles judges texts in each of several orders, under other names.
 func TestOrderOfFiles(t *testing.T) {
 	texts := read(t, one(2, steps(2, 40, 47, 54, 61, 68, 75)+raised(2, oom(2, "2.00 GiB", "1.00 GiB", "77.00 GiB", "500.00 MiB"))))

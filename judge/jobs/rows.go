@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"strandline/internal/secret"
@@ -42,7 +43,11 @@ var ends = map[ranks.Kind]string{
 	ranks.Lost: "lost-peer", ranks.Waited: "timed-out", ranks.Stopped: "stopped", ranks.Driver: "reported",
 }
 
-// rows are the ends of all ranks: the first one first, then by time.
+// maxRows bounds the rows of a job: a text can name any number of ranks.
+const maxRows = 8192
+
+// rows are the ends of the ranks: the first one first, then by time. Beyond maxRows, silent
+// ranks are left out before others.
 func (j *job) rows(v *Job) []Row {
 	out := make([]Row, 0, j.world)
 	began := math.NaN()
@@ -68,6 +73,10 @@ func (j *job) rows(v *Job) []Row {
 	sorts.StableBy(out, func(a, b Row) int {
 		return cmp.Or(sorts.Bool(a.Role != FellFirst, b.Role != FellFirst), sorts.Bool(math.IsNaN(a.Seconds), math.IsNaN(b.Seconds)), cmp.Compare(a.Seconds, b.Seconds))
 	})
+	if len(out) > maxRows {
+		out = slices.DeleteFunc(out, func(w Row) bool { return w.Role == Silent })
+		out = out[:min(len(out), maxRows)]
+	}
 	return out
 }
 
