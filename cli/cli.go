@@ -125,7 +125,6 @@ type globals struct {
 	// interrupted is done when the program is.
 	interrupted context.Context
 	unfinished  unfinished
-	ballast     []byte
 	later       []string    // warnings to print at the end
 	concludes   atomic.Bool // the command prints what it has when it is interrupted
 	// alike counts what is said of files, by format.

@@ -74,6 +74,9 @@ func (g *globals) progress(f *input.File) (show func(read int64), done func()) {
 	return p.show, p.clear
 }
 
+// ballast is the array of spare: one in a process, however many commands it runs.
+var ballast []byte
+
 // spare keeps the garbage of reading a large file small: columns have no
 // pointers, so collecting often costs nothing. With small files the collector waits
 // for some garbage: an array that nothing touches takes no memory, and counts.
@@ -83,9 +86,9 @@ func (g *globals) spare(size int64) {
 	case g.env.getenv("GOGC") != "":
 	case size > large:
 		debug.SetGCPercent(10)
-		g.ballast = nil
-	case g.ballast == nil:
-		g.ballast = make([]byte, large)
+		ballast = nil
+	case ballast == nil:
+		ballast = make([]byte, large)
 	}
 }
 
