@@ -187,7 +187,7 @@ func codeHere(path string) ([]byte, error) {
 func (v *viewed) notice(f *input.File, in input.Input, err error) {
 	v.g.spare(f.Size)
 	switch {
-	case in == nil:
+	case errors.Is(err, engine.ErrOtherKind):
 		v.g.warnOfFile("skipped %s: %v", f.Path, err)
 	case err != nil:
 		v.skips.Skip(f, err)

@@ -72,6 +72,17 @@ func (s *Skips) end(read int) error {
 // A Skip is the error for a file that is skipped, and the reason; nil if nobody is to know.
 type Skip struct{ error }
 
+// Unwrap is the reason.
+func (s Skip) Unwrap() error { return s.error }
+
+// LeftOut is why the file is not read with others: a recording in a folder is judged alone.
+func (f *File) LeftOut() error {
+	if f.Named || !f.IsRecording() {
+		return nil
+	}
+	return refused("%s: a recording is judged if it is named, alone or with snapshots", f.Path)
+}
+
 // Skipped is the error for a file that is skipped for a reason.
 func Skipped(why error) error { return Skip{why} }
 

@@ -9,6 +9,7 @@ import (
 
 	"strandline/face/web/engine"
 	"strandline/input"
+	"strandline/judge/diagnosis"
 	"strandline/torch/snapshot"
 )
 
@@ -25,7 +26,7 @@ func TestSavedPageChooses(t *testing.T) {
 		}
 		text := `{"segments":[` + strings.Join(segments, ",") + `],"device_traces":[[],[]]}`
 		name := fmt.Sprintf("rank%d.json", i)
-		sources = append(sources, engine.Source{Path: name, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		sources = append(sources, engine.Source{Path: name, Named: true, Read: func(context.Context, *diagnosis.Session, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 			s, err := snapshot.Read(strings.NewReader(text), snapshot.Options{Name: name, Size: int64(len(text))})
 			return s, nil, err
 		}})

@@ -2,7 +2,6 @@ package diagnosis
 
 import (
 	"context"
-	"fmt"
 
 	"strandline/input"
 )
@@ -10,35 +9,44 @@ import (
 // Diagnose reads and judges files: the recording of a watch or a trace if they are one, with
 // the snapshots beside a trace, or all of them together.
 func Diagnose(ctx context.Context, files *input.Files, o Options) (*Answer, error) {
-	of := NewJob(ctx, files)
-	answer, err := diagnose(ctx, files, of, o)
-	job := of.Judge(answer)
-	if err != nil && job != nil && ctx.Err() == nil {
-		answer, err = Nothing(), nil // its texts need not be about memory
+	s := Begin(ctx, files, o)
+	err := s.readAll(ctx)
+	if err == nil {
+		return s.Judge(), nil
 	}
-	if err != nil {
-		return nil, err
+	if job := s.job.Judge(nil); job != nil && ctx.Err() == nil { // its texts need not be about memory
+		answer := Nothing()
+		answer.Job = job
+		return answer, nil
 	}
-	answer.Job = job
-	return answer, nil
+	return nil, err
 }
 
-func diagnose(ctx context.Context, files *input.Files, of *Job, o Options) (*Answer, error) {
-	alone, err := files.Alone(true)
-	if err != nil {
-		return nil, err
+// Begin begins a session of files, of which the texts of a job may have told some.
+func Begin(ctx context.Context, files *input.Files, o Options) *Session {
+	job := NewJob(ctx, files)
+	s := New(job.Rest(files), o)
+	s.all, s.job = files, job
+	return s
+}
+
+func (s *Session) readAll(ctx context.Context) error {
+	alone, err := s.all.Alone(true)
+	switch {
+	case err != nil:
+		return err
+	case alone != nil:
+		s.files = s.all
+		return s.readRecording(ctx, alone)
 	}
-	s := New(files, Options{})
-	if alone != nil {
-		err = s.readRecording(ctx, alone)
-	} else {
-		s = New(of.Rest(files), o)
-		err = s.read(ctx, files, of)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.Judge(), nil
+	return s.all.Each(s.files.Ordered(), func(f *input.File) error {
+		in, err := s.Read(ctx, f)
+		if err != nil {
+			return err
+		}
+		s.files.Judged(in)
+		return s.Add(ctx, in)
+	})
 }
 
 // readRecording reads the recording of a watch, or that of a trace with the snapshots beside it.
@@ -60,26 +68,22 @@ func (s *Session) readRecording(ctx context.Context, alone *input.File) error {
 	return err
 }
 
-// read reads those of all files that are of the session: the texts of a job may have told the others.
-func (s *Session) read(ctx context.Context, all *input.Files, of *Job) error {
-	return all.Each(s.files.Ordered(), func(f *input.File) error {
-		switch {
-		case !f.Named && f.IsRecording():
-			return input.Skipped(fmt.Errorf("%s: a recording is judged if it is named, alone or with snapshots", f.Path))
-		case !s.Wants(f):
-			return input.Skipped(nil)
+// Read reads a file for the session, to which what it holds is to be added. The error is an
+// [input.Skip] if the other files are judged without it; that is nil inside if there is no more
+// to be told of it. Files are read in the order of [input.Files.Ordered].
+func (s *Session) Read(ctx context.Context, f *input.File) (input.Input, error) {
+	if err := f.LeftOut(); err != nil {
+		return nil, input.Skipped(err)
+	}
+	if s.job.Has(f) || !s.wants(f) {
+		return nil, input.Skipped(nil)
+	}
+	in, err := f.Read(ctx)
+	if u, ok := in.(*input.Unknown); ok && err == nil {
+		if s.job.Holds(f) {
+			return nil, input.Skipped(nil)
 		}
-		in, err := f.Read(ctx)
-		if err != nil {
-			return err
-		}
-		if u, ok := in.(*input.Unknown); ok {
-			if of.Holds(f) {
-				return input.Skipped(nil)
-			}
-			return u.Skipped(u.Err)
-		}
-		s.files.Judged(in)
-		return s.Add(ctx, in)
-	})
+		return nil, u.Skipped(u.Err)
+	}
+	return in, err
 }

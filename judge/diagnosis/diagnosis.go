@@ -42,7 +42,9 @@ type Options struct {
 // A Session collects inputs, and judges them together.
 type Session struct {
 	Book    *digest.Book
-	files   *input.Files
+	all     *input.Files // also those of which a job has all
+	files   *input.Files // the others
+	job     *Job         // that they are of, nil if they are of none
 	options Options
 	// ofTables reports whether the files are tables, which looks at each of them once.
 	ofTables func() bool
@@ -91,7 +93,7 @@ type Answer struct {
 
 // New begins a session of some files.
 func New(files *input.Files, o Options) *Session {
-	return &Session{Book: digest.NewBook(), files: files, ofTables: sync.OnceValue(files.Tables), options: o}
+	return &Session{Book: digest.NewBook(), all: files, files: files, ofTables: sync.OnceValue(files.Tables), options: o}
 }
 
 // Add takes an input. The trace comes before the snapshots beside it. The error is that of
@@ -159,8 +161,17 @@ func (s *Session) SnapshotProcesses() []*compare.Process {
 	return s.files.Processes(s.snapshots, s.options.Group)
 }
 
+// OfJob reports whether the files are of a job of several ranks.
+func (s *Session) OfJob() bool { return s.job != nil }
+
 // Judge judges all that was added.
 func (s *Session) Judge() *Answer {
+	answer := s.judge()
+	answer.Job = s.job.Judge(answer)
+	return answer
+}
+
+func (s *Session) judge() *Answer {
 	switch {
 	case s.watch != nil:
 		found := s.watch.findings

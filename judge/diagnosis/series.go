@@ -17,9 +17,8 @@ import (
 	"strandline/torch/compare"
 )
 
-// Wants reports whether a file is to be read: beside tables nothing else is judged. Files are
-// asked for in the order of [input.Files.Ordered].
-func (s *Session) Wants(f *input.File) bool {
+// wants reports whether a file is to be read: beside tables nothing else is judged.
+func (s *Session) wants(f *input.File) bool {
 	if f.Kind() == input.TableOrProfile || !slices.ContainsFunc(s.tables, judgedAsTable) || !s.ofTables() {
 		return true
 	}

@@ -117,7 +117,10 @@ func (r *Recording) StacksAt(places ...string) (at []bool, counts []int) {
 	t := r.Snap.Stacks
 	at, counts = make([]bool, t.Len()+1), make([]int, len(places))
 	for j, place := range places {
-		file, line, _ := strings.Cut(place, ":")
+		file, line := place, ""
+		if i := strings.LastIndexByte(place, ':'); i >= 0 && isNumber(place[i+1:]) { // D:/a.py has another colon
+			file, line = place[:i], place[i+1:]
+		}
 		here := make([]bool, len(at))
 		for id := range here {
 			if stack.ID(id) == stack.None || id >= t.Len() {
@@ -139,6 +142,8 @@ func (r *Recording) StacksAt(places ...string) (at []bool, counts []int) {
 	}
 	return at, counts
 }
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // LeftOut is a note on a run without the allocations at a place.
 func LeftOut(place string, n int) string {

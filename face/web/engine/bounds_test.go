@@ -8,6 +8,7 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/input"
+	"strandline/judge/diagnosis"
 	"strandline/torch/snapshot"
 )
 
@@ -28,7 +29,7 @@ func TestOneStackOfSegments(t *testing.T) {
 		fmt.Fprintf(&segments, `{"device":0,"address":%d,"total_size":2097152,"allocated_size":0,"active_size":0,"requested_size":0,"stream":0,"segment_type":"large","segment_pool_id":[0,0],"is_expandable":false,"frames":%s,"blocks":[{"address":%[1]d,"size":2097152,"requested_size":0,"state":"inactive","frames":[]}]}`, 1<<40+i<<21, recorded)
 	}
 	text := `{"segments":[` + segments.String() + `],"device_traces":[[]]}`
-	e := load(t, Source{Path: "a.json", Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+	e := load(t, Source{Path: "a.json", Named: true, Read: func(context.Context, *diagnosis.Session, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 		s, err := snapshot.Read(strings.NewReader(text), snapshot.Options{Name: "a.json", Size: int64(len(text))})
 		return s, nil, err
 	}})

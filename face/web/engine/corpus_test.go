@@ -14,6 +14,7 @@ import (
 	"strandline/face/api/page"
 	"strandline/input"
 	"strandline/internal/test/live"
+	"strandline/judge/diagnosis"
 	"strandline/torch/snapshot"
 )
 
@@ -32,7 +33,7 @@ func TestOddFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := len(whole) - 1; n > 4000; n -= 2500 {
-		cut := Source{Path: "cut", Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		cut := Source{Path: "cut", Named: true, Read: func(context.Context, *diagnosis.Session, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 			s, err := snapshot.Read(bytes.NewReader(whole[:n]), snapshot.Options{})
 			return s, nil, err
 		}}

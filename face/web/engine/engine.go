@@ -36,10 +36,10 @@ type Source struct {
 	// Named marks a file that the user named; another that is not a snapshot
 	// is skipped.
 	Named bool
-	// Read reads it and calls progress with the bytes read so far. Shown is drawn, and nil
-	// for an input that is judged without a picture. Beside are the inputs that are judged in
-	// the place of a snapshot.
-	Read func(ctx context.Context, progress func(read int64)) (shown *snapshot.Snapshot, beside []input.Input, err error)
+	// Read reads it for a session and calls progress with the bytes read so far. Shown is drawn,
+	// and nil for an input that is judged without a picture. Beside are the inputs that are
+	// judged in the place of a snapshot.
+	Read func(ctx context.Context, of *diagnosis.Session, progress func(read int64)) (shown *snapshot.Snapshot, beside []input.Input, err error)
 	// Lines, if not nil, are lines of a text, from 1 on.
 	Lines func(ctx context.Context, from, to int) ([]string, error)
 }
@@ -66,7 +66,7 @@ type Engine struct {
 	Pause func()
 
 	from    *input.Files
-	of      *diagnosis.Job // that they are of, nil if they are of none, or it is not known yet
+	ofJob   bool // they are known to be of a job of several ranks
 	mu      sync.Mutex
 	version int
 	changed chan struct{} // closed when the version rises
@@ -184,22 +184,13 @@ var ErrNothing = errors.New("no snapshot among the files")
 func (e *Engine) Load(ctx context.Context) error {
 	read := 0
 	var last error
-	of := diagnosis.NewJob(ctx, e.from)
-	e.change(func() { e.of = of })
-	ofJob := map[string]*input.File{}
-	for _, f := range e.from.List {
-		if of.Holds(f) {
-			ofJob[f.Path] = f
-		}
-	}
-	s := diagnosis.New(of.Rest(e.from), diagnosis.Options{})
+	s := diagnosis.Begin(ctx, e.from, diagnosis.Options{})
+	e.change(func() { e.ofJob = s.OfJob() })
 	for _, f := range e.files {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if text := ofJob[f.Path]; text != nil && (of.Has(text) || !s.Wants(text)) {
-			e.change(func() { f.state, f.blocks = judged, unknown })
-		} else if err := e.load(ctx, f, s, text != nil); err != nil {
+		if err := e.load(ctx, f, s); err != nil {
 			last = err
 			continue
 		}
@@ -268,13 +259,10 @@ func (d *device) replay() *replayed {
 	})}
 }
 
-// load reads one file. One that is of a job is judged by it, whatever else it holds.
-func (e *Engine) load(ctx context.Context, f *file, to *diagnosis.Session, ofJob bool) error {
+// load reads one file.
+func (e *Engine) load(ctx context.Context, f *file, to *diagnosis.Session) error {
 	e.change(func() { f.state = reading })
-	s, inputs, err := f.Read(ctx, func(n int64) { e.progress(f, n) })
-	if ofJob && err != nil && ctx.Err() == nil {
-		err = nil
-	}
+	s, inputs, err := f.Read(ctx, to, func(n int64) { e.progress(f, n) })
 	if err == nil && s == nil {
 		e.change(func() { f.state, f.blocks = judged, unknown })
 		e.pause()
@@ -419,7 +407,6 @@ func (e *Engine) judge(ctx context.Context, s *diagnosis.Session) {
 	}
 	e.pause()
 	j := &judgment{answer: s.Judge(), book: s.Book, processes: s.SnapshotProcesses()}
-	j.answer.Job = e.of.Judge(j.answer)
 	order, processOf := []int{}, map[int]string{}
 	for _, p := range j.processes {
 		for _, d := range p.Files {

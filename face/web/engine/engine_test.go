@@ -29,7 +29,7 @@ import (
 )
 
 func source(path string) Source {
-	return Source{Path: path, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+	return Source{Path: path, Named: true, Read: func(context.Context, *diagnosis.Session, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 		s, err := snapshot.Open(path, snapshot.Options{})
 		return s, nil, err
 	}}
@@ -198,7 +198,7 @@ func TestSameAsDiagnose(t *testing.T) {
 	book := digest.NewBook()
 	var digests []*digest.File
 	for _, f := range e.files {
-		s, _, err := f.Read(context.Background(), func(int64) {})
+		s, _, err := f.Read(context.Background(), nil, func(int64) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -375,7 +375,9 @@ func TestMarks(t *testing.T) {
 	add(snapshot.SegmentUnmap, 1<<10)
 	add(snapshot.SnapshotTaken, 0)
 	s.Traces = []snapshot.Trace{{Events: e}}
-	doc := read[page.Device](t, load(t, Source{Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) { return s, nil, nil }}), "device")
+	doc := read[page.Device](t, load(t, Source{Read: func(context.Context, *diagnosis.Session, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		return s, nil, nil
+	}}), "device")
 	got := ""
 	for _, m := range doc.Marks {
 		got += fmt.Sprintf("%d %s %s; ", m.Event, m.Kind, m.Label)
@@ -463,12 +465,12 @@ func TestWrongQuestions(t *testing.T) {
 // TestProgress follows a session while a file is read, and asks too early.
 func TestProgress(t *testing.T) {
 	next := make(chan struct{})
-	slow := Source{Path: "slow.pickle", Size: 100, Read: func(_ context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+	slow := Source{Path: "slow.pickle", Size: 100, Read: func(_ context.Context, _ *diagnosis.Session, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 		progress(40)
 		<-next
 		return synth.Trace(500), nil, nil
 	}}
-	other := Source{Path: "notes.txt", Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+	other := Source{Path: "notes.txt", Read: func(context.Context, *diagnosis.Session, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 		return nil, nil, fmt.Errorf("notes.txt: %w", snapshot.ErrNotSnapshot)
 	}}
 	e := made(slow, other)
@@ -505,7 +507,9 @@ func TestProgress(t *testing.T) {
 
 func TestNothingToRead(t *testing.T) {
 	broken := errors.New("broken")
-	bad := Source{Path: "a", Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) { return nil, nil, broken }}
+	bad := Source{Path: "a", Named: true, Read: func(context.Context, *diagnosis.Session, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		return nil, nil, broken
+	}}
 	if err := made(bad).Load(context.Background()); !errors.Is(err, broken) {
 		t.Errorf("one file: %v", err)
 	}
@@ -545,7 +549,7 @@ func TestLeakedIsAPurpose(t *testing.T) {
 
 func open(t *testing.T, f *file) *snapshot.Snapshot {
 	t.Helper()
-	s, _, err := f.Read(context.Background(), func(int64) {})
+	s, _, err := f.Read(context.Background(), nil, func(int64) {})
 	if err != nil {
 		t.Fatal(err)
 	}

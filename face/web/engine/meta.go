@@ -43,7 +43,7 @@ func (q *question) session() (any, error) {
 func (e *Engine) Session() page.Session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	doc := page.Session{Version: e.version, Files: []page.File{}, Skipped: e.others, Order: e.order, Findings: e.findingsState, Job: e.of != nil, Live: e.live, Replaced: e.replaced}
+	doc := page.Session{Version: e.version, Files: []page.File{}, Skipped: e.others, Order: e.order, Findings: e.findingsState, Job: e.ofJob, Live: e.live, Replaced: e.replaced}
 	for i, f := range e.files {
 		if f.state == skipped {
 			continue

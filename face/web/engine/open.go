@@ -146,11 +146,13 @@ func (o *Options) name(path string) string {
 // sources are the files in the order in which they are read: what is probably not a snapshot
 // comes last. Profiles of JAX are drawn, each series as one history.
 func (o *Options) sources(ctx context.Context, files *input.Files) (out []Source, err error) {
-	if files.Tables() && (o.Redact != nil || diagnosis.NewJob(ctx, files) == nil) {
+	list := files.Ordered()
+	switch {
+	case !files.Tables():
+		sorts.StableBy(list, func(a, b *input.File) int { return cmp.Compare(turn(a), turn(b)) })
+	case o.Redact != nil || diagnosis.NewJob(ctx, files) == nil:
 		return o.tables(ctx, files)
 	}
-	list := files.Ordered()
-	sorts.StableBy(list, func(a, b *input.File) int { return cmp.Compare(turn(a), turn(b)) })
 	for _, f := range list {
 		out = append(out, o.source(f))
 	}
@@ -176,8 +178,9 @@ func (o *Options) source(f *input.File) Source {
 	if o.Redact != nil {
 		lines = nil
 	}
-	return Source{Path: o.name(f.Path), Size: f.Size, Named: f.Named && o.Redact == nil, Lines: lines, Read: func(ctx context.Context, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
-		s, inputs, err := o.read(ctx, f, progress)
+	return Source{Path: o.name(f.Path), Size: f.Size, Named: f.Named && o.Redact == nil, Lines: lines, Read: func(ctx context.Context, of *diagnosis.Session, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		f.Progress = progress
+		s, inputs, err := o.read(ctx, of, f)
 		if o.Redact == nil || ctx.Err() != nil {
 			return s, inputs, err
 		}
@@ -188,31 +191,32 @@ func (o *Options) source(f *input.File) Source {
 	}}
 }
 
-func (o *Options) read(ctx context.Context, f *input.File, progress func(int64)) (s *snapshot.Snapshot, beside []input.Input, err error) {
-	f.Progress = progress
-	in, err := f.Read(ctx)
-	if err != nil {
-		return nil, nil, err
+// read reads a file for a session.
+func (o *Options) read(ctx context.Context, of *diagnosis.Session, f *input.File) (s *snapshot.Snapshot, beside []input.Input, err error) {
+	in, err := of.Read(ctx, f)
+	skip := input.Skip{}
+	switch {
+	case errors.As(err, &skip):
+		if err = skip.Unwrap(); err == nil {
+			return nil, nil, nil
+		}
+	case err == nil:
+		if s, beside = shown(in); s == nil && o.Redact != nil {
+			err = fmt.Errorf("%s: %w, and names in another file are not replaced", f.DisplayName(), snapshot.ErrNotSnapshot)
+		}
 	}
-	s, beside, err = shown(in)
-	if err == nil && s == nil && o.Redact != nil {
-		err = fmt.Errorf("%s: %w, and names in another file are not replaced", f.DisplayName(), snapshot.ErrNotSnapshot)
+	if ctx.Err() == nil {
+		o.noticed(f, in, err)
 	}
-	o.noticed(f, in, err)
 	return s, beside, err
 }
 
 // shown is the snapshot of an input that is drawn, nil for what is judged without a picture.
-func shown(in input.Input) (drawn *snapshot.Snapshot, beside []input.Input, err error) {
-	switch in := in.(type) {
-	case *input.Snapshot:
-		return in.Snapshot, nil, nil
-	case *input.Log, *input.Table, *input.Pauses:
-		return nil, []input.Input{in}, nil
-	case *input.Unknown:
-		return nil, nil, in.Err
+func shown(in input.Input) (drawn *snapshot.Snapshot, beside []input.Input) {
+	if s, ok := in.(*input.Snapshot); ok {
+		return s.Snapshot, nil
 	}
-	return nil, nil, fmt.Errorf("%s: %w: a recording is shown on its own", in.Origin().DisplayName(), snapshot.ErrNotSnapshot)
+	return nil, []input.Input{in}
 }
 
 // tables reads tables, of which those beside other files are judged alone.
@@ -220,20 +224,21 @@ func (o *Options) tables(ctx context.Context, files *input.Files) (out []Source,
 	s := diagnosis.New(files, diagnosis.Options{})
 	byPath := map[string]input.Input{}
 	for _, f := range files.Ordered() {
-		if !s.Wants(f) {
-			o.noticed(f, nil, errOtherKind)
-			continue
-		}
-		in, err := f.Read(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if u, ok := in.(*input.Unknown); ok {
-			o.noticed(f, in, u.Err)
-			out = append(out, Source{Path: o.name(f.Path), Size: f.Size, Named: f.Named, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
-				return nil, nil, u.Err
+		in, err := s.Read(ctx, f)
+		if skip := (input.Skip{}); errors.As(err, &skip) {
+			why := skip.Unwrap()
+			if why == nil {
+				o.noticed(f, nil, ErrOtherKind)
+				continue
+			}
+			o.noticed(f, nil, why)
+			out = append(out, Source{Path: o.name(f.Path), Size: f.Size, Named: f.Named, Read: func(context.Context, *diagnosis.Session, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+				return nil, nil, why
 			}})
 			continue
+		}
+		if err != nil {
+			return nil, err
 		}
 		o.noticed(f, in, nil)
 		byPath[f.Path] = in
@@ -250,7 +255,7 @@ func (o *Options) tables(ctx context.Context, files *input.Files) (out []Source,
 		}
 	}
 	for path, in := range byPath {
-		out = append(out, Source{Path: o.name(path), Size: in.Origin().Size, Named: true, Lines: in.Origin().Lines, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+		out = append(out, Source{Path: o.name(path), Size: in.Origin().Size, Named: true, Lines: in.Origin().Lines, Read: func(context.Context, *diagnosis.Session, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 			if o.Redact != nil {
 				return nil, nil, snapshot.ErrNotSnapshot
 			}
@@ -261,8 +266,8 @@ func (o *Options) tables(ctx context.Context, files *input.Files) (out []Source,
 	return out, nil
 }
 
-// errOtherKind is why a file is not read.
-var errOtherKind = errors.New("a different kind than the files beside it")
+// ErrOtherKind is why a file is not read.
+var ErrOtherKind = errors.New("a different kind than the files beside it")
 
 // history is a series of JAX's profiles, drawn as one history.
 func (o *Options) history(of tables.Series, byPath map[string]input.Input) Source {
@@ -278,7 +283,7 @@ func (o *Options) history(of tables.Series, byPath map[string]input.Input) Sourc
 	for _, f := range list {
 		judged = append(judged, byPath[f.Name])
 	}
-	return Source{Path: name, Named: true, Read: func(context.Context, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+	return Source{Path: name, Named: true, Read: func(context.Context, *diagnosis.Session, func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 		drawn, err := export.Series(list)
 		switch {
 		case err != nil:
