@@ -183,7 +183,7 @@ func (g *globals) snapshotOrLog(ctx context.Context, path string) (*snapshot.Sna
 	}
 	var notSnapshot error
 	if path != "-" {
-		in, err := f.ReadSnapshot(ctx)
+		in, err := f.ReadAs(ctx, input.SnapshotOrLog)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,7 +12,6 @@ import (
 	"strandline/face/report"
 	"strandline/host/store/recording"
 	"strandline/input"
-	"strandline/internal/safefile"
 	"strandline/judge/handovers"
 	"strandline/pausable/history"
 	"strandline/plan/rl"
@@ -139,37 +138,46 @@ func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
 		}
 		names[tag] = component
 	}
-	if f, err := g.openFile(o.check, ""); err == nil && f.Kind() == input.TraceRecording {
-		return g.checkTrace(ctx, o, p, names)
-	}
-	paths, open, err := g.logsOf(o.check)
+	files, err := g.open([]string{o.check})
 	if err != nil {
 		return err
 	}
+	defer files.Close()
+	if f := files.Named(input.TraceRecording); f != nil {
+		return g.checkTrace(ctx, o, p, names, f)
+	}
+	logs := slices.DeleteFunc(files.List, func(f *input.File) bool { return !f.Named && f.Kind() != input.PauseLog })
+	if len(logs) == 0 {
+		return fmt.Errorf("%s: there is no log of pausable memory in it (*%s), which STRANDLINE_MEM_LOG makes", o.check, history.Suffix)
+	}
 	var trace *recording.Run
 	if o.trace != "" {
-		if len(paths) > 1 {
-			return fmt.Errorf("--trace is of one process, and %s has logs of %d: give one of them to --check", o.check, len(paths))
+		if len(logs) > 1 {
+			return fmt.Errorf("--trace is of one process, and %s has logs of %d: give one of them to --check", o.check, len(logs))
 		}
-		if trace, err = g.trace(ctx, o.trace); err != nil {
+		f, err := g.openFile(o.trace, "")
+		if err == nil {
+			trace, err = readTrace(ctx, f)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	var checks []*handovers.Check
-	for _, path := range paths {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		log, err := readHistory(path, open)
-		if err == nil {
-			var c *handovers.Check
-			if c, err = handovers.New(p, log, o.device, names, trace); err == nil {
-				checks = append(checks, c)
-			}
-		}
+	for _, f := range logs {
+		in, err := f.ReadAs(ctx, input.PauseLog)
 		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return err
 		}
+		log, ok := in.(*input.Pauses)
+		if !ok {
+			return in.(*input.Unknown).Err
+		}
+		c, err := handovers.New(p, log.Log, o.device, names, trace)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+		checks = append(checks, c)
 	}
 	return g.printChecks(o, checks)
 }
@@ -182,13 +190,9 @@ func (g *globals) printChecks(o *rlPlan, checks []*handovers.Check) error {
 	return fitting(good, g.printPlan(o.markdown, report.HandOvers{HandOvers: api.NewHandOvers(o.check, checks)}))
 }
 
-// trace reads the recording of a trace.
-func (g *globals) trace(ctx context.Context, path string) (*recording.Run, error) {
-	f, err := g.openFile(path, "")
-	if err != nil {
-		return nil, err
-	}
-	in, err := f.ReadTrace(ctx)
+// readTrace reads the recording of a trace.
+func readTrace(ctx context.Context, f *input.File) (*recording.Run, error) {
+	in, err := f.ReadAs(ctx, input.TraceRecording)
 	if err != nil {
 		return nil, err
 	}
@@ -199,11 +203,11 @@ func (g *globals) trace(ctx context.Context, path string) (*recording.Run, error
 }
 
 // checkTrace lays a recording of trace --gpu beside the phases.
-func (g *globals) checkTrace(ctx context.Context, o *rlPlan, p *rl.Phases, names map[string]string) error {
+func (g *globals) checkTrace(ctx context.Context, o *rlPlan, p *rl.Phases, names map[string]string, f *input.File) error {
 	if o.trace != "" {
 		return fmt.Errorf("--trace goes with a log of pausable memory, and %s is a recording itself", o.check)
 	}
-	run, err := g.trace(ctx, o.check)
+	run, err := readTrace(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -224,26 +228,4 @@ func (g *globals) plannedPhases(o *rlPlan) (*rl.Phases, error) {
 		return nil, err
 	}
 	return set.Phases()
-}
-
-// logsOf are the logs of pausable memory that a path leads to, and how they are opened.
-func (g *globals) logsOf(path string) (paths []string, open func(path string) (*os.File, error), err error) {
-	s, err := os.Stat(path)
-	if err != nil || !s.IsDir() {
-		return []string{path}, g.openInput, err
-	}
-	paths, err = withSuffix(path, history.Suffix)
-	if err == nil && len(paths) == 0 {
-		err = fmt.Errorf("%s: there is no log of pausable memory in it (*%s), which STRANDLINE_MEM_LOG makes", path, history.Suffix)
-	}
-	return paths, func(path string) (*os.File, error) { return safefile.Open(path, safefile.Unbounded) }, err
-}
-
-func readHistory(path string, open func(path string) (*os.File, error)) (*history.Log, error) {
-	f, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return history.Read(f)
 }

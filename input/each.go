@@ -119,11 +119,13 @@ func (fs *Files) Each(list []*File, read func(*File) error) error {
 // anything else. It reports whether one was read in part.
 func (fs *Files) EachSnapshot(ctx context.Context, take func(*Snapshot)) (partial bool, err error) {
 	err = fs.Each(fs.List, func(f *File) error {
-		read := f.ReadSnapshot
+		var in Input
+		var err error
 		if f.Named {
-			read = f.Read
+			in, err = f.Read(ctx)
+		} else {
+			in, err = f.ReadAs(ctx, SnapshotOrLog)
 		}
-		in, err := read(ctx)
 		if err != nil {
 			return err
 		}

@@ -230,10 +230,18 @@ func (f *File) snapshotOrLog(ctx context.Context) Input {
 	return in
 }
 
-// ReadSnapshot is Read for a file that is a [Snapshot], or else an [Unknown].
-func (f *File) ReadSnapshot(ctx context.Context) (Input, error) {
+// ReadAs is Read for a file that is of a kind, or else an [Unknown]. One that may be a log is to be
+// a [Snapshot].
+func (f *File) ReadAs(ctx context.Context, k Kind) (in Input, err error) {
 	defer f.release()
-	in := f.snapshot(ctx)
+	switch k {
+	case TraceRecording:
+		in = f.trace(ctx)
+	case PauseLog:
+		in = f.pauses(ctx)
+	default:
+		in = f.snapshot(ctx)
+	}
 	return in, ctx.Err()
 }
 
@@ -251,11 +259,4 @@ func (f *File) snapshot(ctx context.Context) Input {
 	}
 	s.Name = f.Path
 	return &Snapshot{from{f}, s}
-}
-
-// ReadTrace is Read for a file that is a [Trace], or else an [Unknown].
-func (f *File) ReadTrace(ctx context.Context) (Input, error) {
-	defer f.release()
-	in := f.trace(ctx)
-	return in, ctx.Err()
 }
