@@ -82,9 +82,9 @@ var hints = []struct {
 	{HintProgress, []string{"it/s", "s/it", "loss:", "loss=", "'loss'", `"loss"`, `http/1.1"200`, "tokens/s", "tok/s", "samples/s", "tps:", "applicationstartupcomplete", "finishedin", "elapsedtime"}},
 	{HintCrash, []string{"traceback(mostrecentcalllast)", "coredumped", "terminatecalled", "segmentationfault", "childfailederror", "exitcode", "exitedwith", "internalassertfailed", "outofmemoryerror", "enginedeaderror"}},
 	{HintXid, []string{"nvrm:xid"}},
-	{HintECC, []string{"uncorrectableecc", "doublebiterror", "uncorrectabledoublebit"}},
-	{HintTimeout, []string{"watchdogcaughtcollectiveoperationtimeout", "collectiveoperationtimeout"}},
-	{HintIllegal, []string{"illegalmemoryaccess", "cudaerror:misalignedaddress"}},
+	{HintECC, packedFault(HintECC)},
+	{HintTimeout, packedFault(HintTimeout)},
+	{HintIllegal, packedFault(HintIllegal)},
 	{HintReady, []string{"applicationstartupcomplete", "uvicornrunning", "gpukvcachesize", "availablekvcachememory", "gpublocks:", "max_total_num_tokens=", "firedup", "http/1.1\"", "serverislistening", "capturingfinished", "shuttingdown", "shutdown", "loss"}},
 	{HintPinned, []string{"mibofpinnedmemory", "mbofpinnedmemory", "ggml_vulkan:failedtoallocatepinnedmemory"}},
 }

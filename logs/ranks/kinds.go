@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"strandline/internal/lazyregexp"
+	"strandline/logs/failure"
 )
 
 // A wording is words by which a message, in small letters, is of a kind.
@@ -19,8 +20,11 @@ var wordings = []wording{
 	{Nothing, []string{"childfailederror", "destroy_process_group() was not called", "systemexit: 0", "stopiteration", "deprecationwarning", "futurewarning", "userwarning", "calledprocesserror"}},
 	{Driver, []string{"raytaskerror", "actordiederror", "rayactorerror", "workercrashederror", "actor died", "actorunavailable"}},
 	{Stopped, []string{"signalexception", "got signal: 15", "received 15 death signal", "keyboardinterrupt", "sigterm", "received signal 15", "sigterm received", "sigint", "sigusr"}},
-	{Device, []string{"uncorrectable ecc", "ecc error", "fallen off the bus", "unspecified launch failure", "hardware stack error", "gpu is lost", "device not ready", "cuda error: an illegal", "cuda error: device-side", "cuda error: misaligned", "cuda error: unknown error", "illegal memory access", "nvlink error", "cuda error: invalid device", "hardware exception", "cuda error: system not yet", "cuda error: mps", "no cuda-capable", "cuda error: launch", "hsa_status_error", "hip error: ", "xid "}},
-	{Waited, []string{"watchdog caught collective operation timeout", "caught collective operation timeout", "timed out waiting", "wait timeout after", "timed out after", "application timeout caused", "operation timed out", "exception (either an error or timeout) detected", "failure detected by watchdog", "monitoredbarrier", "heartbeat monitor timed out", "unable to complete", "read timed out from peer", "timed out in"}},
+	{Device, failure.Faults[failure.HintECC]},
+	{Device, failure.Faults[failure.HintIllegal]},
+	{Device, []string{"ecc error", "fallen off the bus", "unspecified launch failure", "hardware stack error", "gpu is lost", "device not ready", "cuda error: an illegal", "cuda error: device-side", "cuda error: unknown error", "nvlink error", "cuda error: invalid device", "hardware exception", "cuda error: system not yet", "cuda error: mps", "no cuda-capable", "cuda error: launch", "hsa_status_error", "hip error: ", "xid "}},
+	{Waited, failure.Faults[failure.HintTimeout]},
+	{Waited, []string{"timed out waiting", "wait timeout after", "timed out after", "application timeout caused", "operation timed out", "exception (either an error or timeout) detected", "failure detected by watchdog", "monitoredbarrier", "heartbeat monitor timed out", "unable to complete", "read timed out from peer", "timed out in"}},
 	{Lost, []string{
 		"remote process exited", "connection closed by remote peer", "connection closed by peer", "connection reset by peer", "connection refused", "ncclremoteerror", "broken pipe",
 		"completion from peer", "disterror", "distbackenderror", "distnetworkerror", "diststoreerror", "gloo", "tcpstore", "socketprogress", "socket closed", "communicator was aborted", "ncclcommabort", "ncclsystemerror",
