@@ -102,7 +102,7 @@ class Loop:
         pids, watch = self.hear(ranks), None
         if "watch" in options.by:
             watch = subprocess.Popen([options.strandline, "watch", "--json", "--pid", str(os.getpid()), "--interval", "100ms", "--duration", f"{CYCLES * 2 * options.seconds + 2:.0f}s"],
-                                     env=self.env, stdout=subprocess.PIPE, text=True)
+                                     env=self.env, stdout=open(os.path.join(self.folder, "samples"), "w+"))  # a pipe that nobody reads holds it up
         self.tell(ranks, "on")
         self.hear(ranks)
         if "mem" in options.by:
@@ -111,7 +111,9 @@ class Loop:
         self.tell(ranks, "on")
         self.hear(ranks)
         if watch:
-            out["watch"] = findings_of(json.loads(watch.communicate()[0].splitlines()[-1]))
+            watch.wait()
+            with open(os.path.join(self.folder, "samples")) as f:
+                out["watch"] = findings_of(json.loads(f.read().splitlines()[-1]))
         self.tell(ranks, "on")
         self.hear(ranks)
         if "log" in options.by:

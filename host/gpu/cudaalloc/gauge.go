@@ -75,13 +75,16 @@ func (g *Gauge) Read() ([]Level, error) {
 	if err := g.take(list, from); err != nil {
 		return nil, err
 	}
+	devices := make([]uint64, len(list)/8)
+	for i := range devices {
+		devices[i] = order.Uint64(list[8*i:])
+	}
 	var out []Level
-	for i := range len(list) / 8 {
-		device := order.Uint64(list[8*i:])
+	for i, device := range devices {
 		if device == 0 {
 			continue
 		}
-		if g.stats < 0 && !g.find(device) {
+		if g.stats < 0 && !g.find(device, room(devices, device)) {
 			continue
 		}
 		l, err := g.level(device)
@@ -103,10 +106,22 @@ func (g *Gauge) take(b []byte, addr uint64) error {
 	return nil
 }
 
-// find looks for the counters in the state of a device. It fails as long as none is
-// above 0, and may fail at a moment at which they change.
-func (g *Gauge) find(device uint64) bool {
-	b := make([]byte, deviceObject)
+// room is how many bytes the state of a device can have: that of another one may begin
+// behind it, and its counters would be taken for those of the first.
+func room(devices []uint64, device uint64) int {
+	n := uint64(deviceObject)
+	for _, other := range devices {
+		if other > device {
+			n = min(n, other-device)
+		}
+	}
+	return int(n)
+}
+
+// find looks for the counters in the state of a device, which has so many bytes. It fails
+// as long as none is above 0, and may fail at a moment at which they change.
+func (g *Gauge) find(device uint64, size int) bool {
+	b := make([]byte, size)
 	for len(b) >= statsSize && g.take(b, device) != nil {
 		b = b[:len(b)/2] // the object can be at the end of what is mapped
 	}

@@ -151,6 +151,19 @@ func TestFindStats(t *testing.T) {
 	}
 }
 
+// The counters of the device that is used must not be found within an unused one before it.
+func TestRoom(t *testing.T) {
+	devices := []uint64{0, 0x6000, 0x5000, 0x5000 + statsSize, 0x20000}
+	for _, c := range []struct {
+		device uint64
+		want   int
+	}{{0x5000, statsSize}, {0x5000 + statsSize, 0x1000 - statsSize}, {0x6000, deviceObject}, {0x20000, deviceObject}} {
+		if got := room(devices, c.device); got != c.want {
+			t.Errorf("at %#x: %d, want %d", c.device, got, c.want)
+		}
+	}
+}
+
 func FuzzFindStats(f *testing.F) {
 	f.Add(stats([arrays][2]int64{{3, 2}, {1, 1}, {3, 3}, {1, 0}, {5120, 1 << 20}, {2 << 20, 20 << 20}, {5120, 2 << 20}, {100, 0}, {5000, 1 << 20}}))
 	f.Add([]byte("too short"))
