@@ -96,8 +96,8 @@ func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
 	}
 	if share := float64(left) / float64(sampled); share >= minHeldShare {
 		// A search that ended early need not have come to what keeps the rest. A graph that
-		// does has a node for each tensor, about; that of one step has not.
-		if h.Bound == "" || len(h.Graphs) > 0 && h.Graphs[0].Nodes >= int64(max(left, 2)) {
+		// does has a node for each tensor, about, and grows; that of one step does not.
+		if h.Bound == "" || len(h.Graphs) > 0 && h.Graphs[0].Nodes >= int64(max(left, 2)) && h.Graphs[0].Grew != nil && *h.Graphs[0].Grew > 0 {
 			out = append(out, beyondPython(h, share))
 		}
 	}

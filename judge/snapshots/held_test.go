@@ -43,7 +43,13 @@ func TestHoldersOf(t *testing.T) {
 	if out := holdersOf(h, blocks); len(out) != 2 || out[1].Kind != byPython {
 		t.Errorf("of a search that ended early: %+v", out)
 	}
-	h.Graphs = []compare.Holder{{Path: "l in train()", Nodes: 2, ChainLength: 2, Node: "SumBackward0"}}
+	h.Graphs = []compare.Holder{{Path: "l in train()", Nodes: 93, ChainLength: 93, Node: "SumBackward0"}}
+	for _, grew := range []*int64{nil, new(int64(0))} {
+		if h.Graphs[0].Grew = grew; len(holdersOf(h, blocks)) != 2 {
+			t.Errorf("of a search that ended early, with the graph of one step: %+v", holdersOf(h, blocks))
+		}
+	}
+	h.Graphs[0].Nodes, h.Graphs[0].Grew = 2, &five
 	if out := holdersOf(h, blocks); len(out) != 3 || out[1].Kind != byAutograd {
 		t.Errorf("of a search that ended early, with a graph that may keep them: %+v", out)
 	}
