@@ -49,11 +49,15 @@ def judge(scenario, doc, done):
         return "unknown" if doc.get("verdict") == "unknown" else "WRONG", "no problem"
     file, lines = marks(scenario.program)
     for f in problems:
-        named = places(f) + list(f.get("held_by") or [])
+        named = places(f) + holders(f)
         if not any(os.path.basename(p.get("file") or "") == file and p.get("line") in lines for p in named):
             return "WRONG", f["kind"] + " elsewhere: " + f["title"][:160]
-    holders = [h.get("path") or h.get("kind") for f in problems for h in f.get("held_by") or []]
-    return "right", problems[0]["kind"] + (" held by " + holders[0] if holders else "")
+    paths = [h["path"] for f in problems for h in holders(f)]
+    return "right", problems[0]["kind"] + (" held by " + paths[0] if paths else "")
+
+
+def holders(finding):
+    return list((finding.get("evidence") or {}).get("held_by") or [])
 
 
 class Bench:

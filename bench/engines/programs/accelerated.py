@@ -36,7 +36,7 @@ def main():
             optimizer.zero_grad()
             logger.log(out.loss)
             if LEAK == "logger":
-                history[step] = out.logits.detach().float()  # LINE logger
+                history[step] = out.logits.detach().float()  # HOLDS logger
             if LEAK == "ema":  # does not grow
                 means = [p.detach().clone() for p in model.parameters()]
             step += 1
