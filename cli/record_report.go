@@ -87,7 +87,7 @@ func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) 
 	case len(notes) > 0: // they state why
 		g.warn("nothing was recorded")
 	default:
-		g.warn("nothing was recorded: no process that loads the recorder used PyTorch for a second or longer")
+		g.warn("nothing was recorded: %s", m.Unrecorded())
 	}
 	if !slices.ContainsFunc(m.Processes, func(p record.Process) bool { return len(p.Dumps) > 0 }) {
 		g.notes(notes)

@@ -20,8 +20,11 @@ func TestNothingRecorded(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		g := &globals{env: &Env{stderr: &stderr}}
-		g.recorded(t.Context(), "rec", &record.Manifest{Notes: c.notes})
+		g.recorded(t.Context(), "rec", &record.Manifest{Notes: c.notes, Command: []string{"python", "train.py"}})
 		got := stderr.String()
+		if next := "strandline check -- python train.py"; strings.Contains(got, next) != c.other {
+			t.Errorf("%q: want %q? %t", got, next, c.other)
+		}
 		if !strings.Contains(got, "nothing was recorded") || strings.Contains(got, other) != c.other {
 			t.Errorf("notes %v: %s", c.notes, got)
 		}

@@ -185,6 +185,11 @@ func NotSnapshot(in Input) error {
 
 // NoSnapshot is the error if none of the files is a snapshot.
 func (fs *Files) NoSnapshot() error {
+	for _, path := range fs.Given {
+		if m := fs.manifests.in(path); m != nil && len(m.Processes) == 0 && len(m.Notes) == 0 {
+			return fmt.Errorf("no snapshot in %s: %s", path, m.Unrecorded())
+		}
+	}
 	const maxNames = 12
 	return fmt.Errorf("no snapshot in %s (%s looked at); torch.cuda.memory._dump_snapshot(path) writes one",
 		strings.Join(fs.Given[:min(len(fs.Given), maxNames)], ", "), units.Plural(int64(len(fs.List)+len(fs.Passed)), "file"))

@@ -206,9 +206,19 @@ func (r *recordedFiles) add(f *digest.File, d *record.Dump) {
 	}
 }
 
-// minFiles is how many snapshots make the one at the exit superfluous if it has no history: by
-// then the program's functions have returned, and what they kept is gone.
+// minFiles is how many snapshots make the one at the exit superfluous if its history does not
+// show what the program kept: by then its functions have returned, and that is gone.
 const minFiles = 4
+
+// showsKept reports whether the history of a snapshot made most of what is live in it.
+func showsKept(f *digest.File) bool {
+	live, unknown := int64(0), int64(0)
+	for i := range f.Devices {
+		live += int64(len(f.Devices[i].Live))
+		unknown += f.Devices[i].UnknownCount
+	}
+	return f.Events() > 0 && 2*unknown <= live
+}
 
 // AtExit reports whether a recorded process wrote a snapshot when it ended.
 func (fs *Files) AtExit(path string) bool {
@@ -220,7 +230,7 @@ func (fs *Files) AtExit(path string) bool {
 func (r *recordedFiles) named(name string) *compare.Process {
 	p := r.process
 	list := r.list
-	if r.last != nil && len(p.OutOfSpace) == 0 && (r.last.Events() > 0 || len(list) < minFiles && (len(list) < 2 || !p.FreedAtExit())) {
+	if r.last != nil && len(p.OutOfSpace) == 0 && (showsKept(r.last) || len(list) < minFiles && (len(list) < 2 || !p.FreedAtExit())) {
 		list = append(list, r.last)
 	}
 	out := compare.NewProcess(name, list)

@@ -46,6 +46,16 @@ func (m *Manifest) NoteText(n Note) string {
 	return n.Why
 }
 
+// Unrecorded says why a recording without notes has no process, and which command judges the
+// other memory of what ran.
+func (m *Manifest) Unrecorded() string {
+	text := "no process that loads the recorder used PyTorch for a second or longer"
+	if len(m.Command) > 0 {
+		text += "; this judges their other memory: strandline check -- " + shell.Line(m.Command...)
+	}
+	return text
+}
+
 // Again shows how to record a process so that it can be judged, in the way in which it was
 // recorded: with more snapshots or a longer time, and with a ring of so many entries, 0 where
 // it was large enough.

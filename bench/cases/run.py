@@ -73,10 +73,12 @@ class Bench:
         if command == "record":
             self.run(["record", "-o", out, "--", *line], env)
             return self.run(["diagnose", "--json", out], env)
+        seconds = f"{self.options.seconds - 7}s"
+        traced = ["trace", "--json", "--duration", seconds]  # while it runs: one that ended may be a job
         if command == "trace" and not server:
-            return self.run(["trace", "--json", "--", *line], env)
+            return self.run([*traced, "--", *line], env)
         if command == "diagnose":
-            _, done = self.run(["trace", "--json", "--out", out, "--", *line], env)
+            self.run([*traced, "--out", out, "--", *line], env)
             return self.run(["diagnose", "--json", out], env)
         target = subprocess.Popen(line, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -84,7 +86,6 @@ class Bench:
             while server and not answers(port):
                 time.sleep(0.2)
             pid = str(target.pid)
-            seconds = f"{self.options.seconds - 7}s"
             if command == "soak":
                 return self.run(["soak", "--json", "--url", f"http://127.0.0.1:{port}/v1", "--requests", "60", "--settle", "300ms"], env)
             load = None
@@ -154,6 +155,8 @@ def judge(case, command, doc, done):
     """Whether the answer is right: right, unknown or WRONG, and why.
 
     A watch sees levels alone: it says that memory leaks, and which command finds the cause."""
+    if "error" in (doc or {}) and "strandline check --" in doc["error"] and command == "record":
+        return "unknown", doc["error"][:160]
     if doc is None:
         return "WRONG", "no document: " + (done.stderr.strip().splitlines() or ["nothing said"])[-1][:160]
     found = findings_of(doc)

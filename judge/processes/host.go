@@ -367,7 +367,7 @@ func Undecided(found []finding.Finding) bool {
 // fragmentation.
 func Recorded(run *recording.Run) finding.Verdict {
 	worst := finding.OK
-	if len(run.Samples) < minRecorded {
+	if len(run.Samples) < minRecorded || Undecided(run.Document.Findings) {
 		worst = finding.Unknown
 	}
 	for i := range run.Document.Findings {

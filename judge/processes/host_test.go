@@ -10,6 +10,7 @@ import (
 	"strandline/host/calls/ledger"
 	"strandline/host/code/symbolize"
 	"strandline/host/proc/hooks"
+	"strandline/host/store/recording"
 	"strandline/stack"
 	"strandline/trend"
 )
@@ -106,6 +107,21 @@ func TestCollectedHeaps(t *testing.T) {
 		found := Host(&ledger.Sums{Uses: []ledger.Use{*c.use}, Growth: 64 << 20, Checkpoints: make([]uint64, 9)}, nil, nil)
 		if len(found) != 1 || !strings.Contains(found[0].Title, c.title) || !strings.Contains(fmt.Sprint(found[0].Remedies), c.remedy) {
 			t.Errorf("%v: %+v", c.use.Frames, found)
+		}
+	}
+}
+
+// A recording has the verdict of the trace: growth that ended too early is no OK.
+func TestRecorded(t *testing.T) {
+	open := finding.Finding{Kind: finding.HeapLeak, Severity: finding.Warning, Remedies: []finding.Remedy{runLonger}}
+	for want, found := range map[finding.Verdict][]finding.Finding{
+		finding.OK:      {{Kind: finding.HeapLeak, Severity: finding.Warning}},
+		finding.Unknown: {open},
+		finding.Leaking: {open, {Kind: finding.HeapLeak, Severity: finding.Problem}},
+	} {
+		run := &recording.Run{Document: &recording.Document{Findings: found}, Samples: make([]recording.Sample, minRecorded)}
+		if got := Recorded(run); got != want {
+			t.Errorf("%+v: %s, want %s", found, got, want)
 		}
 	}
 }

@@ -36,10 +36,10 @@ func BeforeTeardown(s *snapshot.Snapshot) *snapshot.Snapshot {
 // teardown is the first event of a device's teardown, the number of all events if there is none.
 func (t *Timeline) teardown() int {
 	to := t.Trace.Len()
-	if len(t.Allocs) == len(t.before) { // nothing was allocated
-		return to
+	last := Never // a ring that overflowed since may have nothing but releases
+	if len(t.Allocs) > len(t.before) {
+		last = t.Birth(len(t.Allocs) - 1)
 	}
-	last := t.Birth(len(t.Allocs) - 1)
 	old := last
 	if s := t.Steps(); s.Known() && len(s.Ends) > 1 {
 		old = s.Ends[len(s.Ends)-2]

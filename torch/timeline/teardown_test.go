@@ -61,4 +61,15 @@ func TestBeforeTeardown(t *testing.T) {
 	if got := BeforeTeardown(cut); got != cut {
 		t.Error("there is nothing to take back, and the snapshot changed")
 	}
+	events = nil
+	for addr := range 5 {
+		free(addr)
+	}
+	cut = BeforeTeardown(end()) // the ring lost all else
+	if d = cut.Devices()[0]; d.Trace.Len() != 0 {
+		t.Errorf("%d events are left of releases alone", d.Trace.Len())
+	}
+	if line := New(cut, d); len(line.LiveAt(-1)) != 5 {
+		t.Errorf("%d allocations were live before they were released, want 5", len(line.LiveAt(-1)))
+	}
 }
