@@ -496,6 +496,7 @@ def run(strandline, make, command, url):
                 time.sleep(0.02)
         _, status, usage = done
         p.returncode = code = os.waitstatus_to_exitcode(status)
+        size = max(size, size_of(d)[0])  # a file may have grown
         with open(os.path.join(top, "stdout"), "rb") as f:
             text = f.read(50 << 20)
         page = os.path.join(top, "page.html")
