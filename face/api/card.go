@@ -391,7 +391,7 @@ func (n Names) Via(f *finding.Finding) string {
 		case x.File != file:
 			at = n.name(x.File) + at
 		}
-		parts = append(parts, strings.TrimSpace(at+" "+x.Function))
+		parts = append(parts, strings.TrimSpace(at+" "+clipped(x.Function)))
 		file = x.File
 	}
 	return strings.Join(parts, " ← ")
@@ -400,9 +400,19 @@ func (n Names) Via(f *finding.Finding) string {
 // Place is a line of code, its file as short as it is unique.
 func (n Names) Place(site *finding.Site) string {
 	if site.File == "" || site.Line == 0 {
-		return strings.TrimSpace(n.name(site.File) + " " + site.Function)
+		return strings.TrimSpace(n.name(site.File) + " " + clipped(site.Function))
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s:%d %s", n.name(site.File), site.Line, site.Function))
+	return strings.TrimSpace(fmt.Sprintf("%s:%d %s", n.name(site.File), site.Line, clipped(site.Function)))
+}
+
+// clipped is the name of a function, as far as a line has room: C++ templates take hundreds of
+// characters.
+func clipped(function string) string {
+	const maxName = 100
+	if name := []rune(function); len(name) > maxName {
+		return string(name[:maxName-1]) + "…"
+	}
+	return function
 }
 
 func (n Names) name(file string) string {

@@ -46,11 +46,15 @@ var states = [...]State{free: Inactive, taken: Allocated, waiting: Pending}
 // Load puts segments into an allocator that has none, as they were at some
 // moment, and fills in the names of the blocks that are in use. Expandable
 // segments of a pool and a stream are of one reservation, unless others are
-// between them; it begins with the first of them, or at base if that is not 0.
+// between them; it begins with the first of them, or at base if that is not 0. After
+// an error it has none.
 func (a *Allocator) Load(segments []Segment, base func(addr uint64) uint64) error {
 	order := make([]*Segment, len(segments))
 	for i := range segments {
 		order[i] = &segments[i]
+		if err := order[i].covered(); err != nil {
+			return err
+		}
 	}
 	slices.SortFunc(order, func(x, y *Segment) int { return cmp.Compare(x.Addr, y.Addr) })
 	var last int32 // block of the expandable segment before
@@ -58,9 +62,7 @@ func (a *Allocator) Load(segments []Segment, base func(addr uint64) uint64) erro
 		l := a.laneOf(a.poolOf(g.Pool, g.Small), a.Stream(g.Stream))
 		if !g.Expandable {
 			last = 0
-			if _, err := a.load(g, 0, l); err != nil {
-				return err
-			}
+			a.load(g, 0, l)
 			continue
 		}
 		if last == 0 || a.blocks[last].lane != l {
@@ -72,11 +74,7 @@ func (a *Allocator) Load(segments []Segment, base func(addr uint64) uint64) erro
 			a.ranges = append(a.ranges, reservation{addr: addr, page: page, loaded: true})
 			last = 0
 		}
-		b, err := a.load(g, last, l)
-		if err != nil {
-			return err
-		}
-		last = b
+		last = a.load(g, last, l)
 	}
 	for _, b := range a.ends() {
 		a.endReservation(b)
@@ -120,7 +118,7 @@ func (a *Allocator) addUnmapped(b int32, from, to uint64) int32 {
 
 // load adds the blocks of a segment behind block last, or as a segment of its
 // own, and returns the last one.
-func (a *Allocator) load(g *Segment, last, l int32) (int32, error) {
+func (a *Allocator) load(g *Segment, last, l int32) int32 {
 	within := int32(0)
 	if g.Expandable {
 		within = int32(len(a.ranges))
@@ -135,17 +133,13 @@ func (a *Allocator) load(g *Segment, last, l int32) (int32, error) {
 		}
 	}
 	a.scratch = a.scratch[:0]
-	at, birth := g.Addr, g.Born
+	birth := g.Born
 	if last != 0 {
 		birth = a.sets[last].birth
 	}
 	a.born = max(a.born, birth)
 	for i := range g.Blocks {
 		p := &g.Blocks[i]
-		if p.Addr != at || p.Size <= 0 {
-			return 0, fmt.Errorf("the blocks of the segment at 0x%x do not cover it: 0x%x", g.Addr, at)
-		}
-		at += uint64(p.Size)
 		b := a.newBlock(p.Addr, p.Size)
 		a.sets[b].birth = birth
 		a.blocks[b] = block{lane: l, within: within, prev: last}
@@ -168,9 +162,6 @@ func (a *Allocator) load(g *Segment, last, l int32) (int32, error) {
 			p.Ticket = a.Defer(p.Block)
 		}
 	}
-	if at != g.Addr+uint64(g.Size) {
-		return 0, fmt.Errorf("the blocks of the segment at 0x%x end at 0x%x", g.Addr, at)
-	}
 	for _, b := range a.scratch { // whose neighbors are known now
 		inserted := a.blocks[b].inserted
 		a.insert(b)
@@ -181,7 +172,23 @@ func (a *Allocator) load(g *Segment, last, l int32) (int32, error) {
 	if g.Expandable {
 		a.widest = Unlimited
 	}
-	return last, nil
+	return last
+}
+
+// covered returns an error if the blocks of a segment do not cover it.
+func (g *Segment) covered() error {
+	at := g.Addr
+	for i := range g.Blocks {
+		p := &g.Blocks[i]
+		if p.Addr != at || p.Size <= 0 {
+			return fmt.Errorf("the blocks of the segment at 0x%x do not cover it: 0x%x", g.Addr, at)
+		}
+		at += uint64(p.Size)
+	}
+	if at != g.Addr+uint64(g.Size) {
+		return fmt.Errorf("the blocks of the segment at 0x%x end at 0x%x", g.Addr, at)
+	}
+	return nil
 }
 
 // Segments are those that the allocator holds, by address.

@@ -438,3 +438,22 @@ func TestSets(t *testing.T) {
 		}
 	}
 }
+
+// TestLoadOfHoles loads segments whose blocks do not cover them: the allocator stays empty.
+func TestLoadOfHoles(t *testing.T) {
+	const at = 1 << 30
+	whole := Segment{Addr: at, Size: SmallBuffer, Small: true, Blocks: []Piece{{Addr: at, Size: SmallBuffer}}}
+	for name, blocks := range map[string][]Piece{
+		"gap":     {{Addr: 2 * at, Size: 512}, {Addr: 2*at + 1024, Size: SmallBuffer - 1024, State: Allocated}},
+		"empty":   {{Addr: 2 * at}, {Addr: 2 * at, Size: SmallBuffer, State: Allocated}},
+		"short":   {{Addr: 2 * at, Size: 512}, {Addr: 2*at + 512, Size: 512, State: Allocated}},
+		"nothing": nil,
+	} {
+		a := New(DefaultSettings(), 0, newFakeDevice(t, 1<<30))
+		bad := Segment{Addr: 2 * at, Size: SmallBuffer, Small: true, Blocks: blocks}
+		err := a.Load([]Segment{whole, bad}, func(addr uint64) uint64 { return addr })
+		if got := a.Segments(); err == nil || len(got) > 0 || a.Reserved > 0 {
+			t.Errorf("%s: error %v, segments %v, %d bytes", name, err, got, a.Reserved)
+		}
+	}
+}
