@@ -25,7 +25,8 @@ const (
 const minHeldShare = 0.1
 
 // heldBy is what keeps the tensors that some places made, according to the newest file of
-// the process for which the recorder looked for holders and found some.
+// the process for which the recorder looked for holders and found some. A search that came
+// when most of them were gone, such as that of the exit, tells only what kept the rest.
 func (g *growth) heldBy(places []*place) []finding.HeldBy {
 	of := map[stack.ID]bool{}
 	for _, p := range places {
@@ -33,20 +34,32 @@ func (g *growth) heldBy(places []*place) []finding.HeldBy {
 			of[id] = true
 		}
 	}
-	var atExit []finding.HeldBy // which an earlier file knows better
-	for _, f := range slices.Backward(g.process.Files) {
+	live := make([]map[uint64]bool, len(g.process.Files)) // addresses, by file
+	maxSampled := 0
+	for i, f := range g.process.Files {
 		held := g.process.HeldIn(f)
 		if held == nil {
 			continue
 		}
-		blocks := map[uint64]bool{}
+		live[i] = map[uint64]bool{}
 		for _, l := range f.Device(g.device).Live {
 			if of[l.Stack] {
-				blocks[l.Addr] = true
+				live[i][l.Addr] = true
 			}
 		}
-		if out := holdersOf(held, blocks); len(out) > 0 && out[0].Kind == byCycles {
-			atExit = out
+		maxSampled = max(maxSampled, countIn(held.Sampled, live[i]))
+	}
+	var left []finding.HeldBy // which an earlier file knows better
+	for i, blocks := range slices.Backward(live) {
+		if blocks == nil {
+			continue
+		}
+		held := g.process.HeldIn(g.process.Files[i])
+		out := holdersOf(held, blocks)
+		if len(out) > 0 && (out[0].Kind == byCycles || 2*countIn(held.Sampled, blocks) < maxSampled) {
+			if left == nil {
+				left = out
+			}
 		} else if len(out) > 0 {
 			return out
 		}
@@ -54,7 +67,7 @@ func (g *growth) heldBy(places []*place) []finding.HeldBy {
 			return []finding.HeldBy{*h}
 		}
 	}
-	return atExit
+	return left
 }
 
 // growingWith is the container that grew by about as many objects as there are blocks, which

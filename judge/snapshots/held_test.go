@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"strandline/finding"
+	"strandline/stack"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/timeline"
@@ -63,6 +64,34 @@ func TestHoldersOf(t *testing.T) {
 	}
 	if out := holdersOf(h, map[uint64]bool{100: true}); out != nil {
 		t.Errorf("of blocks that were not sampled: %+v", out)
+	}
+}
+
+// TestHeldByAtExit believes the search before the exit, when most tensors were there.
+func TestHeldByAtExit(t *testing.T) {
+	exit, before := &digest.File{}, &digest.File{}
+	for _, f := range []*digest.File{before, exit} {
+		live := []digest.Live{}
+		for a := range uint64(40) {
+			live = append(live, digest.Live{Addr: a, Stack: 1})
+		}
+		f.Devices = []digest.Device{{Allocations: digest.Allocations{Live: live}}}
+	}
+	graph := compare.Holder{Path: "total in main()", Nodes: 90, ChainLength: 40, Node: "AddBackward0"}
+	workspace := &compare.Held{Sampled: []uint64{39}}
+	for _, c := range []struct {
+		name string
+		held map[*digest.File]*compare.Held
+		want string
+	}{
+		{"both", map[*digest.File]*compare.Held{before: {Sampled: []uint64{1, 2, 39}, Graphs: []compare.Holder{graph}}, exit: workspace}, byAutograd},
+		{"the exit alone", map[*digest.File]*compare.Held{exit: workspace}, byNative},
+	} {
+		p := &compare.Process{Files: []*digest.File{before, exit}, About: &compare.About{Held: c.held}}
+		g := &growth{process: p}
+		if out := g.heldBy([]*place{{stacks: []stack.ID{1}}}); len(out) != 1 || out[0].Kind != c.want {
+			t.Errorf("%s: %+v, want %s", c.name, out, c.want)
+		}
 	}
 }
 
