@@ -80,6 +80,7 @@ func TestFirstRemedy(t *testing.T) {
 		{"a worker of PaddlePaddle", "DataLoader process (pid 3063) exited is killed by signal: Killed.", "host", "process", "", "journalctl|num_workers", "expandable"},
 		{"Numba's driver", "numba.cuda.cudadrv.driver.CudaAPIError: [2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY", "device", "cuda-driver", "", "nvidia-smi", "CUDA.reclaim"},
 		{"Julia's own words", "ERROR: Out of GPU memory trying to allocate 1.500 GiB\nEffective GPU memory usage: 99.43% (7.738 GiB/7.782 GiB)\nMemory pool usage: 6.953 GiB (7.000 GiB reserved)", "device", "cuda-driver", causeTooBig, "CUDA.reclaim", ""},
+		{"a request that is refused at once", "torch.OutOfMemoryError: CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction limit. Requested size: 1.46 GiB", "device", "pytorch", "", "throw_on_cudamalloc_oom:False", "expandable"},
 		{"a driver of OpenCL", "LightGBMError: Out of device memory: CL_MEM_OBJECT_ALLOCATION_FAILURE", "device", "cuda-driver", "", "a smaller batch", "UR_L0|xpu-smi"},
 		{"little that was refused", "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 191. MiB for an array with shape (5000, 5000) and data type float64", "host", "cpu-allocator", causeTooBig, "more RAM", ""},
 		{"much that was refused", "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 58.0 GiB for an array with shape (176351, 176460) and data type uint16", "host", "cpu-allocator", causeTooBig, "one allocation smaller", ""},

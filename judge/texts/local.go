@@ -440,6 +440,10 @@ func (v *view) torchShort() {
 			v.cause(causeTooBig)
 		}
 	}
+	if strings.Contains(v.f.Quote, "preemptively rejected") {
+		v.title("PyTorch refused a request of %s before it returned its cache, as throw_on_cudamalloc_oom demands", v.size(failure.Request))
+		v.set("throw_on_cudamalloc_oom:False", "return cached memory to the driver first, in PYTORCH_CUDA_ALLOC_CONF")
+	}
 	v.engineOptions()
 	if v.hint(failure.HintComfyUI) || strings.Contains(v.f.Quote, "Allocation on device") {
 		if !v.hint(failure.HintComfyUI) {

@@ -67,7 +67,7 @@ type Stats struct {
 	Requested                int64 // of active blocks, before rounding
 	Reserved, ReservedPeak   int64 // bytes of segments
 	Retries                  int64 // num_alloc_retries
-	OOMs                     int64 // num_ooms
+	OOMs                     int64 // num_ooms and num_oom_rejections
 	Mallocs, Frees           int64 // calls of the driver that take segments, and give them back
 	Maps, Unmaps             int64 // and pages of expandable segments
 }
@@ -83,6 +83,7 @@ type Allocator struct {
 	version Version
 	driver  Driver
 	limit   int64 // bytes that may be reserved; none is 0
+	total   int64 // bytes of the device; unknown is 0
 
 	blocks  []block // by index; 0 if none
 	sets    sets
@@ -176,6 +177,10 @@ func New(set Settings, v Version, driver Driver) *Allocator {
 // SetLimit bounds what may be reserved, as set_per_process_memory_fraction does.
 // 0 means no bound.
 func (a *Allocator) SetLimit(bytes int64) { a.limit = bytes }
+
+// SetTotal sets the device's memory in bytes, above which throw_on_cudamalloc_oom
+// refuses requests. 0 means that it is unknown, and then none is refused.
+func (a *Allocator) SetTotal(bytes int64) { a.total = bytes }
 
 // SetSpan bounds the bytes of addresses that each reservation of expandable segments
 // has, before they are rounded up to its pages. 0 means no bound.
@@ -371,12 +376,13 @@ func (a *Allocator) obtain(l int32, size int64) int32 {
 	if a.collects() {
 		a.collectGarbage()
 	}
+	if a.throws(size) {
+		a.widest = Unlimited
+		return 0
+	}
 	b := a.take(l, size)
 	if b == 0 || a.blocks[b].within != 0 {
 		a.widest = Unlimited
-	}
-	if b == 0 && a.limited(size) && a.set.ThrowOnOOM {
-		return 0
 	}
 	if b == 0 && a.releaseAvailable(l, size) {
 		b = a.take(l, size)
@@ -414,6 +420,12 @@ func (a *Allocator) CollectsGarbage() bool { return a.collects() && a.Reserved >
 func (a *Allocator) expands() bool { return a.set.Expandable }
 
 func (a *Allocator) collects() bool { return a.limit > 0 && a.set.GCThreshold > 0 }
+
+// throws reports whether a request that no free block serves is refused before anything
+// is released for it. A limit has precedence.
+func (a *Allocator) throws(size int64) bool {
+	return a.set.ThrowOnOOM && a.total > 0 && !a.limited(size) && a.Reserved+a.set.SegmentSize(size) > a.total
+}
 
 func (a *Allocator) limited(size int64) bool {
 	return a.limit > 0 && a.Reserved+a.set.SegmentSize(size) > a.limit

@@ -149,6 +149,7 @@ func newMachine(t testing.TB, next func() byte) *machine {
 	m.device = newFakeDevice(t, int64(20+8*int(next()))<<20)
 	m.a = New(set, Version(211+int(m.next())%3), m.device)
 	m.a.many = 0
+	m.a.SetTotal(m.device.capacity)
 	if m.one(2) {
 		m.a.SetLimit(m.device.capacity * int64(1+next()%8) / 8)
 	}

@@ -34,7 +34,7 @@ type Settings struct {
 	Expandable          bool
 	LargeSegment        int64   // bytes
 	Fraction            float64 // of the device's memory that the process may take; 1 is all
-	ThrowOnOOM          bool    // fail at the limit without asking the driver
+	ThrowOnOOM          bool    // fail above the device's memory without releasing any
 	ReuseInCapture      bool    // of blocks that other streams used, during graph capture
 	Backend             string  // "native" or "cudaMallocAsync"
 	ReleaseLock         bool    // during cudaMalloc

@@ -31,6 +31,35 @@ func TestRetryByVersion(t *testing.T) {
 	}
 }
 
+// TestThrowOnOOM refuses what exceeds the device though releasing free blocks would make
+// room, but not what exceeds a limit alone.
+func TestThrowOnOOM(t *testing.T) {
+	for _, c := range []struct {
+		throw      bool
+		limit      int64
+		served     bool
+		retries    int64
+		expandable bool
+	}{
+		{false, 0, true, 1, false},
+		{true, 0, false, 0, false},
+		{true, 95 << 20, true, 1, false},
+		{true, 0, false, 0, true}, // though 10 MiB more would be enough
+	} {
+		set := DefaultSettings()
+		set.ThrowOnOOM, set.Expandable = c.throw, c.expandable
+		a := New(set, 215, newFakeDevice(t, 100<<20))
+		a.SetLimit(c.limit)
+		a.SetTotal(100 << 20)
+		stream := a.Stream(0)
+		b, _ := a.Malloc(80<<20, stream, Default)
+		a.Free(b)
+		if _, ok := a.Malloc(90<<20, stream, Default); ok != c.served || a.Retries != c.retries {
+			t.Errorf("%+v: served %t with %d retries", c, ok, a.Retries)
+		}
+	}
+}
+
 func TestUnverified(t *testing.T) {
 	plain, all := DefaultSettings(), DefaultSettings()
 	all.MaxSplitSize, all.GCThreshold, all.Expandable, all.RoundupDivisions[3] = 64<<20, 0.5, true, 4

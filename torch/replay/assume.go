@@ -218,6 +218,9 @@ func (x *Result) Assumed() Assumed {
 	if n := x.assumed.rereadings(); n > 0 {
 		note("what released memory, or when a free was complete, is read at %s such that the history fits", units.Counted(int64(n), "place", "places"))
 	}
+	if x.Settings.ThrowOnOOM {
+		note("throw_on_cudamalloc_oom may have refused requests: no event shows them")
+	}
 	out.Notes = append(out.Notes, x.Unverified()...)
 	if x.Snap.Settings == nil {
 		note("default settings: the file holds none")

@@ -143,6 +143,9 @@ func (sc *Scenario) Idle() []string {
 	if set.Fraction < 1 && sc.Limit == 0 {
 		notes = append(notes, "per_process_memory_fraction is left out: it is a share of the capacity, which is not given")
 	}
+	if set.ThrowOnOOM && sc.Capacity == 0 {
+		notes = append(notes, "throw_on_cudamalloc_oom does nothing without a capacity: give one")
+	}
 	if set.Reserve != "" || set.ReserveByClass != "" {
 		notes = append(notes, "expandable_segments_reserve… is of addresses, and changes nothing here: a request that is larger than the reserve would fail")
 	}
@@ -189,6 +192,7 @@ func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	s.a = allocator.New(sc.Settings, x.Version, s.device)
 	x.prepare(s.a)
 	s.a.SetLimit(sc.Limit)
+	s.a.SetTotal(sc.Capacity)
 	s.a.SetSpan(x.assumed.span)
 	s.streams = streams{x.Snap, s.a, nil}
 	var err error

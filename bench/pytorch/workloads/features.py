@@ -392,6 +392,13 @@ def throw():
     return Churn(0.9).run()
 
 
+@feature("throw_on_cudamalloc_oom:True", since=(2, 12), **SMALL)
+def throw_at_total():
+    """Refused above the device's memory, though a part of it is cached."""
+    record()
+    return Churn(1.2).run()
+
+
 @feature("expandable_segments:True,expandable_segments_reserve:2G", since=(2, 15), **SMALL)
 def reserve():
     record()
