@@ -406,31 +406,6 @@ func (a *Allocator) retries(id PoolID) bool {
 	return !id.Private() || id.Graph == 0 && a.version.poolsRetry()
 }
 
-// Releases reports whether a request that no free block serves has memory given
-// back before it takes more: by garbage collection, or because of the limit.
-func (a *Allocator) Releases(request int64) bool {
-	return a.CollectsGarbage() || a.limited(a.set.Round(request))
-}
-
-// CollectsGarbage reports whether a request that no free block serves begins with
-// garbage collection.
-func (a *Allocator) CollectsGarbage() bool { return a.collects() && a.Reserved > a.threshold() }
-
-// expands reports whether requests to a pool are served from expandable segments.
-func (a *Allocator) expands() bool { return a.set.Expandable }
-
-func (a *Allocator) collects() bool { return a.limit > 0 && a.set.GCThreshold > 0 }
-
-// throws reports whether a request that no free block serves is refused before anything
-// is released for it. A limit has precedence.
-func (a *Allocator) throws(size int64) bool {
-	return a.set.ThrowOnOOM && a.total > 0 && !a.limited(size) && a.Reserved+a.set.SegmentSize(size) > a.total
-}
-
-func (a *Allocator) limited(size int64) bool {
-	return a.limit > 0 && a.Reserved+a.set.SegmentSize(size) > a.limit
-}
-
 // search is get_free_block: it takes the best free block out of its set.
 func (a *Allocator) search(l int32, size int64) int32 {
 	if a.collects() {

@@ -177,3 +177,28 @@ func (a *Allocator) releaseAvailable(l int32, size int64) bool {
 // releasable reports whether a free block is a segment that cudaFree takes. One of
 // which a part is in use cannot be returned, whatever the setting is now.
 func (a *Allocator) releasable(b int32) bool { return a.blocks[b].within == 0 && a.whole(b) }
+
+// Releases reports whether a request that no free block serves has memory given
+// back before it takes more: by garbage collection, or because of the limit.
+func (a *Allocator) Releases(request int64) bool {
+	return a.CollectsGarbage() || a.limited(a.set.Round(request))
+}
+
+// CollectsGarbage reports whether a request that no free block serves begins with
+// garbage collection.
+func (a *Allocator) CollectsGarbage() bool { return a.collects() && a.Reserved > a.threshold() }
+
+// expands reports whether requests to a pool are served from expandable segments.
+func (a *Allocator) expands() bool { return a.set.Expandable }
+
+func (a *Allocator) collects() bool { return a.limit > 0 && a.set.GCThreshold > 0 }
+
+// throws reports whether a request that no free block serves is refused before anything
+// is released for it. A limit has precedence.
+func (a *Allocator) throws(size int64) bool {
+	return a.set.ThrowOnOOM && a.total > 0 && !a.limited(size) && a.Reserved+a.set.SegmentSize(size) > a.total
+}
+
+func (a *Allocator) limited(size int64) bool {
+	return a.limit > 0 && a.Reserved+a.set.SegmentSize(size) > a.limit
+}
