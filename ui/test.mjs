@@ -8,7 +8,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const [which = "test", ...only] = process.argv.slice(2); // only the tests of these files
+const [which = "test", ...rest] = process.argv.slice(2);
+const only = rest.filter((a) => !a.startsWith("--")); // only the tests of these files
+const options = rest.filter((a) => a.startsWith("--")); // of node, such as --test-name-pattern=NAME
 const out = mkdtempSync(join(tmpdir(), "strandline-page-"));
 try {
   const names = readdirSync(join(here, which)).filter((n) => n.endsWith(".test.ts") && (!only.length || only.includes(n)));
@@ -24,7 +26,7 @@ try {
     logLevel: "warning",
   });
   const passes = (list) => {
-    const args = ["--enable-source-maps", "--test", "--test-concurrency=1", ...list.map((n) => join(out, n.replace(/ts$/, "mjs")))];
+    const args = ["--enable-source-maps", "--test", "--test-concurrency=1", ...options, ...list.map((n) => join(out, n.replace(/ts$/, "mjs")))];
     return spawnSync(process.execPath, args, { stdio: "inherit", cwd: here }).status === 0;
   };
   if (which !== "e2e") {

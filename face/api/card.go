@@ -34,7 +34,7 @@ type Card struct {
 // NewCard makes the card of a finding.
 func NewCard(f *finding.Finding, names Names) Card {
 	c := Card{Word: Word(f), Title: cmp.Or(ShortTitle(f), f.Title), Sure: Unsure(f), Fact: f.Brief.Fact, Via: names.Via(f), Why: cmp.Or(WhyOf(f), f.Basis), Next: f.Brief.Next}
-	if f.Site != nil {
+	if f.Site != nil && !titled(f) {
 		c.Line = names.Place(f.Site)
 	}
 	if Keeps(f) {
@@ -145,6 +145,12 @@ func Word(f *finding.Finding) string {
 
 // ShortTitle is the title of a finding that does not name its place; "" if it has none.
 func ShortTitle(f *finding.Finding) string { return cmp.Or(f.Brief.Title, recordedTitle(f)) }
+
+// titled reports whether the title of a failure says all: the line that failed, a helper often,
+// is only the first of those that led there.
+func titled(f *finding.Finding) bool {
+	return f.Kind == finding.OutOfMemory && ShortTitle(f) == "" && !Keeps(f)
+}
 
 // recordedTitle is a short title of a finding that was recorded without one, from its kind
 // and figures; "" if its title is short, or they are not known.
@@ -361,17 +367,22 @@ func keeping(list []*finding.Finding) string {
 	return fmt.Sprintf("keeps %s: %snow %s", what, growth, units.Bytes(bytes))
 }
 
-// Via is how the program came to a place: the callers in its own code, nearest first.
+// Via is how the program came to a place: the callers in its own code, nearest first, and
+// before them the place itself where the title does not go with it.
 func (n Names) Via(f *finding.Finding) string {
 	const maxCallers = 3
 	if f.Site == nil {
 		return ""
 	}
+	var parts []string
+	if titled(f) {
+		parts = append(parts, n.Place(f.Site))
+	}
 	frames := f.Stack
 	if i := slices.Index(frames, *f.Site); i >= 0 {
 		frames = frames[i+1:]
 	}
-	var parts []string
+	most := len(parts) + maxCallers
 	file, origin := f.Site.File, stack.Own
 	if stack.OriginOf(stack.Frame(*f.Site)) == stack.Native { // a program that is not in Python
 		origin = stack.Native
@@ -380,7 +391,7 @@ func (n Names) Via(f *finding.Finding) string {
 		if o := stack.OriginOf(stack.Frame(x)); o != origin || x.Function == "<module>" || x.Function == "" {
 			continue
 		}
-		if len(parts) == maxCallers {
+		if len(parts) == most {
 			parts = append(parts, "…")
 			break
 		}

@@ -229,11 +229,7 @@ func (b *brief) facts(g *fold) {
 	case len(g.labels) == 0 && len(f.Trend) > 1 && !api.Keeps(f) && f.Severity != finding.Info:
 		b.line("", api.Amounts(f.Trend)+" "+smallCurve(f.Trend))
 	}
-	via := b.via(f)
-	if own := api.ShortTitle(f) == "" && !api.Keeps(f); own && f.Kind == finding.OutOfMemory && f.Site != nil { // a title without the place
-		via = strings.TrimSuffix(b.place(f.Site)+" ← "+via, " ← ")
-	}
-	if via != "" {
+	if via := b.via(f); via != "" {
 		fmt.Fprintln(b.w, b.s.dim("   via "+via))
 	}
 }

@@ -253,6 +253,11 @@ func (r *Recording) judge(stacks []*traced) {
 		for _, t := range stacks {
 			out[fmt.Sprint(tracedFrames(&t.Stack))] = t.ID
 		}
+		if g := r.run.Document.GPU; g != nil {
+			for i := range g.Stacks {
+				out[fmt.Sprint(tracedFrames(&g.Stacks[i].Stack))] = g.Stacks[i].ID
+			}
+		}
 		return out
 	})
 	names := api.NamesOf(r.run.Document.Findings)

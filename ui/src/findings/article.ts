@@ -4,7 +4,7 @@
 import { button } from "../base/controls.ts";
 import { json } from "../base/ask.ts";
 import { command, fill, h } from "../base/dom.ts";
-import { base, bytes, count } from "../base/format.ts";
+import { base, bytes, count, duration } from "../base/format.ts";
 import { purposes } from "../base/names.ts";
 import type { Card, Lines } from "../base/api.ts";
 import { curve, head, keptBy, stackOf } from "./card.ts";
@@ -72,16 +72,24 @@ function excerpt(path: string, line: number): HTMLElement {
   return el;
 }
 
+/** Evidence whose figures stand elsewhere, or mean nothing to a reader, as numbers of stacks. */
+const unshown = ["confidence", "stacks"];
+
 function evidence(e: Record<string, unknown>, words: Record<string, string>): HTMLElement {
   const rows: Node[] = [];
   const show = (name: string, v: unknown): string => {
-    if (typeof v === "number") return /bytes/.test(name) ? bytes(v) : Number.isInteger(v) ? count(v) : String(Number(v.toPrecision(3)));
+    if (v === null) return name === "seconds_to_limit" ? "never" : "–";
+    if (typeof v === "number") {
+      if (/seconds(_to_limit)?$/.test(name)) return duration(v * 1e6);
+      if (name === "growing") return `${Math.round(v * 100)}%`;
+      return /bytes/.test(name) ? bytes(v) : Number.isInteger(v) ? count(v) : String(Number(v.toPrecision(3)));
+    }
     if (typeof v === "boolean") return v ? "yes" : "no";
     if (Array.isArray(v)) return v.length > 12 ? `${v.slice(0, 12).map((x) => show(name, x)).join(", ")} …` : v.map((x) => show(name, x)).join(", ");
     return name === "files" ? base(String(v)) : String(v);
   };
   for (const [name, v] of Object.entries(e)) {
-    if (v === null || (Array.isArray(v) && v.some((x) => typeof x === "object"))) continue;
+    if (v === null || unshown.includes(name) || (Array.isArray(v) && v.some((x) => typeof x === "object" && x !== null))) continue;
     const parts = typeof v === "object" && !Array.isArray(v) ? Object.entries(v) : null;
     if (parts?.some(([, x]) => typeof x !== "number")) continue;
     const values = parts ? parts.sort((a, b) => b[1] - a[1]).map(([k, x]) => `${bytes(x)} ${purposes[k] ?? k}`) : show(name, v).split(", ");

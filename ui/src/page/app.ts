@@ -39,7 +39,7 @@ const ownRows: View[] = ["compare", "job", "wall"]; // in place of the rail
 
 function showRail(off = railOff): void {
   railOff = off;
-  byId("rail").hidden = off || ownRows.includes(page.s.view);
+  byId("rail").hidden = off || ownRows.includes(page.s.view) || (page.s.view === "findings" && page.file?.state === "judged"); // of that there is no picture
 }
 
 const table = (): HTMLElement | null => view.querySelector<HTMLElement>("[data-key=csv]");
@@ -100,6 +100,7 @@ page.on((what) => {
     parts.job.load();
     if ((page.session?.files.length ?? 0) > manyFiles && !page.session?.job && page.untouched && store.link === "") store.set({ view: "wall" });
     drawTop();
+    showRail();
   }
   if (what === "device" || what === "bands") {
     drawTop();

@@ -20,14 +20,9 @@ export function findings(): void {
       "div",
       { class: "findings" },
       findingList(doc.findings, i, (n) => go(n, "findings"), () => null),
-      article({ ...f, evidence: shownEvidence(f.evidence) }, [show ? textLink("show", show, () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline")) : null], () => null, hostWords),
+      article(f, [show ? textLink("show", show, () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline")) : null], () => null, hostWords),
     ),
   );
-}
-
-/** Evidence without the numbers of stacks, which mean nothing to a reader. */
-function shownEvidence({ stacks, ...others }: Record<string, unknown> = {}): Record<string, unknown> {
-  return others;
 }
 
 /** Takes the page to the stack of a finding, and to the time in which it holds something. */

@@ -4,10 +4,11 @@
 import { note } from "../base/controls.ts";
 import { fill, h } from "../base/dom.ts";
 import { bytes, bytesOrDash, count } from "../base/format.ts";
+import { markSlot } from "../picture/palette.ts";
 import { table, type Column, type Row } from "../base/table.ts";
 import { time } from "./bands.ts";
 import { root } from "./elements.ts";
-import { at, doc, query, s, set } from "./model.ts";
+import { at, doc, pinned, query, s, set } from "./model.ts";
 import type { Device } from "./wire.ts";
 
 interface Taker extends Row {
@@ -23,7 +24,8 @@ export function gpu(): void {
   const g = doc.summary.gpu;
   const { slice, column } = at(s.k);
   const owners: Taker[] = doc.owners.map((o, i) => ({ key: `${o.owner} ${o.memory}`, label: o.owner, slot: -1, bytes: slice.owners[i]!.bytes[column]!, count: slice.owners[i]!.count[column]!, memory: memoryWords[o.memory] ?? o.memory })).sort((a, b) => b.bytes - a.bytes);
-  const places: Taker[] = doc.gpu.map((x, i) => ({ key: String(i), label: x.label, slot: x.slot, selected: s.gpu === i, bytes: x.live_bytes, count: x.live_count, memory: memoryWords[x.memory] ?? x.memory, owner: x.owner }));
+  const named = doc.findings[pinned()]?.stacks ?? [];
+  const places: Taker[] = doc.gpu.map((x, i) => ({ key: String(i), label: x.label, slot: named.includes(x.id) ? markSlot : x.slot, selected: s.gpu === i, bytes: x.live_bytes, count: x.live_count, memory: memoryWords[x.memory] ?? x.memory, owner: x.owner }));
   const columns: Column<Taker>[] = [
     { name: "held", of: (r) => r.bytes, show: (r) => bytesOrDash(r.bytes), bytes: true },
     { name: "pieces", of: (r) => r.count, show: (r) => count(r.count) },

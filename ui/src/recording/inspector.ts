@@ -10,15 +10,15 @@ import { go } from "./findings.ts";
 import { heldBy, others, time, type Group } from "./bands.ts";
 import { memoryWords } from "./gpu.ts";
 import { markSlot } from "../picture/palette.ts";
-import { at, doc, layers, peakOf, pinned, rest, s, set, when, whole } from "./model.ts";
+import { at, doc, layers, peakOf, pinned, rest, s, set, view, when, whole } from "./model.ts";
 import type { GPUStack, Stack } from "./wire.ts";
 
 const row = (name: string, value: string, n?: number): Node[] => [h("dt", { title: traceTerms[name.replace(/^of it /, "")] }, name), h("dd", { "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, value)];
 
 export function inspector(): void {
   const group = layers.groups.find((g) => g.key === s.sel);
-  const chosen = s.view === "gpu" && s.gpu !== null && doc.gpu[s.gpu] ? driverStack(doc.gpu[s.gpu]!) : group && whole.n ? place(group) : null;
-  card(group, s.view === "gpu" && chosen !== null);
+  const chosen = view() === "gpu" && s.gpu !== null && doc.gpu[s.gpu] ? driverStack(doc.gpu[s.gpu]!) : group && whole.n ? place(group) : null;
+  card(group, view() === "gpu" && chosen !== null);
   fill(byId("detail"), chosen ?? [], cursor(), chosen ? [] : summary());
 }
 
@@ -27,7 +27,7 @@ function card(chosen: Group | undefined, other: boolean): void {
   const root = byId("verdict");
   const i = pinned();
   const f = doc.findings[i];
-  byId("inspector").hidden = s.view === "findings";
+  byId("inspector").hidden = view() === "findings";
   if ((root.hidden = s.finding === -1)) return;
   const c = f?.card ?? doc.card;
   const own = chosen?.slot === markSlot;

@@ -9,7 +9,7 @@ import { groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layer
 import { pinnedOf } from "../base/names.ts";
 import { markSlot } from "../picture/palette.ts";
 import { highest } from "./picture.ts";
-import { address, type State } from "./state.ts";
+import { address, type State, type View } from "./state.ts";
 import type { Recording, Window } from "./wire.ts";
 
 export let doc: Recording;
@@ -31,6 +31,9 @@ export const hooks = {
 
 /** The finding that is pinned, by its place; −1 if none is. */
 export const pinned = (): number => pinnedOf(doc.findings, s.finding);
+
+/** The view that is shown: memory of the GPU's driver is in none of the bands. */
+export const view = (): View => s.view ?? (doc.findings[pinnedOf(doc.findings, null)]?.kind === "driver-leak" ? "gpu" : "timeline");
 
 /** Puts the bands together, those of the pinned finding in the color of the mark. */
 function lay(): void {

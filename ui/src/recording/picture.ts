@@ -21,6 +21,7 @@ export interface Shown {
   whole: Slice;
   layers: Layers;
   s: State;
+  tall: boolean; // the picture is the view, not above one
   rest: number; // the moment of the cursor where the reader did not put it elsewhere
   found: Set<string> | null; // keys of groups that match the search
   set: (change: Partial<State>, step?: boolean) => void;
@@ -78,7 +79,7 @@ export class Picture extends TimePicture {
     this.colors = palette();
     const lanes = this.lanes;
     const top = 4 + laneHeight * lanes.length + marksHeight;
-    const high = s.view === "timeline" ? Math.max(120, Math.round(innerHeight * 0.5) - top) : 96;
+    const high = shown.tall ? Math.max(120, Math.round(innerHeight * 0.5) - top) : 96;
     this.lay(top, high);
     const alone = s.alone ? s.sel : null;
     this.tile = tileOf(slice, layers, alone);

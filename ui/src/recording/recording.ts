@@ -15,7 +15,7 @@ import { go, head, shownViews, tools } from "./frame.ts";
 import { gpu } from "./gpu.ts";
 import { inspector } from "./inspector.ts";
 import { keyTable } from "./keys.ts";
-import { at, doc, found, hooks, layers, load, rest, s, set, slice, store, whole } from "./model.ts";
+import { at, doc, found, hooks, layers, load, rest, s, set, slice, store, view, whole } from "./model.ts";
 import { icicle, stacks, timeline } from "./places.ts";
 import type { Recording, Window } from "./wire.ts";
 
@@ -26,10 +26,10 @@ function draw(): void {
   cancelAnimationFrame(drawing);
   drawing = requestAnimationFrame(() => {
     drawing = 0;
-    picture.draw({ doc, slice, whole, layers, s, rest: whole.of.moment[rest()] ?? 0, found, set });
-    tabs(shownViews(), s.view, go);
+    picture.draw({ doc, slice, whole, layers, s, tall: view() === "timeline", rest: whole.of.moment[rest()] ?? 0, found, set });
+    tabs(shownViews(), view(), go);
     tools();
-    view();
+    main();
     inspector();
   });
 }
@@ -42,11 +42,12 @@ function where(): string | undefined {
   return `${time(slice.of.seconds[column]!)}: ${bytes(slice.of.live_bytes[column]!)} mapped${group ? `, ${group.label} ${bytes(heldBy(group, slice, column).bytes)}` : ""}`;
 }
 
-function view(): void {
-  if (!whole.n && s.view !== "findings") return fill(root, note("There is no moment in this recording: it ended before the first one."));
-  if (s.view === "timeline") timeline();
-  else if (s.view === "stacks") stacks();
-  else if (s.view === "gpu") gpu();
+function main(): void {
+  const v = view();
+  if (!whole.n && v !== "findings") return fill(root, note("There is no moment in this recording: it ended before the first one."));
+  if (v === "timeline") timeline();
+  else if (v === "stacks") stacks();
+  else if (v === "gpu") gpu();
   else findings();
 }
 
@@ -65,7 +66,7 @@ async function begin(): Promise<void> {
   hooks.changed = () => (draw(), announce(where));
   hooks.draw = draw;
   hooks.failed = (why) => link.lost || banner(why);
-  new ResizeObserver(() => s.view === "stacks" && icicle.paint()).observe(root);
+  new ResizeObserver(() => view() === "stacks" && icicle.paint()).observe(root);
   theme(draw);
 }
 

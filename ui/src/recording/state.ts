@@ -8,7 +8,7 @@ export const views = { timeline: "Timeline", stacks: "Stacks", gpu: "GPU driver"
 export type View = keyof typeof views;
 
 export interface State {
-  view: View;
+  view: View | null; // null: that which shows the worst finding
   g: By;
   k: number | null; // the moment of the cursor, null for the last
   range: Span | null; // moments
@@ -23,9 +23,9 @@ export interface State {
   q: string;
 }
 
-export const first: State = { view: "timeline", g: "line", k: null, range: null, of: "cursor", y: null, win: null, sel: null, alone: false, stack: null, gpu: null, finding: null, q: "" };
+export const first: State = { view: null, g: "line", k: null, range: null, of: "cursor", y: null, win: null, sel: null, alone: false, stack: null, gpu: null, finding: null, q: "" };
 
 export const address = new Address<State>(first, {
-  view: oneOf("v", Object.keys(views) as View[]), g: oneOf("g", ["line", "stack"]), k: some(amount("k")), range: some(span("r")), of: oneOf("of", ["cursor", "range"]),
+  view: some(oneOf("v", Object.keys(views) as View[])), g: oneOf("g", ["line", "stack"]), k: some(amount("k")), range: some(span("r")), of: oneOf("of", ["cursor", "range"]),
   y: some(oneOf("y", ["mapped", "resident"])), win: some(span("w")), sel: some(text("s")), alone: flag("z"), stack: some(amount("st")), gpu: some(amount("gs")), finding: some(number("fd")), q: text("q"),
 });

@@ -2,7 +2,7 @@
 
 import { note, refill, scroll, textLink } from "../base/controls.ts";
 import { byId, command, fill, h, swatch } from "../base/dom.ts";
-import { bytes, bytesOrDash, delta } from "../base/format.ts";
+import { bytes, bytesOrDash } from "../base/format.ts";
 import { pattern, type Tab } from "../base/frame.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
@@ -81,21 +81,9 @@ export function findings(root: HTMLElement): void {
       "div",
       { class: "findings" },
       findingList(doc.findings, i, (n) => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, win: null, range: null, ahead: null, alone: false }, true), () => null),
-      article({ ...f, trend: [], evidence: shownEvidence(f.evidence) }, [show, ...commandsOf(f).map((c) => command(c))], () => null, hostWords),
+      article({ ...f, trend: [] }, [show, ...commandsOf(f).map((c) => command(c))], () => null, hostWords),
     ),
   );
-}
-
-/** Evidence in words where numbers alone mean little. */
-function shownEvidence(e: Record<string, unknown> | undefined): Record<string, unknown> {
-  const { confidence, growing, seconds, seconds_to_limit: toLimit, rate_bytes_per_second: rate, ...others } = e ?? {};
-  return {
-    ...others,
-    ...(typeof growing === "number" ? { growing: `${Math.round(growing * 100)}%` } : {}),
-    ...(typeof rate === "number" ? { rate: `${delta(rate * 60)} a minute` } : {}),
-    ...(typeof seconds === "number" ? { watched: time(seconds) } : {}),
-    ...(Array.isArray(toLimit) ? { "limit reached": `${time(toLimit[0])} to ${toLimit[1] === null ? "never" : time(toLimit[1])} after the last sample` } : {}),
-  };
 }
 
 /** The views that have something to list. */
