@@ -21,9 +21,12 @@ const result = await build({
   write: false,
 });
 const files = result.outputFiles.map((f) => ({ name: f.path.split("/").pop(), bytes: Buffer.from(f.contents) }));
-for (const path of ["page/index.html", "plan/plan.html"]) files.push({ name: path.split("/").pop(), bytes: await readFile(here(`src/${path}`)) });
-const recorded = await readFile(here("src/picture/recorded.html"), "utf8"); // the pages of both kinds of recordings
-for (const [page, search] of [["recording", "Search stacks"], ["watch", "Search"]]) files.push({ name: `${page}.html`, bytes: Buffer.from(recorded.replaceAll("{{page}}", page).replace("{{search}}", search)) });
+files.push({ name: "plan.html", bytes: await readFile(here("src/plan/plan.html")) });
+const frame = await readFile(here("src/page/page.html"), "utf8"); // of the pages of snapshots and of both kinds of recordings
+for (const [page, script, style, search, axis] of [["index", "app", "", "Search sites", "events"], ["recording", "recording", "recording.css", "Search stacks", "time"], ["watch", "watch", "watch.css", "Search", "time"]]) {
+  const words = { script, search, axis, style: style && `<link rel="stylesheet" href="${style}">\n` };
+  files.push({ name: `${page}.html`, bytes: Buffer.from(frame.replace(/\{\{(\w+)\}\}/g, (_, word) => words[word])) });
+}
 
 const check = process.argv.includes("--check");
 await mkdir(out, { recursive: true });

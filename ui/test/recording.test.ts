@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { timeStep } from "../src/base/scale.ts";
 import { edgesOf, flameOf, groupsOf, heldBy, layersOf, others, Slice, tileOf } from "../src/recording/bands.ts";
 import { address, first, type State } from "../src/recording/state.ts";
-import type { Recording, Stack, Window } from "../src/recording/wire.ts";
+import type { Recording, Stack, Window } from "../src/base/api.ts";
 import type { Frame } from "../src/base/wire.ts";
 
 const frame = (name: string, line = 0): Frame => ({ file: `/srv/${name}`, line, function: name, origin: line ? "own" : "native" });

@@ -18,6 +18,12 @@ export function banner(text: string, wrong = true): void {
   el.textContent = printable(text);
 }
 
+declare global {
+  interface Window {
+    strandline: unknown; // what the page shows, for tests and for the curious
+  }
+}
+
 let saying = 0;
 
 /** Announces to screen readers what came of it, once the hand rests. */

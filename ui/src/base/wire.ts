@@ -3,10 +3,9 @@
 export type {
   Alloc, At, Band, Bands, Device, Diff, Event, File as SessionFile, Flame, Frame, Group, Held, Hit, Lane, Mark, More, Range, Row as AtRow, Scope, Session,
 } from "./api.ts";
-import type { Band, Frame } from "./api.ts";
+import type { Band } from "./api.ts";
 
 export type Fate = Band["fate"];
-export type Origin = Frame["origin"];
 
 export const kinds = ["total", "band", "alloc"] as const;
 export type Kind = (typeof kinds)[number];
@@ -18,7 +17,6 @@ export const beforeFirst = 4294967295;
 export const flagTooMany = 2;
 
 /** Flags of a rectangle. */
-export const stripOfAllocs = 1;
 export const stripOfBands = 2;
 export const rectPending = 4;
 

@@ -7,8 +7,7 @@ import { command, fill, h } from "../base/dom.ts";
 import { base, bytes, count, duration } from "../base/format.ts";
 import { purposes } from "../base/names.ts";
 import type { Card, Lines } from "../base/api.ts";
-import { curve, head, keptBy, stackOf } from "./card.ts";
-import type { Judgment } from "./wire.ts";
+import { curve, head, keptBy, stackOf, type Judgment } from "./card.ts";
 import { evidenceName, evidenceWords, kindName, marked } from "./words.ts";
 
 const severities = { problem: "problem", warning: "warning", info: "note" };

@@ -2,12 +2,14 @@
 // commands print it.
 
 import { button, textLink } from "../base/controls.ts";
-import type { Card } from "../base/api.ts";
+import type { Card, Finding } from "../base/api.ts";
 import { command, fill, h, svg } from "../base/dom.ts";
 import { bytes, plural } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
-import type { Judgment } from "./wire.ts";
 import { holders, holderWords, marked } from "./words.ts";
+
+/** A finding, of a session or of a recording. */
+export type Judgment = Omit<Finding, "where">;
 
 /** What stands on a card beside the words of the finding. */
 export interface Beside {

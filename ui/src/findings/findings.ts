@@ -1,7 +1,7 @@
 // Findings: what `diagnose` reports, the card of the one that is pinned, and the way to its
 // evidence.
 
-import type { Findings as Answer } from "../base/api.ts";
+import type { Finding, Findings as Answer } from "../base/api.ts";
 import { engine } from "../base/ask.ts";
 import { Once } from "../base/once.ts";
 import { byId, fill, h } from "../base/dom.ts";
@@ -13,7 +13,6 @@ import type { Rail } from "../rail/rail.ts";
 import { bucketsPerTile, tileOf } from "../picture/tiles.ts";
 import { article, findingList } from "./article.ts";
 import { cardOf, curve, fullCard, shortCard } from "./card.ts";
-import type { Finding } from "./wire.ts";
 
 /** Kinds of findings whose evidence is the state of segments and blocks. */
 const ofAllocator = ["oom", "fragmentation"];
@@ -58,7 +57,7 @@ export class Findings {
     if (root.hidden) return;
     if (!full) return shortCard(root, card, () => this.pin(page.finding < 0 ? null : page.finding));
     const all = (i: number): void => page.store.set({ view: "findings", finding: i }, true);
-    const acts = f ? [f.where ? this.button("show in the timeline", "show", () => this.go(page.finding, "timeline")) : null, this.button("the evidence", "evidence", () => all(page.finding))] : [];
+    const acts = f ? [f.where ? textLink("show", "show in the timeline", () => this.go(page.finding, "timeline")) : null, textLink("evidence", "the evidence", () => all(page.finding))] : [];
     fullCard(root, card, page.findings, page.finding, { who: f ? this.owner(f) : "", curve: f ? this.curve(f) : null, freed: f ? this.freed() : null, acts }, (i) => this.pin(i), all);
   }
 
@@ -70,10 +69,6 @@ export class Findings {
     if (!places || s.view !== "timeline" || (s.ghost && !ghost)) return null;
     const words = ghost && peak ? [`If ${places.includes("\n") ? "these lines were" : "this line were"} freed: a peak of `, h("b", { "data-bytes": ghost.outcome.peak_reserved_bytes, "data-figure": "freed" }, bytes(ghost.outcome.peak_reserved_bytes)), ` reserved, not ${bytes(peak)} · `] : [];
     return h("p", { class: "good" }, words, toggle);
-  }
-
-  private button(text: string, key: string, act: () => void): HTMLElement {
-    return textLink(key, text, act);
   }
 
   /** Pins a finding; −1: none. */
@@ -136,8 +131,8 @@ export class Findings {
   private detail(f: Finding, i: number): HTMLElement {
     return article(
       f,
-      [f.where ? this.button("show in the timeline", "show", () => this.go(i, "timeline")) : null, f.where && ofAllocator.includes(f.kind) ? this.button("show in the allocator", "show allocator", () => this.go(i, "allocator")) : null],
-      (setting) => (settingOf(setting) !== null ? this.button("run it in What if", `try ${setting}`, () => this.tryOut(f, settingOf(setting)!)) : null),
+      [f.where ? textLink("show", "show in the timeline", () => this.go(i, "timeline")) : null, f.where && ofAllocator.includes(f.kind) ? textLink("show allocator", "show in the allocator", () => this.go(i, "allocator")) : null],
+      (setting) => (settingOf(setting) !== null ? textLink(`try ${setting}`, "run it in What if", () => this.tryOut(f, settingOf(setting)!)) : null),
     );
   }
 }

@@ -23,7 +23,6 @@ export const hostWords: Record<string, string> = {
   pytorch_bytes: "of PyTorch's allocator",
   rate_bytes_per_step: "growth per step",
   rate_percent: "growth per second, %",
-  resident_bytes: "resident",
   rss_growth_bytes: "growth of resident memory",
   settled_seconds: "time until it settled",
   stack_complete: "the whole stack is known",

@@ -4,10 +4,8 @@ import { h } from "../base/dom.ts";
 import { base, count } from "../base/format.ts";
 
 export const evidenceWords: Record<string, string> = {
-  active_bytes: "active",
   allocations_after: "allocations that followed",
   bytes_at_checkpoints: "live at each checkpoint",
-  by_purpose: "by purpose",
   checkpoint_events: "checkpoints at events",
   count_at_checkpoints: "allocations at each checkpoint",
   device_free_bytes: "free on the device",
@@ -18,14 +16,12 @@ export const evidenceWords: Record<string, string> = {
   intervals: "intervals between checkpoints",
   kept_for_backward_bytes: "kept for the backward pass",
   largest_free_bytes: "largest free piece",
-  leaked_bytes: "leaked",
   lost: "times that something was freed",
   lost_bytes: "lost to rounding",
   next_peak_event: "the next peak, at event",
   outlived: "times that nothing was freed",
   overhead_bytes: "reserved above what the peak explains",
   passing_bytes: "activations and temporaries at the peak",
-  peak_bytes: "peak",
   peak_reserved_bytes: "most reserved",
   peak_waiting_bytes: "most deferred frees at once",
   peak_without_bytes: "the peak without it",
@@ -33,16 +29,12 @@ export const evidenceWords: Record<string, string> = {
   private_active_bytes: "active in private pools",
   private_free_bytes: "free in private pools",
   private_reserved_bytes: "reserved by private pools",
-  releasable_bytes: "releasable",
   request_bytes: "the failed request",
-  requested_bytes: "requested",
-  reserved_bytes: "reserved",
   rounds: "intervals with growth that lasted",
   rate_bytes_per_second: "growth per second",
   seconds: "watched",
   seconds_to_limit: "time until the limit",
   sharable_bytes: "less free, were the pools one",
-  stranded_bytes: "stranded",
   taken_though_free_bytes: "taken from the driver although enough was free",
   tiny_count: "requests below 512 bytes",
   tiny_lost_bytes: "lost to requests below 512 bytes",
@@ -51,7 +43,6 @@ export const evidenceWords: Record<string, string> = {
   unsplit_bytes: "lost to blocks that were not split",
   waiting_bytes: "deferred frees",
   waiting_count: "deferred frees, in number",
-  waiting_since_event: "waiting since event",
 };
 
 /** A kind of finding in words. */
@@ -59,12 +50,6 @@ export const kindName = (kind: string): string => (kind === "oom" ? "out of memo
 
 /** A text in which commands stand between backquotes. */
 export const marked = (text: string): (Node | string)[] => text.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));
-
-/** The kind before a title, unless that begins with what it is. */
-export function kindBefore({ kind, title }: { kind: string; title: string }): string {
-  const begins = title.toLowerCase().replace(/^(the|an?) /, "");
-  return begins.startsWith(kindName(kind)) || (kind === "oom" && begins.startsWith("memory ran out")) ? "" : `${kindName(kind)}: `;
-}
 
 /** A key of evidence in words. */
 export const evidenceName = (key: string, words: Record<string, string>): string => words[key] ?? key.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ");

@@ -163,12 +163,6 @@ drawTop();
 page.notify("device");
 void page.follow();
 
-declare global {
-  interface Window {
-    strandline: unknown;
-  }
-}
-
 window.strandline = {
   state: () => ({ ...page.s, d: page.d, k: page.k, u: page.u, link: store.link, picture: rail.state(), figures: { ...page.figures }, pinned: page.pinned, event: page.event, ready: !!page.bands }),
   column: (event: number) => rail.column(event),

@@ -124,37 +124,14 @@ export class Rail {
     return this.scene.columns(most);
   }
 
-  zoomBy(factor: number): void {
-    zoomBy(this.scene, factor);
-  }
-
-  pan(share: number): void {
-    pan(this.scene, share);
-  }
-
-  fit(): void {
-    fit(this.scene);
-  }
-
-  step(by: number): void {
-    step(this.scene, by);
-  }
-
-  stepBand(by: number): void {
-    stepBand(this.scene, by);
-  }
-
-  pinBand(): void {
-    pinBand(this.scene);
-  }
-
-  reveal(k: number): void {
-    reveal(this.scene, k);
-  }
-
-  switchX(): Promise<void> {
-    return switchX(this.scene);
-  }
+  readonly zoomBy = (factor: number): void => zoomBy(this.scene, factor);
+  readonly pan = (share: number): void => pan(this.scene, share);
+  readonly fit = (): void => fit(this.scene);
+  readonly step = (by: number): void => step(this.scene, by);
+  readonly stepBand = (by: number): void => stepBand(this.scene, by);
+  readonly pinBand = (): void => pinBand(this.scene);
+  readonly reveal = (k: number): void => reveal(this.scene, k);
+  readonly switchX = (): Promise<void> => switchX(this.scene);
 
   /** Asks again after the engine was away. */
   retry(): void {

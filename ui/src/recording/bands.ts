@@ -3,7 +3,7 @@
 
 import { duration } from "../base/format.ts";
 import { lastAt } from "../base/scale.ts";
-import type { Course, Recording, Window } from "./wire.ts";
+import type { Course, Recording, Window } from "../base/api.ts";
 import type { Bands, Flame, Frame, Tile } from "../base/wire.ts";
 import { bandsOf, tileOf as tile } from "../picture/plot.ts";
 

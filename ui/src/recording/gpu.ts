@@ -9,7 +9,7 @@ import { table, type Column, type Row } from "../base/table.ts";
 import { time } from "./bands.ts";
 import { root } from "./elements.ts";
 import { at, doc, pinned, query, s, set } from "./model.ts";
-import type { Device } from "./wire.ts";
+import type { RecordingGPUDevice as Device } from "../base/api.ts";
 
 interface Taker extends Row {
   bytes: number;

@@ -11,7 +11,7 @@ import { heldBy, others, time, type Group } from "./bands.ts";
 import { memoryWords } from "./gpu.ts";
 import { markSlot } from "../picture/palette.ts";
 import { at, doc, layers, peakOf, pinned, rest, s, set, view, when, whole } from "./model.ts";
-import type { GPUStack, Stack } from "./wire.ts";
+import type { GPUStack, Stack } from "../base/api.ts";
 
 const row = (name: string, value: string, n?: number): Node[] => [h("dt", { title: traceTerms[name.replace(/^of it /, "")] }, name), h("dd", { "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, value)];
 

@@ -10,7 +10,7 @@ import { pinnedOf } from "../base/names.ts";
 import { markSlot } from "../picture/palette.ts";
 import { highest } from "./picture.ts";
 import { address, type State, type View } from "./state.ts";
-import type { Recording, Window } from "./wire.ts";
+import type { Recording, Window } from "../base/api.ts";
 
 export let doc: Recording;
 export let whole: Slice; // all of time

@@ -10,7 +10,7 @@ import { css, mix, palette } from "../picture/palette.ts";
 import { bandLabels, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
 import { marksHeight, TimePicture } from "../picture/time.ts";
 import { others, tileOf, time, type Group, type Layers, type Slice } from "./bands.ts";
-import type { Recording } from "./wire.ts";
+import type { Recording } from "../base/api.ts";
 import type { State } from "./state.ts";
 import { pixelAt, type Span } from "../base/scale.ts";
 

@@ -17,7 +17,7 @@ import { inspector } from "./inspector.ts";
 import { keyTable } from "./keys.ts";
 import { at, doc, found, hooks, layers, load, rest, s, set, slice, store, view, whole } from "./model.ts";
 import { icicle, stacks, timeline } from "./places.ts";
-import type { Recording, Window } from "./wire.ts";
+import type { Recording, Window } from "../base/api.ts";
 
 let drawing = 0;
 
@@ -68,12 +68,6 @@ async function begin(): Promise<void> {
   hooks.failed = (why) => link.lost || banner(why);
   new ResizeObserver(() => view() === "stacks" && icicle.paint()).observe(root);
   theme(draw);
-}
-
-declare global {
-  interface Window {
-    strandline: unknown;
-  }
 }
 
 window.strandline = { state: () => ({ s, doc, picture: doc ? picture.state() : null, settled: doc !== undefined && drawing === 0, columns: slice?.of.moment }) };

@@ -4,6 +4,7 @@ import { button, note, refill, scroll, textLink } from "../base/controls.ts";
 import { json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, percent, plural } from "../base/format.ts";
+import { pattern } from "../base/frame.ts";
 import { Icicle } from "../picture/icicle.ts";
 import type { Page } from "../session/page.ts";
 import type { Source } from "../session/store.ts";
@@ -72,7 +73,7 @@ export class Sites {
     private readonly root: HTMLElement,
     tooltip: HTMLElement,
   ) {
-    this.icicle = new Icicle({ tooltip, pieces: "allocations", slot: (f) => (this.by && this.groupOf(placeKey(f, this.by))?.slot) ?? -1, found: () => this.matcher(), zoomed: (zoom) => page.store.set({ zoom }) });
+    this.icicle = new Icicle({ tooltip, pieces: "allocations", slot: (f) => (this.by && this.groupOf(placeKey(f, this.by))?.slot) ?? -1, found: () => pattern(page.s.q), zoomed: (zoom) => page.store.set({ zoom }) });
     new ResizeObserver(() => this.icicle.paint()).observe(root);
   }
 
@@ -137,7 +138,7 @@ export class Sites {
     const flame = this.flame;
     if (this.error) return fill(this.root, this.bar(), note(this.error));
     if (!flame) return;
-    const matcher = this.matcher();
+    const matcher = pattern(this.page.s.q);
     const { by } = this;
     const { solo } = this.page.s;
     const rows = by
@@ -198,15 +199,6 @@ export class Sites {
   private refold(): void {
     this.icicle.refold();
     this.draw();
-  }
-
-  private matcher(): RegExp | null {
-    if (!this.page.s.q) return null;
-    try {
-      return new RegExp(this.page.s.q, "i");
-    } catch {
-      return null;
-    }
   }
 
   /** What frames are put together by; null where the grouping is of something else. */

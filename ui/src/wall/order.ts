@@ -1,9 +1,10 @@
 // The order of the rows of the wall, and which of them are shown.
 
-import type { FindingSeverity } from "./wire.ts";
+import type { Finding } from "../base/api.ts";
+import { pattern } from "../base/frame.ts";
 
 export interface Ranked {
-  severity: FindingSeverity | null; // of its worst finding
+  severity: Finding["severity"] | null; // of its worst finding
   peak: number;
   text: string; // that the search looks in
 }
@@ -23,11 +24,6 @@ export function outliersFirst<R extends Ranked>(rows: R[]): R[] {
 
 /** The rows of a kind that match a search. One that is no expression leaves all. */
 export function filtered<R extends Ranked>(rows: R[], only: Only, q: string): R[] {
-  let pattern: RegExp | null = null;
-  try {
-    pattern = q ? new RegExp(q, "i") : null;
-  } catch {
-    // the search field says so
-  }
-  return rows.filter((r) => (only === "all" || (r.severity ?? "none") === only) && (!pattern || pattern.test(r.text)));
+  const found = pattern(q);
+  return rows.filter((r) => (only === "all" || (r.severity ?? "none") === only) && (!found || found.test(r.text)));
 }

@@ -5,7 +5,7 @@ import { lastAt } from "../base/scale.ts";
 import { bandsOf, tileOf as tile } from "../picture/plot.ts";
 import { time } from "../recording/bands.ts";
 import type { Bands, Tile } from "../base/wire.ts";
-import type { Levels } from "./wire.ts";
+import type { Levels } from "../base/api.ts";
 
 export const others = "others";
 

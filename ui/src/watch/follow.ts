@@ -4,7 +4,7 @@
 import { fresh, Latest, link, type Refused } from "../base/ask.ts";
 import type { Span } from "../base/scale.ts";
 import { Course } from "./bands.ts";
-import type { Levels } from "./wire.ts";
+import type { Levels } from "../base/api.ts";
 
 export class Follower {
   whole: Course | null = null; // over all of time

@@ -5,7 +5,7 @@ import { Store } from "../base/address.ts";
 import { type Course, evidenceOf, grows, type Evidence } from "./bands.ts";
 import { Follower } from "./follow.ts";
 import { address, kinds, type State, type View } from "./state.ts";
-import type { Fit, Subject, Watch, WatchFinding } from "./wire.ts";
+import type { Fit, Subject, Watch, WatchFinding } from "../base/api.ts";
 
 export let doc: Watch;
 export const store = new Store(address);

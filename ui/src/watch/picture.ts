@@ -13,7 +13,7 @@ import { axisHeight, TimePicture } from "../picture/time.ts";
 import { entriesOf, grows, layersOf, standsOnZero, tileOf, timeTick, moment, type Course, type Evidence, type Layers } from "./bands.ts";
 import { drawLoad, loadHeight, loadRows } from "./load.ts";
 import type { State } from "./state.ts";
-import type { Fit, Subject, Watch, WatchFinding } from "./wire.ts";
+import type { Fit, Subject, Watch, WatchFinding } from "../base/api.ts";
 
 /** What the picture needs of the page. */
 export interface Shown {

@@ -2,7 +2,7 @@
 
 import { Address, amount, flag, number, oneOf, some, span, text } from "../base/address.ts";
 import type { Span } from "../base/scale.ts";
-import type { Subject } from "./wire.ts";
+import type { Subject } from "../base/api.ts";
 
 export const views = { process: "Processes", container: "Containers", device: "Devices", findings: "Findings" } as const;
 export type View = keyof typeof views;

@@ -14,7 +14,7 @@ import { slots } from "./bands.ts";
 import { commandsOf } from "./commands.ts";
 import { doc, hooks, s, set, subject, view } from "./model.ts";
 import { kinds, views, type View } from "./state.ts";
-import type { Subject } from "./wire.ts";
+import type { Subject } from "../base/api.ts";
 
 const by = new Sorting(() => hooks.draw());
 

@@ -18,7 +18,7 @@ import { ahead, asking, doc, drawn, engine, hooks, judged, load, mapped, s, seen
 import { Picture } from "./picture.ts";
 import type { View } from "./state.ts";
 import { listed, mainView, shownViews } from "./tables.ts";
-import type { Watch } from "./wire.ts";
+import type { Watch } from "../base/api.ts";
 
 const picture = new Picture(byId("rail"), byId("tooltip"));
 let drawing = 0;
@@ -178,12 +178,6 @@ async function begin(): Promise<void> {
   if (doc.partial !== null) banner(coverage()[2]);
   theme(draw);
   if (!link.saved && (doc.reading || doc.following)) void follow();
-}
-
-declare global {
-  interface Window {
-    strandline: unknown;
-  }
 }
 
 window.strandline = {

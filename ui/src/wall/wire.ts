@@ -1,3 +1,0 @@
-import type { Finding } from "../base/api.ts";
-
-export type FindingSeverity = Finding["severity"];
