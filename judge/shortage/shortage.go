@@ -64,6 +64,14 @@ func Room(free, reserved, active *int64) *int64 {
 	return finding.Int(*free + *reserved - *active)
 }
 
+// Known is a number of bytes, 0 if it is unknown.
+func Known(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
 // Amount returns in words a number of bytes that can be unknown.
 func Amount(n *int64) string {
 	if n == nil {
@@ -116,6 +124,15 @@ func FindHolder(own bool) finding.Remedy {
 	}
 	return finding.SettingChange(ListProcesses,
 		"look for other processes on the device").Because("if there are none, a library in this process allocates outside PyTorch (NCCL, cuDNN, an inference engine)")
+}
+
+// FindOthers is what to do against memory that is held outside PyTorch; own is as for [FindHolder].
+func FindOthers(own bool) []finding.Remedy {
+	leave := "leave room for the others: end stale processes, use a separate device, or make the library's workspace smaller"
+	if own {
+		leave = "leave room for the library, or shrink its workspace: NCCL by fewer channels (NCCL_MAX_NCHANNELS) or NCCL_BUFFSIZE"
+	}
+	return append([]finding.Remedy{FindHolder(own), finding.CodeChange(leave)}, NeedLess()...)
 }
 
 // littleUsed is the share, of what PyTorch had or was free, below which little was

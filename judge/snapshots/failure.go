@@ -70,21 +70,13 @@ func (s *failedRequest) shareOfDevice(n int64) string {
 	return units.Bytes(n) + " of " + units.Bytes(*s.capacity)
 }
 
-// inUse is the memory known to be in use.
-func (s *failedRequest) inUse() int64 {
-	if s.active == nil {
-		return 0
-	}
-	return *s.active
-}
-
 // cause is why the request failed, "" if the figures do not show why.
 func (s *failedRequest) cause() string {
 	room := s.room()
 	switch {
 	case s.request == nil:
 		return ""
-	case s.capacity != nil && *s.request > *s.capacity-s.inUse():
+	case s.capacity != nil && *s.request > *s.capacity-shortage.Known(s.active):
 		return shortage.TooBig
 	case s.free != nil && s.driver != nil && *s.free >= *s.driver:
 		return shortage.Limit

@@ -268,7 +268,7 @@ func (s *failedRequest) general(o *digest.OOM) []finding.Remedy {
 	case cause == shortage.Limit:
 		return shortage.RaiseLimit()
 	case cause == shortage.OthersHold:
-		return s.findOthers()
+		return shortage.FindOthers(s.mostlyOwn())
 	case cause == shortage.Fragmented && o.Expandable:
 		return []finding.Remedy{finding.CodeChange("allocate the largest tensors first, and let streams and graphs share a pool").
 			Because("segments are expandable already: the free memory belongs to other streams or pools, or lies between blocks of one segment")}
@@ -312,24 +312,13 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	return []finding.Remedy{r}
 }
 
-// findOthers are the remedies against memory held outside.
-func (s *failedRequest) findOthers() []finding.Remedy {
-	leave := "leave room for the others: end stale processes, use a separate device, or make the library's workspace smaller"
-	if s.mostlyOwn() {
-		leave = "leave room for the library, or shrink its workspace: NCCL by fewer channels (NCCL_MAX_NCHANNELS) or NCCL_BUFFSIZE"
-	}
-	return append([]finding.Remedy{s.lookForOthers(), finding.CodeChange(leave)}, shortage.NeedLess()...)
-}
-
-func (s *failedRequest) lookForOthers() finding.Remedy { return shortage.FindHolder(s.mostlyOwn()) }
-
 // remediesAgainstOthers are what to do whatever the cause: others may hold as much as was
 // requested, or most of a device of unknown size.
 func (s *failedRequest) remediesAgainstOthers() (out []finding.Remedy) {
 	switch cause := s.cause(); {
 	case cause == shortage.OthersHold || s.request == nil:
 	case s.otherProcesses() >= *s.request:
-		out = append(out, s.lookForOthers())
+		out = append(out, shortage.FindHolder(s.mostlyOwn()))
 	case s.capacity == nil && cause != shortage.Limit && s.room() != nil:
 		if r, ok := shortage.GiveCapacity(*s.free, *s.reserved, *s.active); ok {
 			out = append(out, r)

@@ -206,6 +206,9 @@ func (a *account) mostlyOwn() bool {
 	return n != nil && own != nil && 2*(*own-*a.reserved) > *n
 }
 
+// holdsRest reports whether the program itself is to be looked at for the memory outside.
+func (a *account) holdsRest() bool { return a.mostlyOwn() && !a.othersSuffice() }
+
 // othersSuffice reports whether the request would have fitted into what is known to be of other
 // processes.
 func (a *account) othersSuffice() bool {
@@ -220,14 +223,6 @@ func (a *account) holders() string {
 		own = finding.Int(min(max(0, *own-*a.reserved), *a.outside()))
 	}
 	return shortage.Holders(own, a.outside())
-}
-
-// inUse is the memory known to be allocated.
-func (a *account) inUse() int64 {
-	if a.active == nil {
-		return 0
-	}
-	return *a.active
 }
 
 // huge reports whether the request alone is so large that leaving a little more of the device
@@ -247,7 +242,7 @@ func (a *account) huge() bool {
 // and in pieces.
 func (a *account) inPieces() bool {
 	const part = 5
-	return a.cause() == causeFragmented && a.capacity != nil && part*a.unused() >= *a.capacity
+	return a.cause() == shortage.Fragmented && a.capacity != nil && part*a.unused() >= *a.capacity
 }
 
 // overLimit reports whether a stated limit did not let the request through, allowing for
@@ -291,33 +286,33 @@ func (a *account) cause() string {
 	room := a.room()
 	switch {
 	case a.Block != nil && a.request != nil:
-		return causeLimit
+		return shortage.Limit
 	case a.request == nil:
 		return ""
 	case a.overLimit():
-		return causeLimit
+		return shortage.Limit
 	case a.lent():
-		return causeTooBig
-	case a.capacity != nil && *a.request > *a.capacity-a.inUse():
-		return causeTooBig
+		return shortage.TooBig
+	case a.capacity != nil && *a.request > *a.capacity-shortage.Known(a.active):
+		return shortage.TooBig
 	case a.elsewhere():
-		return causeOutside
+		return shortage.OthersHold
 	case a.Wording == failure.Async && a.free != nil && *a.free < *a.request:
-		return causeTooBig
+		return shortage.TooBig
 	case a.free != nil && *a.free >= *a.request+a.granules():
-		return causeRefused
+		return shortage.Refused
 	case a.refusedWhole():
-		return causeLimit
+		return shortage.Limit
 	case room == nil:
 		return ""
 	case a.capacity != nil && 2*a.others() > *a.capacity:
-		return causeOutside
+		return shortage.OthersHold
 	case *room >= *a.request && a.material():
-		return causeFragmented
+		return shortage.Fragmented
 	case a.others() > 0 && *room+a.others() >= *a.request:
-		return causeOutside
+		return shortage.OthersHold
 	}
-	return causeTooBig
+	return shortage.TooBig
 }
 
 // confidence is how certain the cause is.
@@ -327,14 +322,14 @@ func (a *account) confidence() float64 {
 		return pooled
 	}
 	switch a.cause() {
-	case "", causeRefused:
+	case "", shortage.Refused:
 		return failed
-	case causeOutside:
+	case shortage.OthersHold:
 		return shortage.OutsideConfidence(*a.outside(), a.own() != nil)
-	case causeFragmented: // what was free in segments is an upper bound
+	case shortage.Fragmented: // what was free in segments is an upper bound
 		return upperBound
-	case causeTooBig:
-		if a.Wording == failure.Async && (a.capacity == nil || *a.request <= *a.capacity-a.inUse()) {
+	case shortage.TooBig:
+		if a.Wording == failure.Async && (a.capacity == nil || *a.request <= *a.capacity-shortage.Known(a.active)) {
 			return pooled
 		}
 	}
@@ -365,7 +360,7 @@ func (a *account) title() string {
 // explanation states what became of the request, and the reason.
 func (a *account) explanation() string {
 	switch a.cause() {
-	case causeLimit:
+	case shortage.Limit:
 		if a.Block != nil {
 			return fmt.Sprintf("failed: this platform allocates no block larger than %s", units.Bytes(*a.Block))
 		}
@@ -373,17 +368,17 @@ func (a *account) explanation() string {
 			return "failed, as a single allocation: Intel's drivers refuse one of 4 GiB or more by default"
 		}
 		return fmt.Sprintf("failed at a limit: %s of the %s allowed was held", shortage.Amount(a.held), shortage.Amount(a.allowed))
-	case causeRefused:
+	case shortage.Refused:
 		return fmt.Sprintf("was refused although the driver had %s free", shortage.Amount(a.free))
-	case causeFragmented:
+	case shortage.Fragmented:
 		return fmt.Sprintf("failed although %s was free: %s at the driver and %s in segments, in pieces",
 			shortage.Amount(a.room()), shortage.Amount(a.free), units.Bytes(a.unused()))
-	case causeOutside:
+	case shortage.OthersHold:
 		if a.elsewhere() {
 			return fmt.Sprintf("failed, and %s of the device's %s was neither allocated by PyTorch nor free", units.Bytes(*a.capacity-*a.active-*a.free), shortage.Amount(a.capacity))
 		}
 		return fmt.Sprintf("would have fitted, but %s of the device's %s is held outside PyTorch", shortage.Amount(a.outside()), shortage.Amount(a.capacity))
-	case causeTooBig:
+	case shortage.TooBig:
 		if a.lent() {
 			return fmt.Sprintf("did not fit: PyTorch had %s already, more than the device's %s", shortage.Amount(a.reserved), shortage.Amount(a.capacity))
 		}

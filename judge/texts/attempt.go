@@ -2,6 +2,7 @@ package texts
 
 import (
 	"strandline/finding"
+	"strandline/judge/shortage"
 	"strandline/logs/failure"
 	"strandline/units"
 )
@@ -22,7 +23,7 @@ func (v *view) attempt() {
 	v.figures.Outcome = v.text.outcome()
 	v.Confidence = 0.5
 	if v.states(failure.Request, failure.Free) && v.f.Figures[failure.Request] > v.f.Figures[failure.Free] {
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 	}
 	refused := "the driver refused a request"
 	if v.states(failure.Request, failure.Free) {

@@ -49,13 +49,13 @@ func (a *account) briefly() (b finding.Brief) {
 	}
 	b.Title, b.Account = units.Bytes(*a.request)+" requested", a.sum()
 	switch cause := a.cause(); {
-	case cause == causeFragmented:
+	case cause == shortage.Fragmented:
 		b.Title, b.Fact = "fragmentation: "+b.Title, shortage.Amount(a.room())+" was free, in pieces"
-	case cause == causeOutside && !a.elsewhere():
+	case cause == shortage.OthersHold && !a.elsewhere():
 		b.Title, b.Fact = "not PyTorch: "+b.Title, shortage.Amount(a.outside())+" is held outside PyTorch"
-	case cause == causeRefused:
+	case cause == shortage.Refused:
 		b.Title, b.Fact = "refused: "+b.Title, shortage.Amount(a.free)+" was free on the device"
-	case cause == causeTooBig && a.room() != nil && *a.room() < *a.request && !a.lent():
+	case cause == shortage.TooBig && a.room() != nil && *a.room() < *a.request && !a.lent():
 		b.Title, b.Fact = "too large: "+b.Title, units.Bytes(*a.room())+" was free"
 	case cause == "":
 		b.Fact = "the message does not show the cause"
@@ -71,7 +71,7 @@ func (a *account) sum() *finding.Account {
 		return nil
 	}
 	unused := "free in PyTorch's cache"
-	if a.cause() == causeFragmented {
+	if a.cause() == shortage.Fragmented {
 		unused += ", in pieces"
 	}
 	s := &finding.Account{Bytes: *a.capacity}

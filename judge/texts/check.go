@@ -49,8 +49,8 @@ func (t *Statement) check(f *finding.Finding) {
 		than = fmt.Sprintf("more than the whole device, %s", units.Bytes(whole))
 	}
 	switch e.Cause {
-	case "", causeOutside, causeRefused, causeFragmented:
-		e.Cause = causeTooBig
+	case "", shortage.OthersHold, shortage.Refused, shortage.Fragmented:
+		e.Cause = shortage.TooBig
 		f.Title = fmt.Sprintf("a request of %s failed: %s", units.Bytes(*e.RequestBytes), than)
 		f.Confidence = max(f.Confidence, 0.9)
 	}

@@ -55,7 +55,7 @@ func (v *view) addOtherHolders(text string) {
 
 // vllmFree is a device with less free memory than the engine is set to take.
 func (v *view) vllmFree() {
-	v.cause(causeStartup)
+	v.cause(shortage.Startup)
 	if !v.states(failure.Free, failure.Capacity) {
 		v.title("memory ran out before vLLM started: less of the device is free than it is set to take")
 		v.set(vllm.Set("0.6"), "take a smaller share of the device, below the free part")
@@ -91,7 +91,7 @@ func (v *view) vllmFree() {
 
 // vllmLength is a KV cache that is too small for one request of maximum length.
 func (v *view) vllmLength() {
-	v.cause(causeStartup)
+	v.cause(shortage.Startup)
 	length, haveLength := v.f.Figure(failure.Length)
 	fits, haveFits := v.f.Figure(failure.MaxLength)
 	switch {
@@ -136,7 +136,7 @@ func raisedShare(now, maxShare float64) string {
 
 // vllmCache is an engine with nothing left for the KV cache.
 func (v *view) vllmCache() {
-	v.cause(causeStartup)
+	v.cause(shortage.Startup)
 	v.title("vLLM does not start: weights and the profiling batch leave nothing for the KV cache")
 	if n, ok := v.f.Figures[failure.Available]; ok && n < 0 {
 		v.title("vLLM does not start: %s short before the KV cache", sizeOf(-n))
@@ -180,7 +180,7 @@ func (v *view) budget() {
 
 // vllmWarmUp is the largest batch, which the engine tries at start-up.
 func (v *view) vllmWarmUp() {
-	v.cause(causeStartup)
+	v.cause(shortage.Startup)
 	v.title("vLLM does not start: the profiling run of its largest batch did not fit")
 	v.set("--max-num-seqs 64", "fewer requests at once, so that the sampler computes fewer logits")
 	v.set(vllm.Set("0.85"), "leave more room besides weights and KV cache")
@@ -197,21 +197,21 @@ func (v *view) vllmMapping() {
 
 // vllmHostCache is vLLM without a GPU, whose cache is as large as a variable says.
 func (v *view) vllmHostCache() {
-	v.cause(causeStartup)
+	v.cause(shortage.Startup)
 	v.title("vLLM does not start: the space that is set for its KV cache in the host's memory holds nothing")
 	v.set("VLLM_CPU_KVCACHE_SPACE=40", "a larger KV cache, in GiB of the host's memory (RAM), beside the weights. A lower --max-model-len makes each request smaller")
 }
 
 // vllmSwap is swap space that the host does not have.
 func (v *view) vllmSwap() {
-	v.cause(causeStartup)
+	v.cause(shortage.Startup)
 	v.title("vLLM does not start: its swap space takes %s of the host's %s", v.size(failure.Needed), v.size(failure.Capacity))
 	v.set("--swap-space 1", "a smaller swap space, in GiB per GPU: it is host memory (RAM)")
 }
 
 // sglangStart is SGLang with nothing left for its KV cache.
 func (v *view) sglangStart() {
-	v.cause(causeStartup)
+	v.cause(shortage.Startup)
 	v.title("SGLang does not start: the weights leave nothing for the KV cache")
 	if v.states(failure.InProcess, failure.Available) {
 		v.say("the weights took %s per GPU, and %s was left", v.size(failure.InProcess), v.size(failure.Available))
@@ -256,7 +256,7 @@ func (v *view) sglangSlots() {
 
 // sglangUnbalanced is a device that others hold a part of.
 func (v *view) sglangUnbalanced() {
-	v.cause(causeOutside)
+	v.cause(shortage.OthersHold)
 	v.title("SGLang does not start: other processes hold memory of some of its GPUs")
 	v.addOtherHolders("end stale processes on the devices")
 	v.set(sglang.Set("0.7"), "take less of each device")
@@ -264,7 +264,7 @@ func (v *view) sglangUnbalanced() {
 
 // flashInfer is a workspace of FlashInfer's, whose size the engine sets.
 func (v *view) flashInfer() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("FlashInfer's workspace is too small: %s was requested of it; the device itself need not be full", v.size(failure.Request))
 	if v.states(failure.Request, failure.Available) {
 		v.title("FlashInfer's workspace is too small: %s was requested of it, and %s was left; the device itself need not be full", v.size(failure.Request), v.size(failure.Available))
@@ -290,7 +290,7 @@ func (v *view) flashInfer() {
 
 // tgi is text-generation-inference's trial run of the largest prefill.
 func (v *view) tgi() {
-	v.cause(causeStartup)
+	v.cause(shortage.Startup)
 	v.title("text-generation-inference does not start: there is not enough memory for its largest prefill")
 	tokens, ok := v.f.Figure(failure.Tokens)
 	if ok {
@@ -313,7 +313,7 @@ func (v *view) tgi() {
 
 // tgiTotal is the trial run of as many tokens as its cache is to hold.
 func (v *view) tgiTotal() {
-	v.cause(causeStartup)
+	v.cause(shortage.Startup)
 	v.title("text-generation-inference does not start: there is not enough memory for the %s tokens that its batches may have", v.count(failure.Tokens))
 	tokens, _ := v.f.Figure(failure.Tokens)
 	v.set(fmt.Sprintf("--max-batch-total-tokens %d", int64(tokens)/2), "fewer tokens at once; without the option the server takes as many as fit")
@@ -325,7 +325,7 @@ func (v *view) tgiTotal() {
 func (v *view) tensorRT() {
 	v.title("memory ran out for TensorRT")
 	if v.states(failure.Request) {
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("memory ran out for TensorRT: the device refused it %s", v.size(failure.Request))
 	}
 	v.do("build with smaller shapes: a smaller max_batch_size, max_num_tokens or optimization profile; fewer bits (FP16, INT8)")
@@ -337,7 +337,7 @@ func (v *view) tensorRT() {
 func (v *view) tensorRTLLM() {
 	v.title("memory ran out for TensorRT-LLM: weights, KV cache and the engine's buffers do not fit the device")
 	if v.f.Kind == failure.TensorRTStart {
-		v.cause(causeStartup)
+		v.cause(shortage.Startup)
 		if v.states(failure.Free, failure.Capacity) {
 			v.title("TensorRT-LLM does not start: a part did not fit into %s, free of the device's %s", v.size(failure.Free), v.size(failure.Capacity))
 		}
@@ -358,7 +358,7 @@ func (v *view) onnx() {
 		v.title("memory ran out for ONNX Runtime: its arena could not get %s", v.size(failure.Request))
 	}
 	if v.f.Kind == failure.ONNXLimit {
-		v.cause(causeLimit)
+		v.cause(shortage.Limit)
 		v.title("memory ran out for ONNX Runtime: %s was requested, and its arena may take %s more", v.size(failure.Request), v.size(failure.Available))
 		v.set(`"gpu_mem_limit": 8 * 1024 * 1024 * 1024`, "raise the limit of the CUDA provider, or remove it")
 	}

@@ -1,6 +1,9 @@
 package texts
 
-import "strandline/logs/failure"
+import (
+	"strandline/judge/shortage"
+	"strandline/logs/failure"
+)
 
 // heapKinds are the failures at limits on host memory that a program sets itself.
 var heapKinds = map[failure.Kind]func(*view){
@@ -10,7 +13,7 @@ var heapKinds = map[failure.Kind]func(*view){
 
 // heap is the limit on a runtime's heap.
 func (v *view) heap() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("the heap of the program's runtime is full: a limit in the host's memory, not the GPU's")
 	v.say("Java and Node.js take no more for their heaps than they were started with, however much the machine has")
 	v.do("a larger heap: -Xmx for Java (spark.driver.memory, spark.executor.memory for Spark), NODE_OPTIONS=--max-old-space-size for Node.js; or less kept in it")
@@ -19,7 +22,7 @@ func (v *view) heap() {
 
 // worker is the limit that a cluster's manager has set for one of its workers.
 func (v *view) worker() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("a worker exceeded its memory limit: the host's memory, not the GPU's")
 	if v.states(failure.Limit) {
 		v.title("a worker exceeded its limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
@@ -42,7 +45,7 @@ func (v *view) monitor() {
 
 // platform is a limit that a platform has for a program, or a service for itself.
 func (v *view) platform() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("a memory limit that is set for the program is reached: the host's memory, not the GPU's")
 	if v.states(failure.Limit) {
 		v.title("the program's memory limit of %s is reached: the host's memory, not the GPU's", v.size(failure.Limit))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/judge/shortage"
 	"strandline/logs/failure"
 	"strandline/units"
 )
@@ -81,7 +82,7 @@ func (v *view) holders() (largest string, most int64) {
 func (v *view) kernel() {
 	v.title("%s was killed: the host's memory ran out, not the GPU's", v.victim())
 	if v.states(failure.RSS) {
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("%s was killed with %s resident: the host's memory ran out, not the GPU's", v.victim(), v.size(failure.RSS))
 	}
 	switch c := v.f.Words["constraint"]; {
@@ -122,7 +123,7 @@ func (v *view) smallVictim() bool {
 
 // cgroup is a kill by the kernel at the limit of a cgroup.
 func (v *view) cgroup() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("%s was killed at the memory limit of its cgroup: the host's memory, not the GPU's", v.victim())
 	if v.states(failure.Limit) {
 		v.title("%s was killed at the limit of %s of its cgroup: the host's memory, not the GPU's", v.victim(), v.size(failure.Limit))
@@ -162,14 +163,14 @@ func (v *view) pressure() {
 	v.title("the processes of %s were killed by an out-of-memory daemon: the host's memory was short, not the GPU's", of)
 	switch {
 	case v.states("used", failure.Capacity):
-		v.cause(causeLimit)
+		v.cause(shortage.Limit)
 		v.say("%s of %s RAM and %s of %s swap were in use, more than the %g %% that are allowed", v.size("used"), v.size(failure.Capacity),
 			v.size("swap"), v.size("swap_total"), v.f.Figures["threshold"])
 	case v.states("swap", "swap_total"):
-		v.cause(causeLimit)
+		v.cause(shortage.Limit)
 		v.say("%s of %s swap were in use, more than the %g %% that are allowed", v.size("swap"), v.size("swap_total"), v.f.Figures["threshold"])
 	case v.states("pressure", "threshold"):
-		v.cause(causeLimit)
+		v.cause(shortage.Limit)
 		v.say("processes waited for memory %g %% of the time, more than the %g %% that are allowed; memory can have been left", v.f.Figures["pressure"], v.f.Figures["threshold"])
 	case v.states("pressure"):
 		v.say("processes waited for memory %g %% of the last 10 s", v.f.Figures["pressure"])
@@ -187,7 +188,7 @@ func (v *view) pressure() {
 
 // pod is a container that was killed at its limit.
 func (v *view) pod() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("a container was killed at its memory limit: the host's memory, not the GPU's")
 	if v.states(failure.Limit) {
 		v.title("a container was killed at its limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
@@ -202,7 +203,7 @@ func (v *view) pod() {
 func (v *view) evicted() {
 	v.title("a pod was evicted: its node was low on memory (RAM)")
 	if v.states("threshold_bytes", failure.Available) {
-		v.cause(causeLimit)
+		v.cause(shortage.Limit)
 		v.title("a pod was evicted: its node had %s of memory (RAM) available, less than the kubelet's threshold of %s", v.size(failure.Available), v.size("threshold_bytes"))
 	}
 	if v.states(failure.RSS) {
@@ -215,7 +216,7 @@ func (v *view) evicted() {
 
 // slurm is a job at its limit, which is always a limit on host memory.
 func (v *view) slurm() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	if v.batch() {
 		return
 	}
@@ -252,7 +253,7 @@ func (v *view) batch() bool {
 
 // ray is a worker that Ray killed because its node was full.
 func (v *view) ray() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("Ray killed a worker: its node's memory (RAM) was nearly full")
 	if v.states(failure.Capacity, "used") {
 		v.title("Ray killed a worker: its node had %s of %s of memory (RAM) in use", v.size("used"), v.size(failure.Capacity))
@@ -268,7 +269,7 @@ func (v *view) ray() {
 // shared is shared memory that could not be allocated.
 func (v *view) shared() {
 	v.title("shared memory ran out: /dev/shm is full; it is the host's memory, not the GPU's")
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	if v.states(failure.Request) {
 		v.title("shared memory ran out: /dev/shm could not provide %s; it is the host's memory, not the GPU's", v.size(failure.Request))
 	}
@@ -294,7 +295,7 @@ func (v *view) busError() {
 func (v *view) hostRequest() {
 	v.title("the host's memory (RAM) ran out")
 	if v.states(failure.Request) {
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("the host's memory (RAM) ran out: %s was requested at once", v.size(failure.Request))
 	}
 	v.say("the refused memory is the host's, not the GPU's")
@@ -319,7 +320,7 @@ func (v *view) hostRequest() {
 
 // windows is the commit limit of Windows.
 func (v *view) windows() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("the commit limit of Windows is reached: RAM and page file together, the host's memory, not the GPU's")
 	v.say("mapping a checkpoint and each process with CUDA's libraries commit memory that they may never touch")
 	v.do("a larger page file (System, Advanced, Performance, Virtual memory), such as 64 GB on a fast disk; end other programs")
@@ -328,7 +329,7 @@ func (v *view) windows() {
 
 // windowsLow is the event with which Windows names the programs that use most of its commit limit.
 func (v *view) windowsLow() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("Windows ran low on virtual memory: RAM and page file together, the host's memory, not the GPU's")
 	if v.states(failure.InProcess) {
 		v.title("Windows ran low on virtual memory: %s had committed %s of RAM and page file, the host's memory", v.f.Words["victim"], v.size(failure.InProcess))
@@ -362,7 +363,7 @@ func (v *view) killed() {
 		v.title("a worker process ended: it was killed for the host's memory, not the GPU's, or it crashed")
 	}
 	if usage := v.f.Figures["usage"]; v.states(failure.Limit) && usage >= v.f.Figures[failure.Limit] {
-		v.cause(causeLimit)
+		v.cause(shortage.Limit)
 		v.Confidence = 1
 		v.Basis = "what the text states"
 		v.title("a function was killed at its memory limit of %s: the host's memory, not the GPU's", v.size(failure.Limit))
@@ -373,7 +374,7 @@ func (v *view) killed() {
 		v.say("before that the host had %s in use, %.0f %% of about %s", v.size("used"), percent, sizeOf(used/percent*100))
 		const nearlyFull = 90
 		if percent >= nearlyFull {
-			v.cause(causeTooBig)
+			v.cause(shortage.TooBig)
 			v.Confidence = 0.9
 			v.Basis = "signal 9, and a host whose memory was nearly full before it"
 		}

@@ -18,16 +18,6 @@ import (
 	"strandline/units"
 )
 
-// The causes of a failure.
-const (
-	causeTooBig     = shortage.TooBig
-	causeFragmented = shortage.Fragmented
-	causeLimit      = shortage.Limit
-	causeOutside    = shortage.OthersHold
-	causeRefused    = shortage.Refused
-	causeStartup    = shortage.Startup
-)
-
 // Options are what the user knows beyond the text.
 type Options struct {
 	Capacity *int64 // bytes of memory of each device, nil if unknown
@@ -201,7 +191,7 @@ func (v *view) answer() {
 		explain = (*view).unknown
 	}
 	explain(v)
-	if (v.figures.Cause == "" || v.figures.Cause == causeRefused) && v.Confidence == 1 {
+	if (v.figures.Cause == "" || v.figures.Cause == shortage.Refused) && v.Confidence == 1 {
 		v.Confidence = 0.95 // that memory ran out, as bench/reliability measures it
 	}
 	v.Detail = append([]string{fmt.Sprintf("line %s: %s", units.Count(v.f.Line), v.f.Quote)}, v.Detail...)

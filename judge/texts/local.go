@@ -31,7 +31,7 @@ func (v *view) llama() {
 	}
 	v.title("memory ran out for llama.cpp: %s did not fit on %s", what, where)
 	if v.states(failure.Request) {
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("memory ran out for llama.cpp: %s of %s did not fit on %s", what, v.size(failure.Request), where)
 	}
 	if v.hint(failure.HintWhisper) { // it has neither layers to leave out nor a context to shorten
@@ -67,7 +67,7 @@ func (v *view) llama() {
 
 // llamaMetal is llama.cpp on Apple's GPUs, which may use only a part of the memory.
 func (v *view) llamaMetal() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("memory ran out on Apple's GPU for llama.cpp: weights, KV cache and compute buffers exceed the GPU's share")
 	v.set("-c 8192", "a shorter context: fewer tokens in the KV cache (--ctx-size), with --cache-type-k q8_0 --cache-type-v q8_0 a smaller one")
 	v.set("-ngl 20", "fewer layers on the GPU, or a smaller quantization")
@@ -78,7 +78,7 @@ func (v *view) llamaMetal() {
 func (v *view) llamaHost() {
 	v.title("the host's memory ran out for llama.cpp")
 	if v.states(failure.Request) {
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("the host's memory ran out for llama.cpp: it could not provide %s", v.size(failure.Request))
 	}
 	v.do("a shorter context (-c), a smaller quantization, or more layers on the GPU (-ngl). Leave mmap on, so that weights stay in the page cache and need no extra RAM")
@@ -87,7 +87,7 @@ func (v *view) llamaHost() {
 
 // ollamaHost is a model that needs more than the host has.
 func (v *view) ollamaHost() {
-	v.cause(causeTooBig)
+	v.cause(shortage.TooBig)
 	v.title("the model needs more of the host's memory than Ollama finds available")
 	if v.states(failure.Needed, failure.Available) {
 		v.title("the model needs %s of the host's memory, and %s is available", v.size(failure.Needed), v.size(failure.Available))
@@ -116,20 +116,20 @@ func (v *view) ollamaRunner() {
 func (v *view) mlx() {
 	switch v.f.Kind {
 	case failure.MLXBuffer:
-		v.cause(causeLimit)
+		v.cause(shortage.Limit)
 		v.title("memory ran out for MLX: one buffer of %s, and Metal gives at most %s at once", v.size(failure.Request), v.size(failure.Limit))
 		v.do("make that one array smaller: a smaller batch, a shorter prompt or prefill in steps, attention in chunks. All memory may be free, the limit is for one buffer")
 		return
 	case failure.MLXCount:
-		v.cause(causeLimit)
+		v.cause(shortage.Limit)
 		v.title("memory ran out for MLX: more buffers than the system allows")
 		v.do("keep fewer arrays: mx.eval() more often, mx.clear_cache(), larger and fewer arrays; the limit is a number of buffers, not bytes")
 		return
 	case failure.MLXMemory:
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("memory ran out for MLX: %s could not be allocated", v.size(failure.Request))
 	default:
-		v.cause(causeLimit)
+		v.cause(shortage.Limit)
 		v.title("memory ran out on Apple's GPU: a command failed, as more is allocated than the system lets the GPU use")
 	}
 	v.do("a smaller model or fewer bits, a smaller batch or a shorter prompt. Call mx.clear_cache() and mx.set_cache_limit() to return the cache")
@@ -178,7 +178,7 @@ func (v *view) xlaRequest() {
 
 // xlaCompile is a program that does not fit a device, whatever else is on it.
 func (v *view) xlaCompile() {
-	v.cause(causeTooBig)
+	v.cause(shortage.TooBig)
 	v.title("memory ran out when XLA compiled a program for the device")
 	if v.states(failure.Needed, failure.Capacity) {
 		v.title("a program needs %s of a device's %s: XLA does not compile it", v.size(failure.Needed), v.size(failure.Capacity))
@@ -194,7 +194,7 @@ func (v *view) xlaCompile() {
 
 // xlaScratch is a kernel that does not fit in the memory of a TPU core.
 func (v *view) xlaScratch() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("a kernel needs more of a TPU core's own memory (vmem) than there is: XLA does not compile it")
 	if v.states(failure.Needed, failure.Limit) {
 		v.title("a kernel needs %s of a TPU core's own memory (vmem), and there is %s: XLA does not compile it", v.size(failure.Needed), v.size(failure.Limit))
@@ -211,15 +211,15 @@ func (v *view) xlaBuffer() {
 		v.title("memory ran out on the device: a program of %s could not be loaded", v.size(failure.Request))
 	}
 	if v.states(failure.Free, failure.Request) {
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.say("%s was free", v.size(failure.Free))
 		if v.f.Figures[failure.Free] >= v.f.Figures[failure.Request] {
-			v.cause(causeFragmented)
+			v.cause(shortage.Fragmented)
 			v.say("that would be enough, but it is not in one piece")
 		}
 	}
 	if v.states(failure.Capacity, failure.Request) && v.f.Figures[failure.Request] > v.f.Figures[failure.Capacity] {
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("memory ran out on the device: one array of %s is more than its %s", v.size(failure.Request), v.size(failure.Capacity))
 		v.smallerProgram()
 	}
@@ -250,7 +250,7 @@ func (v *view) tensorFlow() {
 	request, free, largest := v.f.Figures[failure.Request], v.f.Figures["pool_free_bytes"], v.f.Figures[failure.Largest]
 	switch {
 	case free > 0 && free >= request && largest < request && request > 0:
-		v.cause(causeFragmented)
+		v.cause(shortage.Fragmented)
 		v.say("%s of the pool was free, its largest piece %s: enough, in pieces", sizeOf(free), sizeOf(largest))
 		v.set("TF_GPU_ALLOCATOR=cuda_malloc_async", "the driver's allocator, which moves pages together")
 		less()
@@ -261,7 +261,7 @@ func (v *view) tensorFlow() {
 		less()
 	default:
 		if request > 0 && v.f.Kind != failure.TensorFlowDriver && (free > 0 || v.states(failure.Active)) {
-			v.cause(causeTooBig)
+			v.cause(shortage.TooBig)
 		}
 		if free > 0 {
 			v.say("%s of the pool was free, its largest piece %s", sizeOf(free), sizeOf(largest))
@@ -283,14 +283,14 @@ var driverKinds = map[failure.Kind]func(*view){
 func (v *view) driver() {
 	v.title("memory ran out in a call to the GPU driver")
 	if v.states(failure.Request, failure.Free) && v.f.Figures[failure.Request] <= v.f.Figures[failure.Free] {
-		v.cause(causeRefused)
+		v.cause(shortage.Refused)
 		v.title("the GPU driver refused %s, although it had %s free", v.size(failure.Request), v.size(failure.Free))
 		v.say("no limit is named, so the cause is not in the text. Possible: free memory in pieces, another process, the host's memory, a quota (MIG, vGPU)")
 	} else if v.states(failure.Request, failure.Free) {
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("memory ran out on the GPU: %s was requested, and %s was free", v.size(failure.Request), v.size(failure.Free))
 	} else if v.states(failure.Request, failure.Active, failure.Capacity) {
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("memory ran out on the device: %s was requested, and %s of %s was allocated", v.size(failure.Request), v.size(failure.Active), v.size(failure.Capacity))
 	} else if v.states(failure.Request) {
 		v.title("memory ran out on the device: %s was requested", v.size(failure.Request))
@@ -307,7 +307,7 @@ func (v *view) driver() {
 
 // buffer is one allocation that is larger than Metal gives.
 func (v *view) buffer() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("memory ran out on Apple's GPU: one buffer of %s is larger than Metal allocates", v.size(failure.Request))
 	v.say("Metal limits the size of a single buffer; the rest of the memory can be free")
 	v.do("make the tensor smaller or compute it in parts: a smaller batch, shorter inputs, attention in chunks")
@@ -396,7 +396,7 @@ func (v *view) xpu() {
 func (v *view) pool() {
 	v.title("memory ran out in CuPy's pool: %s was requested, with %s allocated", v.size(failure.Request), v.size(failure.Active))
 	if v.states(failure.Limit) && v.f.Figures[failure.Active]+v.f.Figures[failure.Request] > v.f.Figures[failure.Limit] {
-		v.cause(causeLimit)
+		v.cause(shortage.Limit)
 		v.set("CUPY_GPU_MEMORY_LIMIT=90%", "raise the pool's limit")
 	}
 	v.do("allocate less at once, or cupy.get_default_memory_pool().free_all_blocks() between phases")
@@ -405,7 +405,7 @@ func (v *view) pool() {
 
 // poolLimit is RMM's pool.
 func (v *view) poolLimit() {
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	v.title("memory ran out in RMM's pool: it has reached the size that was set for it")
 	if v.states(failure.Request) {
 		v.title("memory ran out in RMM's pool: %s was requested, and it has reached the size that was set for it", v.size(failure.Request))
@@ -437,7 +437,7 @@ func (v *view) torchShort() {
 		room := v.f.Figures[failure.Free] + v.f.Figures[failure.Reserved] - v.f.Figures[failure.Active]
 		const material = 0.05 // of the device
 		if pieces := v.f.Figures[failure.Reserved] - v.f.Figures[failure.Active]; v.f.Figures[failure.Request] > room || pieces < material*v.f.Figures[failure.Capacity] {
-			v.cause(causeTooBig)
+			v.cause(shortage.TooBig)
 		}
 	}
 	if strings.Contains(v.f.Quote, "preemptively rejected") {

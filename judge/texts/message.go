@@ -121,7 +121,7 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 		say("PyTorch counts more than the device has: a paused pool (sleep mode) is unmapped, but still counted. The process holds %s of the device", units.Bytes(*a.InUse))
 	case a.lent():
 		say("more is allocated than the device has: on Windows and WSL the driver lends host memory up to the commit limit. The program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
-	case cause == causeFragmented:
+	case cause == shortage.Fragmented:
 		if a.Wording == failure.Native && t.onWindows(a) {
 			where := "on Windows"
 			if t.Hints[failure.HintWindows] == 0 {
@@ -130,13 +130,13 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 			say("expandable_segments, the setting against it, is not available %s", where)
 		}
 		say("this is fragmentation. Freed memory that waits for another stream, or serves only a private pool, counts as free here. A snapshot of that moment separates these")
-	case cause == causeRefused:
+	case cause == shortage.Refused:
 		t.explainRefusal(say, a)
 	case o.Wording == failure.Runtime || o.Wording == failure.Driver:
 		say("such allocations are outside PyTorch's cache: the context, kernels, library handles and workspaces, CUDA graphs, pinned host memory. With expandable segments, also mapping a page")
 	case o.Wording == failure.Async && a.complete():
 		say("cudaMallocAsync does not report its pool: %s of the device is cached there or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
-	case cause == causeTooBig && o.Backend == "HIP" && t.Hints[failure.HintIntegrated] > 0:
+	case cause == shortage.TooBig && o.Backend == "HIP" && t.Hints[failure.HintIntegrated] > 0:
 		say("an integrated GPU has the firmware's part (VRAM) and the kernel's (GTT: ttm.pages_limit, amdgpu.gttsize); PyTorch sees %s of these", shortage.Amount(a.capacity))
 	case a.refusedWhole():
 		say("the message does not report the free memory: another process can hold the rest, PyTorch itself leaves room")
@@ -144,7 +144,7 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 		say("the message does not report the free memory, like early messages of XPU devices. Without it the cause is unknown")
 	case cause == "" && o.Missing() > 0 && !Contradictory(o):
 		say("%s", missingOf(o))
-	case cause == causeTooBig && a.unused() > 0 && a.room() != nil && *a.room() >= *a.request:
+	case cause == shortage.TooBig && a.unused() > 0 && a.room() != nil && *a.room() >= *a.request:
 		say("%s of the reserved memory is not allocated: a setting against fragmentation would gain at most that", units.Bytes(a.unused()))
 	}
 }

@@ -31,7 +31,7 @@ except RuntimeError:
 func (t *Statement) remedies(a *account) []finding.Remedy {
 	var out []finding.Remedy
 	switch a.cause() {
-	case causeOutside, causeLimit, causeRefused:
+	case shortage.OthersHold, shortage.Limit, shortage.Refused:
 	default:
 		if a.Wording != failure.Absurd {
 			out = t.ofEngine(a)
@@ -65,16 +65,16 @@ func (t *Statement) against(a *account) []finding.Remedy {
 		return append([]finding.Remedy{finding.CodeChange("let the engine sleep before the trainer's step, with its weights (sleep level 2), and call torch.cuda.empty_cache() in the trainer")}, shortage.NeedLess()...)
 	}
 	switch a.cause() {
-	case causeLimit:
+	case shortage.Limit:
 		if a.refusedWhole() {
 			return t.refusalRemedies(a)
 		}
 		return forBackend(a.Backend, shortage.RaiseLimit())
-	case causeOutside:
-		return forBackend(a.Backend, findOthers(a))
-	case causeRefused:
+	case shortage.OthersHold:
+		return forBackend(a.Backend, shortage.FindOthers(a.holdsRest()))
+	case shortage.Refused:
 		return t.refusalRemedies(a)
-	case causeFragmented:
+	case shortage.Fragmented:
 		return t.fragmentationRemedies(a)
 	case "":
 		switch {
@@ -211,19 +211,6 @@ func leaveRoom() []finding.Remedy {
 	}
 }
 
-// findOthers are the remedies against memory held outside PyTorch.
-func findOthers(a *account) []finding.Remedy {
-	leave := "leave room for the others: end stale processes, use a separate device, or make the library's workspace smaller"
-	if a.mostlyOwn() && !a.othersSuffice() {
-		leave = "leave room for the library, or shrink its workspace: NCCL by fewer channels (NCCL_MAX_NCHANNELS) or NCCL_BUFFSIZE"
-	}
-	return append([]finding.Remedy{lookForOthers(a), finding.CodeChange(leave)}, shortage.NeedLess()...)
-}
-
-func lookForOthers(a *account) finding.Remedy {
-	return shortage.FindHolder(a.mostlyOwn() && !a.othersSuffice())
-}
-
 // forBackend puts a backend's names into remedies for CUDA: HIP uses the module
 // torch.cuda, and XPU has no such variable.
 func forBackend(backend string, remedies []finding.Remedy) []finding.Remedy {
@@ -251,10 +238,10 @@ func forBackend(backend string, remedies []finding.Remedy) []finding.Remedy {
 // requested, or most of a device of unknown size.
 func remediesAgainstOthers(a *account) (out []finding.Remedy) {
 	switch cause := a.cause(); {
-	case a.Wording == failure.Metal || a.Wording == failure.Absurd || cause == causeOutside || cause == causeRefused || a.request == nil || a.lent():
+	case a.Wording == failure.Metal || a.Wording == failure.Absurd || cause == shortage.OthersHold || cause == shortage.Refused || a.request == nil || a.lent():
 	case a.others() >= *a.request:
-		out = append(out, lookForOthers(a))
-	case a.capacity == nil && cause != causeLimit && a.room() != nil:
+		out = append(out, shortage.FindHolder(a.holdsRest()))
+	case a.capacity == nil && cause != shortage.Limit && a.room() != nil:
 		if r, ok := shortage.GiveCapacity(*a.free, *a.reserved, *a.active); ok {
 			out = append(out, r)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"strandline/finding"
+	"strandline/judge/shortage"
 	"strandline/logs"
 )
 
@@ -54,29 +55,29 @@ func TestMessageAlone(t *testing.T) {
 		confidence           float64
 		title, detail        string // parts
 	}{
-		{messageOfW20, causeOutside, nvidiaSMI, 0.71875, "", ""},
+		{messageOfW20, shortage.OthersHold, nvidiaSMI, 0.71875, "", ""},
 		{messageOfW20[:60], "", dumpAtFailure, 0.95, "a request of 1 GiB failed", "the message is cut off: the size of the device, what was free, what was allocated, what was reserved are missing"},
 		{"HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. " + tooFew,
-			causeFragmented, "PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:128", 0.9, "", "Freed memory that waits for another stream"},
+			shortage.Fragmented, "PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:128", 0.9, "", "Freed memory that waits for another stream"},
 		{"HIP out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of 32.00 GiB of which 1.00 GiB is free. " + tooFew,
-			causeOutside, "rocm-smi --showpids", 0.95, "", ""},
+			shortage.OthersHold, "rocm-smi --showpids", 0.95, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. Of the allocated memory 14.20 GiB is allocated by PyTorch, with 3.00 GiB allocated in private pools (e.g., CUDA Graphs), and 512.00 MiB is reserved by PyTorch but unallocated.",
-			causeFragmented, dumpAtFailure, 0.9, "4.5 GiB was free: 1 GiB at the driver and 3.5 GiB in segments", "11.2 GiB of it allocated, 3 GiB free in private pools"},
+			shortage.Fragmented, dumpAtFailure, 0.9, "4.5 GiB was free: 1 GiB at the driver and 3.5 GiB in segments", "11.2 GiB of it allocated, 3 GiB free in private pools"},
 		{"CUDA out of memory. Tried to allocate 2.37 GiB. GPU 3 has a total capacity of 79.10 GiB of which 130.88 MiB is free. Including non-PyTorch memory, this process has 78.96 GiB memory in use. Of the allocated memory 75.45 GiB is allocated by PyTorch, and 2.10 GiB is reserved by PyTorch but unallocated.",
-			causeTooBig, dumpAtFailure, 1, "75.5 GiB was allocated, and 2.23 GiB was available", "1.41 GiB by this process (its context, other libraries), 12.5 MiB by others"},
+			shortage.TooBig, dumpAtFailure, 1, "75.5 GiB was allocated, and 2.23 GiB was available", "1.41 GiB by this process (its context, other libraries), 12.5 MiB by others"},
 		{"XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB. " + tooFew,
 			"", strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 0.95, "a request of 2 GiB failed", "the message does not report the free memory"},
 		{"XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. " + tooFew,
-			causeFragmented, strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 0.9, "", ""},
+			shortage.Fragmented, strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 0.9, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 14.00 GiB reserved in total by PyTorch)",
-			causeFragmented, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128", 0.9, "", ""},
+			shortage.Fragmented, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128", 0.9, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.0\nINFO step\n0 GiB is free. INFO\n" + strings.Replace(tooFew, "10.00 GiB is", "lost", 1),
 			"", dumpAtFailure, 0.95, "", "lines of other messages are mixed in: what was allocated, what was reserved are missing"},
 
-		{messageAsync, causeTooBig, "PYTORCH_CUDA_ALLOC_CONF=backend:native", 0.7, "", "2.15 GiB of the device is cached there or held by others"},
-		{strings.Replace(messageAsync, "640.00 MiB", "3.00 GiB", 1), causeTooBig, "PYTORCH_CUDA_ALLOC_CONF=backend:native", 1, "", ""},
-		{strings.Replace(messageAsync, "17179869184.00", "10.00", 1), causeLimit, "torch.cuda.set_per_process_memory_fraction(1.0)", 1, "9.43 GiB of the 10 GiB allowed was held", ""},
-		{messageMPS, causeLimit, "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", 1, "17.9 GiB of the 20.1 GiB allowed was held", "3.65 GiB held by the other process"},
+		{messageAsync, shortage.TooBig, "PYTORCH_CUDA_ALLOC_CONF=backend:native", 0.7, "", "2.15 GiB of the device is cached there or held by others"},
+		{strings.Replace(messageAsync, "640.00 MiB", "3.00 GiB", 1), shortage.TooBig, "PYTORCH_CUDA_ALLOC_CONF=backend:native", 1, "", ""},
+		{strings.Replace(messageAsync, "17179869184.00", "10.00", 1), shortage.Limit, "torch.cuda.set_per_process_memory_fraction(1.0)", 1, "9.43 GiB of the 10 GiB allowed was held", ""},
+		{messageMPS, shortage.Limit, "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", 1, "17.9 GiB of the 20.1 GiB allowed was held", "3.65 GiB held by the other process"},
 		{strings.Replace(messageMPS, ", max allowed: 20.13 GiB", "", 1), "", "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", 0.95, "a request of 2.67 GiB failed", ""},
 		{"RuntimeError: CUDA error: out of memory", "", nvidiaSMI, 0.95, "outside PyTorch's cache", "outside PyTorch's cache: the context"},
 		{"host:1:2 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes", "", nvidiaSMI, 0.95, "the driver refused it 6 MiB", ""},
@@ -85,7 +86,7 @@ func TestMessageAlone(t *testing.T) {
 		{"CUDA out of memory. Tried to allocate more than 1EB memory.", "", "", 0.95, "computed wrongly", ""},
 
 		{"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 1 has a total capacity of 8.00 GiB of which 5.19 MiB is free. Of the allocated memory 14.91 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",
-			causeTooBig, dumpAtFailure, 1, "PyTorch had 14.9 GiB already, more than the device's 8 GiB", "on Windows and WSL the driver lends host memory"},
+			shortage.TooBig, dumpAtFailure, 1, "PyTorch had 14.9 GiB already, more than the device's 8 GiB", "on Windows and WSL the driver lends host memory"},
 		{"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 1 has a total capacity of 8.00 GiB of which 5.19 GiB is free. Of the allocated memory 4.91 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",
 			"", dumpAtFailure, 0.95, "contradict each other", "10.1 GiB free or held by PyTorch on a device of 8 GiB"},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 4.00 GiB reserved in total by PyTorch)",
@@ -135,7 +136,7 @@ func TestMessagesOfSeveralRanks(t *testing.T) {
 		}
 	}
 	e := f.Evidence.(*finding.OOMEvidence)
-	if len(e.Failures) != 3 || e.Failures[1].Cause != causeOutside || *e.Failures[1].Rank != "rank1" || e.Failures[2].Cause != "" || e.Messages != 4 {
+	if len(e.Failures) != 3 || e.Failures[1].Cause != shortage.OthersHold || *e.Failures[1].Rank != "rank1" || e.Failures[2].Cause != "" || e.Messages != 4 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -161,9 +162,9 @@ func TestMaterial(t *testing.T) {
 	const wording = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s. GPU 0 has a total capacity of 160.00 GiB of which 512.00 MiB is free. " +
 		"Of the allocated memory 152.70 GiB is allocated by PyTorch, and %s is reserved by PyTorch but unallocated."
 	for _, c := range []struct{ ask, unused, want string }{
-		{"3.50 GiB", "6.00 GiB", causeFragmented},
-		{"5.00 GiB", "6.00 GiB", causeTooBig},
-		{"1.00 GiB", "3.00 GiB", causeTooBig},
+		{"3.50 GiB", "6.00 GiB", shortage.Fragmented},
+		{"5.00 GiB", "6.00 GiB", shortage.TooBig},
+		{"1.00 GiB", "3.00 GiB", shortage.TooBig},
 	} {
 		text := fmt.Sprintf(wording, c.ask, c.unused)
 		scanned, err := logs.Scan(strings.NewReader(text))

@@ -3,6 +3,7 @@ package texts
 import (
 	"strings"
 
+	"strandline/judge/shortage"
 	"strandline/logs/failure"
 )
 
@@ -48,7 +49,7 @@ func (v *view) unknownHost() {
 	case v.blameLimit():
 		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested, and %s is allowed", v.size(failure.Request), v.size(failure.Limit))
 	case v.states(failure.Request):
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested", v.size(failure.Request))
 	}
 	if v.f.Host {
@@ -68,10 +69,10 @@ func (v *view) unknownDevice() {
 	case v.states(failure.Request, failure.Free):
 		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, and %s was free", v.size(failure.Request), v.size(failure.Free))
 		if v.f.Figures[failure.Request] > v.f.Figures[failure.Free] {
-			v.cause(causeTooBig)
+			v.cause(shortage.TooBig)
 		}
 	case v.states(failure.Request, failure.Capacity) && v.f.Figures[failure.Request] > v.f.Figures[failure.Capacity]-v.f.Figures[failure.Active]:
-		v.cause(causeTooBig)
+		v.cause(shortage.TooBig)
 		v.title("memory ran out on the device, according to an error in unknown wording: %s was requested, of %s in total", v.size(failure.Request), v.size(failure.Capacity))
 	case v.states(failure.Request, failure.Capacity):
 		v.title("an error in unknown wording: memory ran out on a device of %s: %s was requested", v.size(failure.Capacity), v.size(failure.Request))
@@ -91,12 +92,12 @@ func (v *view) unknownDevice() {
 // the cause.
 func (v *view) blameLimit() bool {
 	if v.states(failure.Limit) && !v.states(failure.Request) && strings.Contains(strings.ToLower(v.f.Quote), "exceed") {
-		v.cause(causeLimit) // by a request too large to be one
+		v.cause(shortage.Limit) // by a request too large to be one
 		return false
 	}
 	if !v.states(failure.Request, failure.Limit) || v.f.Figures[failure.Request]+v.f.Figures[failure.Active] <= v.f.Figures[failure.Limit] {
 		return false
 	}
-	v.cause(causeLimit)
+	v.cause(shortage.Limit)
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"strandline/finding"
+	"strandline/judge/shortage"
 	"strandline/logs"
 	"strandline/logs/failure"
 )
@@ -20,18 +21,18 @@ func TestUnknownWording(t *testing.T) {
 		cause, title string
 	}{
 		{"host", true, nil, "", nil, "", "the host's memory ran out, according to an error in unknown wording"},
-		{"a request of the host", true, map[failure.Figure]float64{failure.Request: 5 << 30}, "", nil, causeTooBig, ": 5 GiB was requested"},
-		{"a request above a limit of the host", true, map[failure.Figure]float64{failure.Request: 5 << 30, failure.Limit: 4 << 30}, "", nil, causeLimit, ": 5 GiB was requested, and 4 GiB is allowed"},
+		{"a request of the host", true, map[failure.Figure]float64{failure.Request: 5 << 30}, "", nil, shortage.TooBig, ": 5 GiB was requested"},
+		{"a request above a limit of the host", true, map[failure.Figure]float64{failure.Request: 5 << 30, failure.Limit: 4 << 30}, "", nil, shortage.Limit, ": 5 GiB was requested, and 4 GiB is allowed"},
 		{"device", false, nil, "", nil, "", "memory ran out on the device"},
-		{"more than was free", false, map[failure.Figure]float64{failure.Request: 5 << 30, failure.Free: 1 << 30}, "", nil, causeTooBig, ": 5 GiB was requested, and 1 GiB was free"},
+		{"more than was free", false, map[failure.Figure]float64{failure.Request: 5 << 30, failure.Free: 1 << 30}, "", nil, shortage.TooBig, ": 5 GiB was requested, and 1 GiB was free"},
 		{"less than was free", false, map[failure.Figure]float64{failure.Request: 1 << 30, failure.Free: 5 << 30}, "", nil, "", ": 1 GiB was requested, and 5 GiB was free"},
-		{"more than the device has", false, map[failure.Figure]float64{failure.Request: 25 << 30, failure.Capacity: 24 << 30}, "", nil, causeTooBig, ": 25 GiB was requested, of 24 GiB in total"},
-		{"more than is left of the device", false, map[failure.Figure]float64{failure.Request: 5 << 30, failure.Capacity: 24 << 30, failure.Active: 20 << 30}, "", nil, causeTooBig, ", of 24 GiB in total"},
+		{"more than the device has", false, map[failure.Figure]float64{failure.Request: 25 << 30, failure.Capacity: 24 << 30}, "", nil, shortage.TooBig, ": 25 GiB was requested, of 24 GiB in total"},
+		{"more than is left of the device", false, map[failure.Figure]float64{failure.Request: 5 << 30, failure.Capacity: 24 << 30, failure.Active: 20 << 30}, "", nil, shortage.TooBig, ", of 24 GiB in total"},
 		{"what fits the device", false, map[failure.Figure]float64{failure.Request: 3 << 30, failure.Capacity: 24 << 30, failure.Active: 20 << 30}, "", nil, "", ": 3 GiB was requested"},
-		{"above a limit with what was held", false, map[failure.Figure]float64{failure.Request: 3 << 30, failure.Limit: 10 << 30, failure.Active: 8 << 30}, "", nil, causeLimit, "3 GiB was requested, and 10 GiB is allowed"},
+		{"above a limit with what was held", false, map[failure.Figure]float64{failure.Request: 3 << 30, failure.Limit: 10 << 30, failure.Active: 8 << 30}, "", nil, shortage.Limit, "3 GiB was requested, and 10 GiB is allowed"},
 		{"within the limit", false, map[failure.Figure]float64{failure.Request: 1 << 30, failure.Limit: 10 << 30, failure.Active: 8 << 30}, "", nil, "", ": 1 GiB was requested"},
-		{"a limit alone", false, map[failure.Figure]float64{failure.Limit: 10 << 30}, "size exceeds the maximum", nil, causeLimit, "on the device"},
-		{"whose memory is not said", false, map[failure.Figure]float64{failure.Request: 5 << 30}, "", map[string]string{"unclear": "yes"}, causeTooBig, "the host's memory ran out"},
+		{"a limit alone", false, map[failure.Figure]float64{failure.Limit: 10 << 30}, "size exceeds the maximum", nil, shortage.Limit, "on the device"},
+		{"whose memory is not said", false, map[failure.Figure]float64{failure.Request: 5 << 30}, "", map[string]string{"unclear": "yes"}, shortage.TooBig, "the host's memory ran out"},
 	} {
 		words := c.words
 		if words == nil {
