@@ -5,9 +5,9 @@
 // and grouped by process: by the recorder's manifest first, then by names, then by folders.
 //
 // A [File] is unpacked and recognized by its first 64 KiB, which are looked at once: recognize.go
-// decides its kind. It is read once by [File.Read]. Callers switch on the type of what that returns. No other package
-// tries formats, so a file is the same thing to each command, to the page, and to the
-// static site.
+// decides its kind. It is read once by [File.Read]. Callers switch on the type of what that
+// returns. No other package tries formats, so a file is the same thing to each command, to the
+// page, and to the static site.
 package input
 
 import (
