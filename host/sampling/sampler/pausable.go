@@ -2,7 +2,6 @@ package sampler
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"strandline/host/sampling/sample"
@@ -17,24 +16,17 @@ const maxTags = 32
 type pausables struct {
 	ask   func(ctx context.Context, pid int) (*state.Status, error)
 	every time.Duration
-	ctx   context.Context
-	stop  context.CancelFunc
-	wait  sync.WaitGroup
-
-	mu  sync.Mutex
-	all map[int]*pausing
+	followers[pausing]
 }
 
 // pausing is one process, which need not have such memory.
 type pausing struct {
-	stop   context.CancelFunc
 	tags   []sample.Tag
 	paused map[int]int64 // bytes by CUDA's ordinal
 }
 
 func newPausables(every time.Duration) *pausables {
-	ctx, stop := context.WithCancel(context.Background())
-	return &pausables{ask: pausable.Ask, every: max(every, 100*time.Millisecond), ctx: ctx, stop: stop, all: map[int]*pausing{}}
+	return &pausables{ask: pausable.Ask, every: max(every, 100*time.Millisecond), followers: newFollowers[pausing]()}
 }
 
 // of returns the tags of a process, nil as long as none are known, and what of each of its
@@ -42,13 +34,7 @@ func newPausables(every time.Duration) *pausables {
 func (t *pausables) of(pid int) (tags []sample.Tag, paused map[int]int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := t.all[pid]
-	if own == nil {
-		ctx, stop := context.WithCancel(t.ctx)
-		own = &pausing{stop: stop}
-		t.all[pid] = own
-		t.wait.Go(func() { t.follow(ctx, pid, own) })
-	}
+	own := t.followers.of(pid, t.follow)
 	return own.tags, own.paused
 }
 
@@ -105,19 +91,4 @@ func pausedOf(s *state.Status) map[int]int64 {
 		}
 	}
 	return out
-}
-
-// drop ends what [pausables.of] began.
-func (t *pausables) drop(pid int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if own := t.all[pid]; own != nil {
-		own.stop()
-		delete(t.all, pid)
-	}
-}
-
-func (t *pausables) close() {
-	t.stop()
-	t.wait.Wait()
 }

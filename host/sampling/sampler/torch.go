@@ -40,17 +40,11 @@ type torches struct {
 	open    func(pid int) (gauge, error)
 	opening sync.Mutex // one gauge at a time
 	every   time.Duration
-	ctx     context.Context
-	stop    context.CancelFunc
-	wait    sync.WaitGroup
-
-	mu  sync.Mutex
-	all map[int]*torch
+	followers[torch]
 }
 
 // torch is one process, which need not have a recorder.
 type torch struct {
-	stop  context.CancelFunc
 	holds bool          // memory of a device
 	files int64         // bytes of files that it had in memory when it was last sampled
 	stats *record.Stats // the last ones; nil if there are none
@@ -67,8 +61,7 @@ type torch struct {
 }
 
 func newTorches(dial func(ctx context.Context, pid int) (*record.Control, error), open func(pid int) (gauge, error), every time.Duration) *torches {
-	ctx, stop := context.WithCancel(context.Background())
-	return &torches{dial: dial, open: open, every: max(every, 10*time.Millisecond), ctx: ctx, stop: stop, all: map[int]*torch{}}
+	return &torches{dial: dial, open: open, every: max(every, 10*time.Millisecond), followers: newFollowers[torch]()}
 }
 
 // of returns the figures of a process, nil as long as there are none, whether they were
@@ -79,13 +72,7 @@ func newTorches(dial func(ctx context.Context, pid int) (*record.Control, error)
 func (t *torches) of(pid int, holds bool, files int64) (stats *record.Stats, outside bool, note string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := t.all[pid]
-	if own == nil {
-		ctx, stop := context.WithCancel(t.ctx)
-		own = &torch{stop: stop}
-		t.all[pid] = own
-		t.wait.Go(func() { t.follow(ctx, pid, own) })
-	}
+	own := t.followers.of(pid, t.follow)
 	own.holds, own.files = own.holds || holds, files
 	return own.stats, own.outside && own.stats != nil, own.note
 }
@@ -210,21 +197,6 @@ func (t *torches) stream(ctx context.Context, pid int, own *torch) (came bool) {
 	own.stats = nil
 	t.mu.Unlock()
 	return came
-}
-
-// drop ends what [torches.of] began.
-func (t *torches) drop(pid int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if own := t.all[pid]; own != nil {
-		own.stop()
-		delete(t.all, pid)
-	}
-}
-
-func (t *torches) close() {
-	t.stop()
-	t.wait.Wait()
 }
 
 // share divides the devices' memory among the processes: the driver's count of each,
