@@ -145,6 +145,7 @@ func (h host) unattributed(found []finding.Finding) (out []finding.Finding, rest
 	rest = h.looks.RSS
 	for _, f := range found {
 		reported[f.Kind] = true
+		reported[finding.SharedMemory] = reported[finding.SharedMemory] || f.Kind == finding.Pinned // by calls, as which looks see it
 		reported[finding.HeapLeak] = reported[finding.HeapLeak] || f.Kind == finding.AutogradGraph
 		if e, ok := f.Evidence.(*finding.CallGrowthEvidence); ok {
 			if rest -= e.ResidentBytes; e.EarlyBytes != nil {

@@ -55,6 +55,10 @@ func TestClassOfStack(t *testing.T) {
 		{made(event.Map, ledger.Anonymous, 2<<20, "libc.so.6:mmap", "libjemalloc.so.2:je_pages_map", "main:f"), finding.AllocatorRetention},
 		{made(event.Remap, ledger.Anonymous, 2<<20, "libc.so.6:mremap", "libc.so.6:realloc", "main:f"), finding.Remap},
 		{made(event.Map, ledger.Shared, 2<<20, "libc.so.6:mmap", "main:f"), finding.SharedMemory},
+		{made(event.Map, ledger.Shared, 64<<20, "libc.so.6:mmap", "libcuda.so.1:", "libcudart.so.12:cudaHostAlloc", "main:f"), finding.Pinned},
+		{made(event.Map, ledger.FileBacked, 64<<20, "libcuda.so.1:", "libcuda.so.1:cuMemAllocHost_v2", "main:f"), finding.Pinned},
+		{made(event.Map, ledger.Shared, 64<<20, "libc.so.6:mmap", "libcuda.so.1:cuInit", "main:f"), finding.SharedMemory},
+		{made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:malloc", "libcudart.so.12:cudaHostAlloc"), finding.HeapLeak},
 		{made(event.Map, ledger.FileBacked, 2<<20, "libc.so.6:mmap", "main:f"), finding.FileMapping},
 	} {
 		if got := kindOfCall(c.use); got != c.want {

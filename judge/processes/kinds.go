@@ -3,6 +3,8 @@ package processes
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"strandline/finding"
 	"strandline/host/calls/event"
@@ -61,6 +63,20 @@ var kinds = []kind{
 		remedies: advice(regrownRemedies...),
 	},
 	{
+		// The driver maps what it pins, as shared memory or as a file of its device.
+		of: finding.Pinned, cause: true,
+		call: func(u *ledger.Use) bool {
+			return (u.Kind == ledger.Shared || u.Kind == ledger.FileBacked) && slices.ContainsFunc(u.Frames, pinning)
+		},
+		frame: func(_ *ledger.Use, f symbolize.Frame, _ int) bool { return pinning(f) },
+		title: func(g *hostGrowth) string {
+			if slices.ContainsFunc(g.uses[0].Frames, pinning) {
+				return "host memory that CUDA pinned and that stays"
+			}
+			return "memory that is locked or pinned"
+		},
+	},
+	{
 		of: finding.FileMapping, rather: []finding.Kind{finding.SharedMemory, finding.MemoryFiles}, // a removed file of /dev/shm looks like one of a disk
 		call: func(u *ledger.Use) bool { return u.Kind == ledger.FileBacked },
 		title: func(g *hostGrowth) string {
@@ -78,8 +94,13 @@ var kinds = []kind{
 	},
 	{
 		of: finding.SharedMemory, rather: []finding.Kind{finding.MemoryFiles},
-		call:  func(u *ledger.Use) bool { return u.Kind == ledger.Shared },
-		title: words("shared memory that stays mapped"),
+		call: func(u *ledger.Use) bool { return u.Kind == ledger.Shared },
+		title: func(g *hostGrowth) string {
+			if slices.ContainsFunc(g.uses[0].Frames, ofDriver) {
+				return "shared memory that NVIDIA's driver mapped, its use unknown"
+			}
+			return "shared memory that stays mapped"
+		},
 		remedies: func(*ledger.Use) []finding.Remedy { // judging by calls, it need not belong to a worker
 			return append([]finding.Remedy{finding.CodeChange("unmap the mappings made here after use")}, finding.HostRemedies(finding.SharedMemory)...)
 		},
@@ -156,8 +177,15 @@ var kinds = []kind{
 	{of: finding.AutogradGraph, cause: true, title: words("autograd's graph and the tensors in it, which are kept from step to step"), remedies: advice(graphRemedies...)},
 	{of: finding.ArenaRetention, cause: true, title: words("kept by malloc after the program freed it")},
 	{of: finding.HugePages, cause: true, title: words("partly used huge pages")},
-	{of: finding.Pinned, cause: true, title: words("memory that is locked or pinned")},
 	{of: finding.MemoryFiles, cause: true, title: words("unnamed files that live in memory")},
+}
+
+// pinning reports whether a frame is of a function that pins new host memory.
+func pinning(f symbolize.Frame) bool { return pinners.MatchString(f.Function) }
+
+// ofDriver reports whether a frame is of NVIDIA's driver.
+func ofDriver(f symbolize.Frame) bool {
+	return strings.HasPrefix(filepath.Base(f.Object), "libcuda.so")
 }
 
 func mappings(g *hostGrowth) string {
@@ -210,6 +238,7 @@ func kindOfCall(u *ledger.Use) finding.Kind {
 
 var (
 	mallocs   = lazyregexp.New(`^(__libc_)?(malloc|calloc|realloc|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|reallocarray)$|^operator new|^_int_(malloc|memalign|realloc)$|^sysmalloc`)
+	pinners   = lazyregexp.New(`^(cudaHostAlloc|cudaMallocHost|cuMemHostAlloc|cuMemAllocHost(_v2)?)(_ptsz)?$`)
 	python    = lazyregexp.New(`^(lib)?python3(\.\d+)?t?($|\.|d)`)
 	arenas    = lazyregexp.New(`^_?PyObject_(Arena|Malloc|Realloc|Calloc)|^_PyMem_ArenaAlloc|^new_arena|^pymalloc_alloc`)
 	threads   = lazyregexp.New(`^(__)?pthread_create|^allocate_stack`)
