@@ -23,6 +23,7 @@ type Host struct {
 	Segments, SegmentsMet int // of the final state
 
 	emptied map[int]bool       // events that release a block which the settings would keep
+	raced   map[int]bool       // events that take a new block, though a thread had just freed one
 	idle    map[blockClass]int // free blocks before the first event
 }
 
@@ -49,7 +50,7 @@ type hostPlayer struct {
 
 // ReplayHost runs the history of pinned host memory.
 func ReplayHost(t *timeline.Timeline) *Host {
-	h := &Host{Timeline: t, Settings: allocator.FromSnapshot(t.Snap.Settings, VersionOf(t.Snap)), emptied: map[int]bool{}, idle: map[blockClass]int{}}
+	h := &Host{Timeline: t, Settings: allocator.FromSnapshot(t.Snap.Settings, VersionOf(t.Snap)), emptied: map[int]bool{}, raced: map[int]bool{}, idle: map[blockClass]int{}}
 	p := hostPlayer{h, map[blockClass][]uint64{}, map[uint64]blockClass{}, map[uint64]blockClass{}}
 	p.begin()
 	e := &t.Trace.Events
@@ -115,9 +116,11 @@ func (p *hostPlayer) step(k int) {
 	addr, c := e.Addr[k], p.classOf(k)
 	switch e.Action[k] {
 	case snapshot.SegmentAlloc:
-		if last, ok := p.serve(c); ok {
-			p.differ(k, fmt.Sprintf("alloc at 0x%x", last))
+		if list := p.free[c]; len(list) > p.overtaken(k) {
+			p.differ(k, fmt.Sprintf("alloc at 0x%x", list[len(list)-1]))
 			return
+		} else if len(list) > 0 {
+			p.raced[k] = true
 		}
 		p.class[addr] = c
 		p.free[c] = append(p.free[c], addr)
@@ -137,14 +140,16 @@ func (p *hostPlayer) step(k int) {
 		p.emptied[k] = !p.kept(k, c)
 		p.CallsMet++
 	case snapshot.Alloc:
-		last, ok := p.serve(c)
+		list, late := p.free[c], p.overtaken(k)
+		seen := max(0, len(list)-1-late)
+		at := slices.Index(list[seen:], addr)
 		switch {
-		case ok && last == addr:
-			p.free[c] = p.free[c][:len(p.free[c])-1]
-		case !ok && p.older[addr] == c:
+		case at >= 0:
+			p.free[c] = slices.Delete(list, seen+at, seen+at+1)
+		case len(list) <= late && p.older[addr] == c:
 			delete(p.older, addr)
-		case ok:
-			p.differ(k, fmt.Sprintf("alloc at 0x%x", last))
+		case len(list) > 0:
+			p.differ(k, fmt.Sprintf("alloc at 0x%x", list[len(list)-1]))
 		default:
 			p.differ(k, "segment_alloc")
 		}
@@ -153,12 +158,19 @@ func (p *hostPlayer) step(k int) {
 	}
 }
 
-// serve is the block that the next request of a class gets: the one freed last.
-func (p *hostPlayer) serve(c blockClass) (addr uint64, ok bool) {
-	if list := p.free[c]; len(list) > 0 {
-		return list[len(list)-1], true
+// overtaken is the number of frees of the class of event k right before it that its
+// request may not have seen: a background thread completes them in the meantime.
+func (p *hostPlayer) overtaken(k int) (n int) {
+	if !p.Settings.Host.BackgroundThreads {
+		return 0
 	}
-	return 0, false
+	c := p.classOf(k)
+	for k--; k >= 0 && p.Trace.Action[k] == p.Ends(); k-- {
+		if p.classOf(k) == c {
+			n++
+		}
+	}
+	return n
 }
 
 // kept reports whether the release at event k is the rule for blocks too large to keep.
@@ -199,7 +211,7 @@ func (p *hostPlayer) end() {
 // Under runs the history under other settings: sizes stay, so that a change of the
 // rounding is not seen.
 func (h *Host) Under(set allocator.Host) (out HostRun) {
-	free := maps.Clone(h.idle)
+	free, raced := maps.Clone(h.idle), map[blockClass]bool{}
 	e := &h.Trace.Events
 	reserved, active := h.StartReserved, h.StartRequested
 	out.ReservedPeak, out.ActivePeak = reserved, active
@@ -211,13 +223,16 @@ func (h *Host) Under(set allocator.Host) (out HostRun) {
 		c := h.classOf(k)
 		switch {
 		case a == snapshot.Alloc:
-			if free[c] > 0 {
+			if free[c] > 0 && !raced[c] {
 				free[c]--
 			} else {
 				out.DriverCalls++
 				reserved += c.size
 			}
 			active += c.size
+			delete(raced, c)
+		case a == snapshot.SegmentAlloc && h.raced[k]:
+			raced[c] = set.BackgroundThreads
 		case a == h.Ends():
 			active -= c.size
 			if set.MaxCachedSize != allocator.Unlimited && c.size > set.MaxCachedSize {

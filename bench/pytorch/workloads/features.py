@@ -20,9 +20,9 @@ import traceback
 import torch
 
 import programs
-from settings import draw, kinds_of_pools
+from settings import draw, kinds_of_pools, size
 
-KIB, MIB = 1 << 10, 1 << 20
+MIB = 1 << 20
 SEED = int(os.environ.get("SEED", 1))
 OPS = int(os.environ.get("OPS", 1000))
 RELEASE = tuple(int(n) for n in torch.__version__.split(".")[:2])
@@ -40,22 +40,6 @@ def feature(conf="", since=(0, 0), **device):
 
 def record(**options):
     torch.cuda.memory._record_memory_history(stacks="python", max_entries=EVENTS, **options)
-
-
-def size(rng):
-    kind = rng.random()
-    if kind < 0.35:
-        return rng.randrange(1, 64 * KIB)
-    if kind < 0.55:
-        return rng.randrange(64 * KIB, MIB + 4 * KIB)
-    if kind < 0.65:
-        return rng.choice((512, MIB - 1, MIB, MIB + 1, 2 * MIB, 10 * MIB - 1, 10 * MIB,
-                           10 * MIB + 1, 20 * MIB, 1 << rng.randrange(9, 27)))
-    if kind < 0.85:
-        return rng.randrange(MIB, 12 * MIB)
-    if kind < 0.97:
-        return rng.randrange(10 * MIB, 90 * MIB)
-    return rng.randrange(90 * MIB, 300 * MIB)
 
 
 def empty(n):
@@ -430,6 +414,14 @@ def pinned():
 @feature("pinned_reserve_segment_size_mb:64,pinned_max_cached_size_mb:8,pinned_max_round_threshold_mb:4", since=(2, 14), **SMALL)
 def pinned_options():
     return pinned()
+
+
+@feature("pinned_use_background_threads:True,pinned_use_cuda_host_register:True,pinned_num_register_threads:4",
+         since=(2, 14), **SMALL)
+def pinned_threads():
+    """A thread completes frees while requests are served."""
+    record(record_pinned_host_memory=True)
+    return programs.loading(random.Random(SEED), Churn)
 
 
 @feature(since=(2, 14), **SMALL)

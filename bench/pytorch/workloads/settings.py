@@ -1,5 +1,23 @@
-"""Settings and kinds of pools that a release takes, drawn."""
+"""Sizes, and the settings and kinds of pools that a release takes, drawn."""
 from programs import RELEASE
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def size(rng):
+    kind = rng.random()
+    if kind < 0.35:
+        return rng.randrange(1, 64 * KIB)
+    if kind < 0.55:
+        return rng.randrange(64 * KIB, MIB + 4 * KIB)
+    if kind < 0.65:
+        return rng.choice((512, MIB - 1, MIB, MIB + 1, 2 * MIB, 10 * MIB - 1, 10 * MIB,
+                           10 * MIB + 1, 20 * MIB, 1 << rng.randrange(9, 27)))
+    if kind < 0.85:
+        return rng.randrange(MIB, 12 * MIB)
+    if kind < 0.97:
+        return rng.randrange(10 * MIB, 90 * MIB)
+    return rng.randrange(90 * MIB, 300 * MIB)
 
 
 def draw(rng):
