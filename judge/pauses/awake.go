@@ -21,7 +21,7 @@ func awake(runs []run, at int) (out []stay) {
 			continue
 		}
 		s := stay{course: c, pool: finding.TagPool, tag: tag}
-		windows := of[leader]
+		windows, brief := of[leader], false // whether a pause of one cycle may have been missed
 		for i, from := range windows {
 			to := len(spells)
 			if i+1 < len(windows) {
@@ -34,10 +34,13 @@ func awake(runs []run, at int) (out []stay) {
 			if held, paused := heldThrough(window, tag); held > 0 {
 				s.cycles++
 				s.bytes, s.paused = max(s.bytes, held), paused
+				brief = brief || samplesPaused(window, leader) < minSeen
+			} else {
+				brief = brief || samplesPaused(window, tag) < minSeen
 			}
 		}
 		switch {
-		case s.cycles == 0 || c.Sampled && (s.cycles < s.of || s.of < minSeen):
+		case s.cycles == 0 || c.Sampled && (s.cycles < s.of && (brief || s.cycles == 1) || s.of < minSeen):
 			continue
 		case s.cycles == s.of && pausedBeside(runs, at, tag, s.paused):
 			s.how = others
@@ -85,6 +88,18 @@ func tagsIn(spells []spell) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))
+}
+
+// samplesPaused is how many samples of a cycle show a tag paused.
+func samplesPaused(window []spell, tag string) (n int) {
+	for i := range window {
+		if slices.Contains(window[i].paused, tag) {
+			for _, m := range window[i].moments {
+				n += 1 + m.again
+			}
+		}
+	}
+	return n
 }
 
 // heldThrough is what a tag holds all through a cycle, and what is paused at its first spell.

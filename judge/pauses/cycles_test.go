@@ -154,6 +154,39 @@ func TestSampled(t *testing.T) {
 	}
 }
 
+// TestSampledSometimes has a tag that is awake in some cycles: it is named where each pause was
+// seen for some samples, and in two cycles at least.
+func TestSampledSometimes(t *testing.T) {
+	for _, c := range []struct {
+		samples int // of a pause
+		awake   []int
+		want    int
+	}{{minSeen, []int{2, 3}, 1}, {minSeen, []int{2}, 0}, {minSeen - 1, []int{2, 3}, 0}} {
+		k := Course{Name: "rank 0", Sampled: true}
+		for cycle := range 6 {
+			for at := range 1 + c.samples {
+				m := Moment{Tags: map[string]Share{}}
+				for _, tag := range []string{"kv", "weights"} {
+					m.Tags[tag] = Share{Bytes: 100 * mib, Held: 100 * mib}
+					if at > 0 && (tag == "kv" || !slices.Contains(c.awake, cycle)) {
+						m.Tags[tag] = Share{Bytes: 100 * mib}
+					}
+				}
+				k.Add(m)
+			}
+		}
+		got := Stays([]Course{k})
+		if len(got) != c.want {
+			t.Errorf("%d samples, awake in %v: %+v", c.samples, c.awake, got)
+		}
+		for _, f := range got {
+			if e := f.Evidence.(*finding.StayEvidence); e.Tag != "weights" || e.Cycles != 2 || e.Total != 5 || f.Severity != finding.Warning {
+				t.Errorf("%d of %d cycles of %s: %s", e.Cycles, e.Total, e.Tag, f.Severity)
+			}
+		}
+	}
+}
+
 // TestStaysOfGlimpses says nothing of pauses of which one sample each was taken: what is in no
 // region then is not known, nor who sleeps.
 func TestStaysOfGlimpses(t *testing.T) {

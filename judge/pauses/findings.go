@@ -81,7 +81,7 @@ func describe(group []stay, processes int) finding.Finding {
 	default:
 		f.Title = fmt.Sprintf("%s%s of %s stays on %s %s", owner, size, what, device, phase)
 	}
-	if s.pool == finding.TagPool && s.how != always && s.how != growing {
+	if s.pool == finding.TagPool && s.how != always && s.how != growing && !(s.how == sometimes && s.course.Sampled) {
 		f.Severity, f.Confidence = finding.Problem, 0.95
 	}
 	return f
