@@ -5,6 +5,7 @@
 
     --strandline PATH  the program to try (default: built from this checkout)
     --torch DIR        PyTorch and the frameworks, as setup.sh leaves them
+    --ucx DIR          releases of UCX: `unzip -d DIR/1.22.0` of the wheel libucx-cu12, and others
     --jax DIR          a virtual environment with JAX (default: jax in the folder of --torch)
     --devices LIST     cuda (the rig's), cpu (default: both)
     --overhead         also run each program without strandline
@@ -16,6 +17,7 @@ status is 1 if an answer is wrong.
 """
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +28,7 @@ import scenarios
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cases"))
-from run import built, findings_of, keep, places, run_json  # noqa: E402
+from run import built, findings_of, keep, places, run_json, text_of  # noqa: E402
 
 
 def marks(program):
@@ -47,6 +49,9 @@ def judge(scenario, doc, done):
         return "right", doc.get("verdict", "")
     if not problems:
         return "unknown" if doc.get("verdict") == "unknown" else "WRONG", "no problem"
+    if scenario.says:
+        other = [f["title"] for f in problems if not re.search(scenario.says, text_of(f))]
+        return ("WRONG", "elsewhere: " + other[0][:160]) if other else ("right", problems[0]["kind"] + ": " + problems[0]["title"][:80])
     file, lines = marks(scenario.program)
     for f in problems:
         named = places(f) + holders(f)
@@ -73,7 +78,10 @@ class Bench:
         os.mkdir(folder)
         name, kind = scenario.program.split()
         program = [os.path.join(HERE, "programs", name), kind, str(scenario.steps), folder, *scenario.more.split()]
-        env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
+        env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", **dict(scenario.env))
+        if scenario.python == "ucx":
+            env["LD_LIBRARY_PATH"] = os.path.join(self.options.ucx, scenario.more, "libucx", "lib")
+            return [sys.executable, *program], env
         if scenario.python == "jax":
             return [os.path.join(self.options.jax, "bin", "python"), *program], env
         if device == "cpu":
@@ -97,6 +105,7 @@ def main():
     parser.add_argument("--strandline")
     parser.add_argument("--torch")
     parser.add_argument("--jax")
+    parser.add_argument("--ucx")
     parser.add_argument("--devices", default="cuda,cpu")
     parser.add_argument("--overhead", action="store_true")
     parser.add_argument("--keep")

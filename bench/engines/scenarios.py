@@ -13,10 +13,17 @@ class Scenario:
     devices: tuple = ("cuda", "cpu")
     python: str = "torch"  # which environment it needs
     steps: int = STEPS
+    says: str = ""  # a regular expression of what the problem says, where no line of the program is to blame
+    env: tuple = ()  # variables, as pairs
 
 
 def clean(name, program, **more):
     return Scenario(name, program, leak=False, **more)
+
+
+def ucx(version, leak, **more):
+    name = "-".join(["ucx", version, *(value for _, value in more.get("env", ()))])
+    return Scenario(name, "../../cases/programs/unmap.py 15", version, leak, ("cpu",), "ucx", says=r"UCX 1\.17 to 1\.20", **more)
 
 
 SCENARIOS = [
@@ -65,4 +72,10 @@ SCENARIOS = [
     clean("jax", "arrays.py clean", devices=("cpu",), python="jax"),
     Scenario("jax-list", "arrays.py list", devices=("cpu",), python="jax"),
     Scenario("jax-compiled", "arrays.py compiled", devices=("cpu",), python="jax"),
+    ucx("1.18.1", True),
+    ucx("1.19.0", True),
+    ucx("1.20.1", True),
+    ucx("1.20.1", False, env=(("UCX_MEM_MMAP_HOOK_MODE", "none"),)),
+    ucx("1.21.0", False),
+    ucx("1.22.0", False),
 ]
