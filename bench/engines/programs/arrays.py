@@ -17,7 +17,7 @@ def step(w, x):
 def main():
     w, kept = jnp.zeros((256, 256)), []
     for i in range(STEPS * 4):
-        w = step(w, jnp.ones((64, 256)))
+        w = step(w, jnp.ones((2048, 256)))
         if LEAK == "list":
             kept.append(jnp.square(w))  # LINE list
         if LEAK == "compiled":

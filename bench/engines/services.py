@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Tries commands on a running vLLM server and on actors of Ray, and prints a table.
+
+    bench/engines/services.py [OPTIONS] vllm --url URL --pid N --log FILE --keep FILE
+    bench/engines/services.py [OPTIONS] ray --python PATH
+
+    --strandline PATH  the program to try (default: built from this checkout)
+    --seconds N        how long a watch and a trace take (default 40)
+
+The server runs with the middleware keeper.Keeper of programs/ (`--middleware`), which keeps something of
+each request while the file KEEP of its environment exists: --keep is that file, --log the server's output.
+Ray is started here, with two actors of which one keeps what it is sent.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "cases"))
+from run import built, findings_of, run_json, text_of  # noqa: E402
+
+
+class Table:
+    """Tries a command, and prints whether its problems are those that are planted."""
+
+    def __init__(self, options):
+        self.options = options
+        self.folder = tempfile.mkdtemp(prefix="services-")
+        self.wrong = 0
+
+    def ask(self, name, command, says="", has=None):
+        """Problems must match says, and there must be one; without it there must be none. A document must contain has."""
+        began = time.time()
+        doc, done = run_json([self.options.strandline, *command], dict(os.environ), self.folder)
+        problems = [f for f in findings_of(doc) if f["severity"] == "problem"]
+        other = [f["title"] for f in problems if not says or not re.search(says, text_of(f) + json.dumps(f))]
+        if doc is None:
+            word, why = "WRONG", "no document: " + (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+        elif other:
+            word, why = "WRONG", other[0]
+        elif says and not problems:
+            word, why = "unknown" if doc.get("verdict") == "unknown" else "WRONG", "no problem"
+        elif has and not re.search(has, json.dumps(doc)):
+            word, why = "WRONG", "without " + has
+        else:
+            word, why = "right", problems[0]["title"] if problems else doc.get("verdict") or has or "no problem"
+        self.wrong += word == "WRONG"
+        print(f"{name:18} cpu  {word:8} {time.time() - began:4.0f} s  {why[:160]}", flush=True)
+        return doc
+
+
+def load(url, seconds):
+    """Sends requests for some time."""
+    body = json.dumps({"model": "tiny", "prompt": "hello", "max_tokens": 2, "temperature": 0}).encode()
+
+    def send():
+        end = time.time() + seconds
+        while time.time() < end:
+            try:
+                urllib.request.urlopen(urllib.request.Request(url + "/v1/completions", body, {"Content-Type": "application/json"}), timeout=60).read()
+            except OSError:
+                time.sleep(0.5)
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    return thread
+
+
+def vllm(table, o):
+    duration = f"{o.seconds}s"
+    table.ask("vllm-log", ["plan", "--json", "--check", o.log], has=r"vllm")
+    soak = ["soak", "--json", "--url", o.url + "/v1", "--requests", str(o.requests), "--pid", str(o.pid)]
+    for leak in (False, True):
+        kind = "-kept" if leak else ""
+        if leak:
+            open(o.keep, "w").close()
+        table.ask("vllm-soak" + kind, soak, says=r"host memory|kept" if leak else "")
+        for command in ("watch", "trace"):
+            load(o.url, o.seconds + 10)
+            says = {"watch": "anonymous memory", "trace": r"keeper\.py"}[command] if leak else ""
+            table.ask(f"vllm-{command}{kind}", [command, "--json", "--pid", str(o.pid), "--duration", duration], says=says)
+    os.remove(o.keep)
+
+
+def ray(table, o):
+    seconds = 3 * o.seconds + 60
+    actors = subprocess.Popen([o.python, os.path.join(HERE, "programs", "actors.py"), str(seconds)], stdout=subprocess.PIPE, text=True)
+    keeps, other = actors.stdout.readline().split()
+    try:
+        table.ask("ray-watch", ["watch", "--json", "--pid", str(actors.pid), "--duration", f"{o.seconds}s"], says="anonymous memory", has="replay")
+        table.ask("ray-trace-kept", ["trace", "--json", "--pid", keeps, "--duration", f"{o.seconds}s"], says=r"actors\.py")
+        table.ask("ray-trace-clean", ["trace", "--json", "--pid", other, "--duration", f"{o.seconds}s"])
+        table.ask("ray-logs", ["diagnose", "--json", os.path.realpath("/tmp/ray/session_latest/logs")])
+    finally:
+        actors.terminate()
+        actors.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--strandline")
+    parser.add_argument("--seconds", type=int, default=40)
+    parser.add_argument("--requests", type=int, default=60)
+    parser.add_argument("--url", default="http://127.0.0.1:8765")
+    parser.add_argument("--pid", type=int)
+    parser.add_argument("--log")
+    parser.add_argument("--keep")
+    parser.add_argument("--python")
+    parser.add_argument("what", choices=["vllm", "ray"])
+    options = parser.parse_args()
+    options.strandline = options.strandline or built()
+    table = Table(options)
+    {"vllm": vllm, "ray": ray}[options.what](table, options)
+    return 1 if table.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
