@@ -124,13 +124,13 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	}
 	shown := page{asker: p.Asker, index: p.Index}
 	if v.redact == 0 { // what is dropped has names and paths of its own
-		shown.open = v.opener(ctx, p, loaded)
+		shown.files = &showing{files: files, live: written(files.Given), disk: p, now: p, read: loaded}
 	}
-	if v.redact == 0 && written(v.files.Given) {
+	if shown.files != nil && shown.files.live {
 		markLive(p.Asker, true)
-		shown.follow = func(replace func(web.Opened)) {
+		shown.follow = func() {
 			if <-loaded; failed == nil {
-				v.follow(ctx, p.Asker, replace)
+				shown.files.follow(ctx)
 			}
 		}
 	}
@@ -203,34 +203,6 @@ func (v *viewed) surelyReadable() bool {
 	return v.files.List[0].NamedAsSnapshot() && v.files.List[0].Size > large
 }
 
-// opener reads files that are dropped on the page beside the sources that it was started
-// with, once those were read. Those that were dropped before give way. A recording is shown
-// on its own.
-func (v *viewed) opener(ctx context.Context, first *engine.Page, read <-chan struct{}) func([]input.Source) (web.Opened, error) {
-	last := func() {}
-	return func(dropped []input.Source) (web.Opened, error) {
-		files := input.Of(dropped, input.Options{})
-		p, err := engine.Open(ctx, files, engine.Options{})
-		if err != nil {
-			return web.Opened{}, err
-		}
-		at := 0
-		if e, ok := first.Asker.(*engine.Engine); ok && p.Index == first.Index {
-			p, at = e.With(v.files.With(dropped), p)
-		}
-		last()
-		ctx, stop := context.WithCancel(ctx)
-		before, done := read, make(chan struct{})
-		last, read = stop, done
-		go func() {
-			defer close(done)
-			<-before        // sources are read by one at a time
-			_ = p.Load(ctx) // problems with single files are in the session
-		}()
-		return web.Opened{Asker: p.Asker, Index: p.Index, First: at}, nil
-	}
-}
-
 // serveOptions are how a page is served.
 type serveOptions struct {
 	noOpen bool
@@ -242,8 +214,8 @@ type serveOptions struct {
 type page struct {
 	asker        engine.Asker
 	index, state string
-	open         func([]input.Source) (web.Opened, error) // takes dropped files, if not nil
-	follow       func(replace func(web.Opened))           // shows what is written meanwhile, if not nil
+	files        *showing // takes dropped files, if not nil
+	follow       func()   // shows what is written meanwhile, if not nil
 }
 
 // serve serves a page until the context is done.
@@ -256,9 +228,13 @@ func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
 	port := l.Addr().(*net.TCPAddr).Port
 	s := web.New(p.asker, p.index, port)
 	remote := o.listen != "" || g.env.getenv("SSH_CONNECTION") != ""
-	s.Pack, s.Open = remote, p.open
+	s.Pack = remote
+	if p.files != nil {
+		p.files.show = s.Show
+		s.Open = func(dropped []input.Source) (int, error) { return p.files.drop(ctx, dropped) }
+	}
 	if p.follow != nil {
-		go p.follow(s.Replace)
+		go p.follow()
 	}
 	address := s.URL() + p.state
 	fmt.Fprintln(g.env.stdout, address)

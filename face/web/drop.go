@@ -15,7 +15,7 @@ import (
 // maxDropped bounds the bytes of files that are dropped at once: they are kept in memory.
 var maxDropped = int64(1 << 30)
 
-// drop hands files over, and from then on answers as [Server.Open] describes.
+// drop hands files over, and from then on what [Server.Open] shows answers.
 func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
 	if !s.taking.TryLock() {
 		reply(w, http.StatusConflict, page.Refusal{Error: "Other files are being handed over."})
@@ -30,13 +30,12 @@ func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
 	case err != nil || len(files) == 0:
 		reply(w, http.StatusBadRequest, page.Refusal{Error: "The dropped items could not be read as files."})
 	default:
-		opened, err := s.Open(files)
+		first, err := s.Open(files)
 		if err != nil {
 			reply(w, http.StatusUnprocessableEntity, page.Refusal{Error: err.Error()})
 			return
 		}
-		s.take(opened)
-		reply(w, http.StatusOK, page.Opened{F: opened.First})
+		reply(w, http.StatusOK, page.Opened{F: first})
 	}
 }
 

@@ -56,9 +56,11 @@ func TestDrop(t *testing.T) {
 	}
 	var got []input.Source
 	var refused error
-	s.Open = func(files []input.Source) (Opened, error) {
-		got = files
-		return Opened{answers("after"), "watch.html", 3}, refused
+	s.Open = func(files []input.Source) (int, error) {
+		if got = files; refused == nil {
+			s.Show(answers("after"), "watch.html")
+		}
+		return 3, refused
 	}
 	for name, edit := range map[string]func(*http.Request){
 		"without the secret": func(r *http.Request) { r.Header.Del(sessionHeader) },

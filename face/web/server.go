@@ -41,6 +41,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // A Server serves a page and the answers to its questions.
 type Server struct {
 	asker  atomic.Pointer[serving]
+	turns  atomic.Int64
 	port   string
 	token  string // of the address that is printed
 	secret string // of the session
@@ -48,41 +49,30 @@ type Server struct {
 	taking sync.Mutex // held while dropped files are read
 	// Pack compresses answers, which helps over a tunnel.
 	Pack bool
-	// Open, if not nil, takes files that are dropped on the page.
-	Open func([]input.Source) (Opened, error)
+	// Open, if not nil, shows files that are dropped on the page, and returns the number of the
+	// first of them.
+	Open func([]input.Source) (first int, err error)
 }
 
-// Opened is who answers from then on, the document that the page begins with, and the number
-// of the first of the files that were dropped.
-type Opened struct {
-	engine.Asker
-	Index string
-	First int
-}
-
-// serving is who answers, and how many did so before.
+// serving is who answers, the document that the page begins with, and how many answered before.
 type serving struct {
-	Opened
-	turn int
+	engine.Asker
+	index string
+	turn  int64
 }
 
 // New makes a server of a page that begins with a document, and is to be reached at a port of
 // this machine.
 func New(a engine.Asker, index string, port int) *Server {
 	s := &Server{port: fmt.Sprint(port), token: random(), secret: random()}
-	s.asker.Store(&serving{Opened{a, index, 0}, 0})
+	s.Show(a, index)
 	return s
 }
 
-// Replace lets another answer from now on, and so shows another page to who asks next.
-func (s *Server) Replace(o Opened) {
-	s.taking.Lock()
-	defer s.taking.Unlock()
-	s.take(o)
+// Show lets another answer from now on, and so shows another page to who asks next.
+func (s *Server) Show(a engine.Asker, index string) {
+	s.asker.Store(&serving{a, index, s.turns.Add(1)})
 }
-
-// take lets another answer, under s.taking.
-func (s *Server) take(o Opened) { s.asker.Store(&serving{o, s.asker.Load().turn + 1}) }
 
 // random returns 128 unpredictable bits.
 func random() string {
@@ -234,7 +224,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 // tag names an answer for as long as the server lives.
-func (s *Server) tag(turn int, name, query string) string {
+func (s *Server) tag(turn int64, name, query string) string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s %d %s?%s", s.secret, turn, name, query)
 	return fmt.Sprintf(`"%016x"`, h.Sum64())
@@ -262,7 +252,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, status int, body [
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if name == "" {
-		name = s.asker.Load().Index
+		name = s.asker.Load().index
 	}
 	body, err := assets.ReadFile("assets/" + name + ".gz")
 	if err != nil || strings.Contains(name, "/") {

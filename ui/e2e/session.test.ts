@@ -235,6 +235,12 @@ test("a folder that is still written to is live: newer snapshots are shown, or o
     await tab.click("[data-key=newer]");
     await tab.until("window.strandline && document.querySelector('#files select')?.options.length === 3 && strandline.state().ready", 60_000);
     assert.equal(await tab.eval("document.getElementById('word').textContent"), "LEAK");
+    await tab.drop(example("peak/step-2.pickle")); // it stays while more is written
+    await tab.until("window.strandline && document.querySelector('#files select')?.options.length === 4 && strandline.state().ready", 60_000);
+    copyFileSync(leak[0]!, join(dir, "step-1.pickle"));
+    await tab.until("document.querySelector('[data-key=newer]') || document.querySelector('#files select')?.options.length === 5", 60_000);
+    await tab.eval("document.querySelector('[data-key=newer]')?.click()");
+    await tab.until("window.strandline && document.querySelector('#files select')?.options.length === 5 && strandline.state().ready", 60_000);
     manifest({ ended: "2026-01-05T12:10:00Z" });
     await tab.until("!document.querySelector('#files .live')", 60_000);
     assert.deepEqual(tab.problems, []);

@@ -96,6 +96,7 @@ type file struct {
 	blocks   string    // whether their sizes are known: waiting, working, ready, unknown
 	stamp    time.Time // of the last report of progress
 	*content           // from state totals on
+	whole    bool      // content is all that was read of it
 }
 
 // content is a file that was read. It does not change.
@@ -219,7 +220,10 @@ func (e *Engine) replay(f *file) {
 	e.change(func() { f.blocks = working })
 	exact := true
 	for _, d := range f.devices {
-		r := d.replay()
+		r := d.replayed.Load()
+		if r == nil {
+			r = d.replay()
+		}
 		exact = exact && r.sizes != nil
 		d.replayed.Store(r)
 		e.pause()
@@ -261,6 +265,10 @@ func (d *device) replay() *replayed {
 
 // load reads one file.
 func (e *Engine) load(ctx context.Context, f *file, to *diagnosis.Session) error {
+	if f.whole { // it was read for another page
+		e.change(func() { f.state = ready })
+		return nil
+	}
 	e.change(func() { f.state = reading })
 	s, inputs, err := f.Read(ctx, to, func(n int64) { e.progress(f, n) })
 	if err == nil && s == nil {
@@ -287,7 +295,7 @@ func (e *Engine) load(ctx context.Context, f *file, to *diagnosis.Session) error
 	for _, d := range c.devices {
 		_, _ = d.requested.grouped(tile.ByLine) // the page asks for it first
 	}
-	e.change(func() { f.state = ready })
+	e.change(func() { f.state, f.whole = ready, len(inputs) == 0 })
 	e.pause()
 	return nil
 }

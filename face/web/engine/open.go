@@ -90,6 +90,37 @@ func (e *Engine) With(files *input.Files, more *Page) (p *Page, first int) {
 	return p, len(e.files)
 }
 
+// Keep takes what another page has read of its first n files, those that this page has too, so
+// that they are not read again. It comes before Load.
+func (p *Page) Keep(of *Page, n int) {
+	to, here := p.Asker.(*Engine)
+	from, there := of.Asker.(*Engine)
+	if !here || !there {
+		return
+	}
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	read := map[string]*file{}
+	for _, f := range from.files[:n] {
+		if f.whole {
+			read[f.Path] = f
+		}
+	}
+	for _, f := range to.files {
+		if was := read[f.Path]; was != nil && was.Size == f.Size {
+			f.content, f.whole, f.read = was.content, true, was.read
+		}
+	}
+}
+
+// Files is how many files the page has, 0 where it is of a recording.
+func (p *Page) Files() int {
+	if e, ok := p.Asker.(*Engine); ok {
+		return len(e.files)
+	}
+	return 0
+}
+
 func newPage(files *input.Files, sources []Source) *Page {
 	e := New(files, sources)
 	return &Page{Asker: e, Index: "index.html", Load: e.Load, Readable: e.readable}

@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"testing"
+
+	"strandline/input"
+)
+
+// TestKeep checks that a page of more files reads only those that the page before it lacks.
+func TestKeep(t *testing.T) {
+	opened := map[string]int{}
+	source := func(name string) input.Source {
+		data, err := os.ReadFile("../../../examples/image-leak/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return input.Source{Path: name, Size: int64(len(data)), Named: true, Open: func() (io.ReadCloser, error) {
+			opened[name]++
+			return io.NopCloser(bytes.NewReader(data)), nil
+		}}
+	}
+	page := func(names ...string) *Page {
+		var sources []input.Source
+		for _, name := range names {
+			sources = append(sources, source(name))
+		}
+		p, err := Open(t.Context(), input.Of(sources, input.Options{}), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first := page("step-2.pickle", "step-3.pickle")
+	if err := first.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for known, want := range map[int]int{0: 1, 1: 0, 2: 0} {
+		clear(opened)
+		p := page("step-2.pickle", "step-3.pickle", "step-4.pickle")
+		clear(opened)
+		p.Keep(first, known)
+		if err := p.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		read := opened["step-2.pickle"]
+		if (read > 0) != (want > 0) || opened["step-4.pickle"] == 0 {
+			t.Errorf("of %d files that are known: opened %v", known, opened)
+		}
+		doc, err := p.Asker.(*Engine).Findings()
+		if err != nil || doc.Card.Word != "LEAK" || len(p.Asker.(*Engine).files[0].devices) == 0 {
+			t.Errorf("of %d files that are known: %+v, %v", known, doc.Card, err)
+		}
+	}
+}
