@@ -1,10 +1,12 @@
 // The page of `strandline plan --page`: a form, and the plan of what it contains. All
 // figures are the program's.
 
-import { button, textLink } from "../base/controls.ts";
+import { Store } from "../base/address.ts";
+import { textLink } from "../base/controls.ts";
 import { ask, json, link, type Params } from "../base/ask.ts";
 import { byId, command as toPaste, fill, h } from "../base/dom.ts";
 import { bytes, count, plural } from "../base/format.ts";
+import { announce, banner, tabs } from "../base/frame.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
 import { barTable } from "./bars.ts";
 import { PlanForm } from "./form.ts";
@@ -16,11 +18,10 @@ import { theme } from "../base/theme.ts";
 
 const answer = byId("answer");
 const tooltip = byId("tooltip");
-const live = byId("live");
 
 let form: Form;
 let fields: PlanForm;
-let asked: Asked;
+let store: Store<Asked>; // what is asked for
 let shown: Asked | null = null; // what the answer is of
 let plan: ServePlan | TrainPlan | StepPlan | null = null;
 let solved: Solved | null = null;
@@ -28,25 +29,9 @@ let turns = 0;
 
 // ---- asking
 
-let noting = 0;
-
-/** Puts the set-up into the address, once the hand rests: browsers count how often. */
-function note(): void {
-  clearTimeout(noting);
-  noting = window.setTimeout(() => history.replaceState(null, "", encode(asked)), 250);
-}
-
 /** Takes another set-up. A step is one to which Back returns; typing makes none. */
 function take(next: Asked, step = false): void {
-  if (encode(next) === encode(asked)) return;
-  if (step) {
-    clearTimeout(noting);
-    history.replaceState(null, "", encode(asked));
-    history.pushState(null, "", encode(next));
-  } else note();
-  asked = next;
-  draw();
-  void refresh();
+  if (encode(next) !== store.link) store.set(next, step);
 }
 
 /** A document of the command, which may be that there is no plan. */
@@ -59,6 +44,7 @@ async function planned<T>(params: Params): Promise<T> {
 /** Asks for the plan. Answers to what is no longer asked for are dropped. */
 async function refresh(): Promise<void> {
   const turn = ++turns;
+  const asked = store.now;
   const { solve, ...flags } = asked.flags;
   const params = { mode: asked.mode, ...flags };
   try {
@@ -71,7 +57,7 @@ async function refresh(): Promise<void> {
     fields.wrong("");
     banner("");
     drawAnswer();
-    announce();
+    announce(() => answer.querySelector(".verdict")?.textContent ?? undefined);
   } catch (e) {
     if (turn !== turns) return;
     const { message } = e as Error;
@@ -81,29 +67,12 @@ async function refresh(): Promise<void> {
   }
 }
 
-function banner(text: string): void {
-  const el = byId("banner");
-  el.hidden = text === "";
-  el.className = "error";
-  el.textContent = text;
-}
-
-let saying = 0;
-
-/** Announces to screen readers what came of it, once the hand rests. */
-function announce(): void {
-  clearTimeout(saying);
-  saying = window.setTimeout(() => (live.textContent = answer.querySelector(".verdict")?.textContent ?? ""), 500);
-}
-
 // ---- the frame
 
 function draw(): void {
+  const asked = store.now;
   document.title = `${asked.flags.model ?? "plan"} – strandline plan`;
-  fill(
-    byId("tabs"),
-    Object.entries(modes).map(([mode, name], i) => button(`mode ${mode}`, name, () => go(mode as Mode), { "aria-current": asked.mode === mode ? "page" : undefined, title: `${name} (${i + 1})` })),
-  );
+  tabs(Object.entries(modes).map(([key, name]) => ({ key, name })), asked.mode, (mode) => go(mode as Mode));
   fields.show(asked);
 }
 
@@ -111,6 +80,7 @@ const left: Partial<Record<Mode, Asked>> = {}; // what each mode was left with
 
 /** Goes to another mode: to what was asked there, with the model and the GPUs of now. */
 function go(mode: Mode): void {
+  const asked = store.now;
   if (mode === asked.mode) return;
   left[asked.mode] = asked;
   const there = turn(asked, mode, form.modes);
@@ -207,7 +177,7 @@ const questions: Record<string, string> = { context: "the longest context", requ
 /** Looks for the most that fits, as given and with changes. */
 function best(a: Asked, list: string[]): HTMLElement {
   const field = form.modes[a.mode].find((f) => f.name === "solve")!;
-  const choose = h("select", { "data-key": "solve", "aria-label": "Look for", onchange: (e) => take(set(asked, field, (e.target as HTMLSelectElement).value)) }, h("option", { value: "" }, "choose"), list.map((q) => h("option", { value: q, selected: a.flags.solve === q }, questions[q] ?? q)));
+  const choose = h("select", { "data-key": "solve", "aria-label": "Look for", onchange: (e) => take(set(store.now, field, (e.target as HTMLSelectElement).value)) }, h("option", { value: "" }, "choose"), list.map((q) => h("option", { value: q, selected: a.flags.solve === q }, questions[q] ?? q)));
   return h(
     "div",
     {},
@@ -263,7 +233,7 @@ function keyTable(): Key[] {
     { keys: ["m", "/"], show: "m  /", does: "the model", act: () => fields.focus("model") },
     { keys: ["g"], show: "g", does: "the GPU", act: () => fields.focus("gpu") },
     { keys: ["c"], show: "c", does: "copy the flags, or the command", act: () => (answer.querySelector<HTMLElement>("[data-key='copy flags']") ?? answer.querySelector<HTMLElement>("[data-key='copy command']"))?.click() },
-    { keys: ["r"], show: "r", does: "start over", act: () => take({ mode: asked.mode, flags: first[asked.mode] }, true) },
+    { keys: ["r"], show: "r", does: "start over", act: () => take({ mode: store.now.mode, flags: first[store.now.mode] }, true) },
     { keys: ["Escape"], show: "Esc", does: "leave the field", act: () => (document.activeElement as HTMLElement | null)?.blur() },
     { keys: ["?"], show: "?", does: "these keys", act: help },
   ];
@@ -280,25 +250,17 @@ async function begin(): Promise<void> {
   byId("help").addEventListener("click", help);
   link.changed = () => banner(link.lost ? `${link.why} What is here stays.` : "");
   form = (await (await ask("form")).json()) as Form;
-  asked = decode(location.hash, form.modes);
-  fields = new PlanForm(byId("form"), form, (f, value) => take(set(asked, f, value)));
-  addEventListener("popstate", () => {
-    clearTimeout(noting);
-    asked = decode(location.hash, form.modes);
+  store = new Store({ encode, decode: (hash) => decode(hash, form.modes) });
+  fields = new PlanForm(byId("form"), form, (f, value) => take(set(store.now, f, value)));
+  store.on(() => {
     draw();
     void refresh();
   });
   listen(keyTable);
-  history.replaceState(null, "", encode(asked));
+  history.replaceState(null, "", store.link);
   draw();
   await refresh();
 }
 
-declare global {
-  interface Window {
-    strandline: unknown;
-  }
-}
-
-window.strandline = { state: () => ({ asked, shown, plan, solved, settled: shown === asked }) };
+window.strandline = { state: () => ({ asked: store.now, shown, plan, solved, settled: shown === store.now }) };
 begin().catch((e: Error) => banner(e.message));
