@@ -133,7 +133,7 @@ var only = map[string][]string{
 	"profiles/nsys":         {"internal/budget", "internal/sqlite", "profiles", "units"},
 	"profiles/kineto":       {"internal/budget", "profiles", "stack", "units"},
 	"profiles/sites":        {"profiles", "stack"},
-	"judge/tables":          {"finding", "units", "stack", "trend", "profiles", "profiles/jax", "profiles/sites", "host/proc/hooks"},
+	"judge/tables":          {"finding", "units", "stack", "trend", "profiles", "profiles/jax", "profiles/sites", "host/proc/hooks", "judge/shortage"},
 	"host/proc/procfs":      {},
 	"record":                {"host/proc/procfs", "internal/budget", "internal/socket", "units"},
 	"internal/socket":       {},

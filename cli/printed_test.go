@@ -57,10 +57,10 @@ func TestPrintedCommandsRun(t *testing.T) {
 				continue // those of processes are run by TestSameVerdict
 			case args[0] == "record":
 				at := slices.Index(args, "python")
-				args = []string{"record", "-o", filepath.Join(t.TempDir(), "recording"), "--", python, script}
-				if at != 2 {
-					t.Errorf("%s: %q", input, command)
+				if at < 2 || args[at-1] != "--" {
+					t.Fatalf("%s: %q", input, command)
 				}
+				args = slices.Concat([]string{"record", "-o", filepath.Join(t.TempDir(), "recording")}, args[1:at], []string{python, script})
 			}
 			if _, stderr, code := run(args...); code != exitOK && code != exitProblem && code != exitPartial {
 				t.Errorf("%s: %q: exit status %d: %s", input, command, code, stderr)

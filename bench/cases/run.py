@@ -98,7 +98,7 @@ class Bench:
                 if load:
                     load.kill()
                     load.wait()
-            if command == "attach" and doc is None:
+            if command == "attach":
                 return self.run(["diagnose", "--json", out], env)
             return doc, done
         finally:

@@ -55,6 +55,17 @@ func Expandable(settings string) finding.Remedy {
 		"enable expandable segments").Because("segments then grow and shrink page by page, so free pieces can serve requests of any size (since PyTorch 2.1)")
 }
 
+// Reclaim is the remedy that a recorder returns unused memory to the driver, by a command and
+// what that gives.
+func Reclaim(command, gives string) finding.Remedy {
+	return finding.SettingChange(command, "return it regularly: "+gives)
+}
+
+// LowerFraction is the remedy that an engine leaves so many bytes of the device to others.
+func LowerFraction(size int64) finding.Remedy {
+	return finding.CodeChange("give the engine a smaller static fraction (mem_fraction_static, gpu_memory_utilization), lower by " + units.Bytes(size) + ": that much stays free for others")
+}
+
 // Room returns everything a request could have used, had it been in one piece: what
 // the driver and the segments have free. It is nil if a figure is unknown.
 func Room(free, reserved, active *int64) *int64 {

@@ -3,6 +3,8 @@ package snapshots
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"strandline/finding"
 	"strandline/internal/shell"
@@ -70,6 +72,9 @@ func fragmentation(s *subject) []finding.Finding {
 	e.Pins, e.SparsePins, e.PinnedBy = pinned(&f, &d.Space.Free)
 	addGap(&f, d)
 	f.Remedies = fragmentationRemedies(d)
+	if grows || overhead {
+		f.Remedies = slices.Insert(f.Remedies, min(1, len(f.Remedies)), returning(s)...)
+	}
 	return []finding.Finding{f}
 }
 
@@ -178,6 +183,46 @@ func pinSites(sites []timeline.SiteSum) (out []finding.PinSite) {
 		out = append(out, finding.PinSite{Site: siteOf(p.Site), Count: p.Count, Bytes: p.Bytes})
 	}
 	return out
+}
+
+// returning are the remedies that leave the allocator's settings as they are: unused memory is
+// returned at the ends of steps, where that gives something on this history, and an engine that
+// shares the device leaves more of it.
+func returning(s *subject) (out []finding.Remedy) {
+	d := s.newest
+	if r := d.Reclaim; r != nil {
+		how := "simulated on this history"
+		if !r.Exact {
+			how = "simulated approximately"
+		}
+		var gives []string
+		saves := r.Own - r.Peak
+		if saves >= shortage.MinOverhead {
+			gives = append(gives, fmt.Sprintf("the run peaks at %s reserved instead of %s", units.Bytes(r.Peak), units.Bytes(r.Own)))
+		}
+		if r.Returned >= shortage.MinOverhead {
+			gives = append(gives, fmt.Sprintf("a call returns %s", units.Bytes(r.Returned)))
+		}
+		if len(gives) > 0 {
+			remedy := shortage.Reclaim(s.reclaiming(r.Policy), fmt.Sprintf("%s, %s", how, strings.Join(gives, ", and ")))
+			remedy.Effect = &finding.Effect{PeakReserved: r.Peak, Saves: saves, Exact: r.Exact}
+			out = append(out, remedy)
+		}
+	}
+	if about := s.process.About; about != nil && len(about.Beside[s.device].Others) > 0 && d.Space.Overhead >= shortage.MinOverhead {
+		out = append(out, shortage.LowerFraction(d.Space.Overhead))
+	}
+	return out
+}
+
+// reclaiming is the command that records the program and returns unused memory by a policy.
+func (s *subject) reclaiming(policy string) string {
+	command := "python TRAIN.py"
+	if again, ok := strings.CutPrefix(s.recordAgain(), "strandline record "); ok {
+		line, _, _ := strings.Cut(again, "\n")
+		_, command, _ = strings.Cut(line, "-- ")
+	}
+	return "strandline record --reclaim " + policy + " -- " + command
 }
 
 func fragmentationRemedies(d *digest.Device) (out []finding.Remedy) {

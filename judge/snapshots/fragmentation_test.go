@@ -94,6 +94,37 @@ func TestGap(t *testing.T) {
 	}
 }
 
+// Unused memory is to be returned where that gives something, and an engine is to leave room
+// where others hold the device.
+func TestReturning(t *testing.T) {
+	const gib = int64(1) << 30
+	beside := &compare.About{Beside: map[int]compare.Beside{0: {Others: []compare.Holding{{Process: "engine", Bytes: 40 * gib}}}}}
+	for _, c := range []struct {
+		reclaim *replay.Reclaim
+		about   *compare.About
+		want    []string // parts of each remedy
+	}{
+		{nil, nil, nil},
+		{&replay.Reclaim{Policy: "every=2steps", Exact: true, Own: 8 * gib, Peak: 5 * gib, Returned: gib}, nil, []string{"simulated on this history, the run peaks at 5 GiB reserved instead of 8 GiB, and a call returns 1 GiB"}},
+		{&replay.Reclaim{Policy: "every=2steps", Own: 8 * gib, Peak: 9 * gib, Returned: gib}, nil, []string{"simulated approximately, a call returns 1 GiB"}},
+		{&replay.Reclaim{Policy: "every=2steps", Own: 8 * gib, Peak: 8 * gib}, beside, []string{"lower by 4 GiB"}},
+	} {
+		d := device(8*gib, 8*gib)
+		d.Space, d.Reclaim = timeline.Space{Overhead: 4 * gib, Taken: 4 * gib}, c.reclaim
+		s := alone(d)
+		s.process.About = c.about
+		found := returning(s)
+		if len(found) != len(c.want) {
+			t.Fatalf("%+v: %+v", c.reclaim, found)
+		}
+		for i, r := range found {
+			if !strings.Contains(r.Text, c.want[i]) {
+				t.Errorf("%q, want %q", r.Text, c.want[i])
+			}
+		}
+	}
+}
+
 // TestPrivateRemedies holds advice against the kind of pool that has much free.
 func TestPrivateRemedies(t *testing.T) {
 	const gib = int64(1) << 30

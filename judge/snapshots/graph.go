@@ -17,7 +17,7 @@ import (
 // not switched off there. What keeps a graph alive is seldom the line that made its
 // tensors.
 func (g *growth) graph(places []*place) *finding.Finding {
-	if len(places) < 2 || !g.forward(places) {
+	if len(places) < 2 || !g.forward(places) && !g.oneGraph(places) {
 		return nil
 	}
 	f := g.leak(places)
@@ -73,6 +73,20 @@ func (g *growth) forward(places []*place) bool {
 		}
 	}
 	return passes >= 3 || losses > 0 && len(places) >= 2
+}
+
+// oneGraph reports whether the recorder found that the graph of one variable keeps the tensors
+// of each place.
+func (g *growth) oneGraph(places []*place) bool {
+	path := ""
+	for _, p := range places {
+		held := g.heldBy([]*place{p})
+		if len(held) == 0 || held[0].Kind != byAutograd || path != "" && held[0].Path != path {
+			return false
+		}
+		path = held[0].Path
+	}
+	return true
 }
 
 // ofGraphs is the share of what a place keeps above which it is kept by a graph, not

@@ -100,10 +100,13 @@ func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
 		if x.Kind == byGarbage || x.Kind == byCycles {
 			kind = x.Kind
 		}
+		at := len(out)
 		out = append(out, finding.HeldBy{Kind: kind, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: share})
 		for j := range h.Graphs {
 			if graph := &h.Graphs[j]; graph.Path == x.Path && graph.ChainLength > 1 {
-				out = append(out, graphHolder(graph, share))
+				if out = append(out, graphHolder(graph, share)); share < ofGraphs { // it keeps others as well
+					out[at], out[at+1] = out[at+1], out[at]
+				}
 			}
 		}
 	}

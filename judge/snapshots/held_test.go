@@ -95,6 +95,19 @@ func TestHeldByAtExit(t *testing.T) {
 	}
 }
 
+// A list of results of which each ends a graph keeps what the graphs saved: the graph comes
+// first, unless the list itself keeps most.
+func TestListOfGraphs(t *testing.T) {
+	for listed, want := range map[int]string{1: byAutograd, 4: byPython} {
+		h := &compare.Held{Sampled: []uint64{1, 2, 3, 4}, Bound: "time", Graphs: []compare.Holder{{Path: "values[...]", Nodes: 90, ChainLength: 8, Node: "AddmmBackward0"}}}
+		h.Holders = []compare.Holder{{Path: "values[...]", Blocks: h.Sampled[:listed]}}
+		out := holdersOf(h, map[uint64]bool{1: true, 2: true, 3: true, 4: true})
+		if len(out) != 2 || out[0].Kind != want || out[0].Path != out[1].Path {
+			t.Errorf("%d of 4: %+v", listed, out)
+		}
+	}
+}
+
 // TestAddHolders replaces the advice to find the holder.
 func TestAddHolders(t *testing.T) {
 	line := int64(17)

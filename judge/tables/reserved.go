@@ -5,6 +5,7 @@ import (
 
 	"strandline/finding"
 	"strandline/internal/lazyregexp"
+	"strandline/judge/shortage"
 	"strandline/profiles"
 	"strandline/trend"
 	"strandline/units"
@@ -39,8 +40,8 @@ func cacheGrows(f *finding.Finding, c *profiles.Column, all []profiles.Column) {
 		f.Remedies = append([]finding.Remedy{
 			finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "enable expandable segments").
 				Because("segments then shrink page by page, so fewer pieces stay unused"),
-			finding.CodeChange(fmt.Sprintf("return it regularly: `strandline record --reclaim every=100steps -- COMMAND` gives back at most %s", size)),
-			finding.CodeChange("give the engine a smaller static fraction (mem_fraction_static, gpu_memory_utilization), lower by " + size + ": that much stays free for others"),
+			shortage.Reclaim("strandline record --reclaim every=100steps -- python TRAIN.py", "that gives back at most "+size),
+			shortage.LowerFraction(unused),
 		}, f.Remedies...)
 		return
 	}

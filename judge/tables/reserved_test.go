@@ -22,7 +22,7 @@ func TestCacheGrows(t *testing.T) {
 		allocated, reserved float64
 		first, remedy       string
 	}{
-		"cache":   {0, 40 << 20, "Memory reserved", "every=100steps -- COMMAND` gives back at most 2.3"},
+		"cache":   {0, 40 << 20, "Memory reserved", "that gives back at most 2.3"},
 		"tensors": {40 << 20, 41 << 20, "Memory allocated", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestCacheGrows(t *testing.T) {
 					text += r.Text
 				}
 			}
-			if strings.Contains(text, "--reclaim") != (c.remedy != "") || !strings.Contains(text, c.remedy) {
+			if strings.Contains(text, "return it regularly") != (c.remedy != "") || !strings.Contains(text, c.remedy) {
 				t.Errorf("%s, want %s", text, c.remedy)
 			}
 		})

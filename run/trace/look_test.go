@@ -19,6 +19,12 @@ func TestClock(t *testing.T) {
 		if !c.look.Equal(began.Add(apart)) || c.betweenLooks != apart || !c.checkpoint.Equal(began) {
 			t.Errorf("%v: %+v", duration, c)
 		}
+		for late, next := range map[time.Duration]time.Duration{0: 1, time.Millisecond: 1, 9*c.betweenCheckpoints + 1: 10} {
+			c.checkpoint = began
+			if c.afterCheckpoint(began.Add(late)); !c.checkpoint.Equal(began.Add(next * c.betweenCheckpoints)) {
+				t.Errorf("%v late: the next one is %v after", late, c.checkpoint.Sub(began))
+			}
+		}
 	}
 }
 

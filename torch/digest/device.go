@@ -64,7 +64,7 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	out.Checkpoints = checkpoints(&out.Steps, out.Events)
 	if dev.Index != snapshot.Host && (out.OOMs > 0 || out.Space.Overhead >= triedFrom) {
 		x := replay.NewRecording(t).Replay()
-		out.Trial = replay.TryExpandable(x)
+		out.Trial, out.Reclaim = replay.TryExpandable(x), replay.TryReclaim(x)
 		out.LastOOM = b.oom(t, dev, x, out.Purpose.OOM, stacks)
 	}
 	out.Purpose.EachStack(func(id *stack.ID) { *id = b.intern(s, *id, stacks) })

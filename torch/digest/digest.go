@@ -133,6 +133,9 @@ type Usage struct {
 	// Trial is what expandable segments would have done, where memory ran out or
 	// much was taken though enough was free; nil elsewhere.
 	Trial *replay.Trial
+	// Reclaim is what calls of empty_cache would have done there; nil as well where no steps
+	// are seen.
+	Reclaim *replay.Reclaim
 }
 
 // Allocations are those alive at the end of a file, and what the history shows of

@@ -63,6 +63,19 @@ func TestKeepUnder(t *testing.T) {
 	}
 }
 
+func TestTryReclaim(t *testing.T) {
+	x := varied(t)
+	r := TryReclaim(x)
+	if r == nil || r.Policy != "every=1step" || !r.Exact || r.Peak >= r.Own || r.Returned < gib/2 {
+		t.Fatalf("got %+v", r)
+	}
+	s := keep(t, x, 3*gib)
+	i := slices.IndexFunc(s.Tried, func(o Reclaimed) bool { return o.Name == r.Policy })
+	if i < 0 || s.Tried[i].Peak != r.Peak {
+		t.Errorf("%+v, and by itself %+v", r, s.Tried)
+	}
+}
+
 func TestKeepUnderWithout(t *testing.T) {
 	x := varied(t)
 	if s := keep(t, x, 5*gib); s.Needed() || len(s.Tried) > 0 {

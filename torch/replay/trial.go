@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"context"
 	"strings"
 
 	"strandline/torch/allocator"
+	"strandline/units"
 )
 
 // A Trial is what expandable segments would have done for a recorded run.
@@ -51,6 +53,32 @@ func TryExpandable(x *Result) *Trial {
 	t.RanOut, t.RunsOut = x.OOMs > 0, o.OOM != nil
 	t.Left = o.Left
 	return t
+}
+
+// A Reclaim is what calling empty_cache at the ends of steps would have done for a recorded run.
+type Reclaim struct {
+	Policy    string // in the words of `strandline record --reclaim`
+	Exact     bool   // the history is replayed exactly under its own settings
+	Own, Peak int64  // peak of reserved bytes: recorded, and with the policy
+	Returned  int64  // bytes that a call returns to the driver, at the median
+}
+
+// TryReclaim simulates about ten calls of empty_cache, evenly over the steps of a run, and no
+// fewer than one in ten steps. It is nil where the steps or the state are not known.
+func TryReclaim(x *Result) *Reclaim {
+	ends, _ := x.StepEnds()
+	const minSteps, calls = 4, 10
+	if x.Lost || len(ends) < minSteps {
+		return nil
+	}
+	steps := units.Plural(int64(min(calls, max(1, len(ends)/calls))), "step")
+	p := Policy{Name: "every=" + strings.ReplaceAll(steps, " ", "")}
+	p.at = p.Name
+	tried := p.try(context.Background(), []*Result{x})
+	return &Reclaim{
+		Policy: p.Name, Exact: x.Difference == nil, Own: x.PeakReserved.Bytes, Peak: tried.Peak,
+		Returned: max(0, tried.Levels[0].Before-tried.Levels[0].After),
+	}
 }
 
 // WithExpandable adds expandable segments to settings. A limit of splitting
