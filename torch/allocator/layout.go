@@ -28,6 +28,7 @@ type Piece struct {
 	Block     Block  // its name for Free, none if it is not allocated
 	Ticket    Ticket // of its free, if it is pending
 	Age       int64  // of one that is free: searches of its pool since it is
+	Born      uint32 // as of its segment, where each block has its own
 }
 
 // A State of a block.
@@ -141,7 +142,8 @@ func (a *Allocator) load(g *Segment, last, l int32) int32 {
 	for i := range g.Blocks {
 		p := &g.Blocks[i]
 		b := a.newBlock(p.Addr, p.Size)
-		a.sets[b].birth = birth
+		a.sets[b].birth = cmp.Or(p.Born, birth)
+		a.born = max(a.born, p.Born)
 		a.blocks[b] = block{lane: l, within: within, prev: last}
 		if last != 0 {
 			a.blocks[last].next = b
@@ -189,6 +191,22 @@ func (g *Segment) covered() error {
 		return fmt.Errorf("the blocks of the segment at 0x%x end at 0x%x", g.Addr, at)
 	}
 	return nil
+}
+
+// BornAt is the order of birth of the block that begins at addr, as it was before the
+// block was split for the last request; 0 if none begins there.
+func (a *Allocator) BornAt(addr uint64) uint32 {
+	for i := range a.blocks {
+		x := &a.blocks[i]
+		if a.sets[i].addr != addr || x.state == gone || x.state == unmapped {
+			continue
+		}
+		if a.births == blockBirths && a.sets[i].birth == a.born && x.next != 0 {
+			return a.sets[x.next].birth // of what was left
+		}
+		return a.sets[i].birth
+	}
+	return 0
 }
 
 // Segments are those that the allocator holds, by address.

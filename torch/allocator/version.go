@@ -105,6 +105,11 @@ func (v Version) births() births {
 	return segmentBirths
 }
 
+// BearsSegments and BearsBlocks report what the order of births is of, by which a release
+// decides between free blocks of equal size.
+func (v Version) BearsSegments() bool { return v.births() == segmentBirths }
+func (v Version) BearsBlocks() bool   { return v.births() == blockBirths }
+
 func (v Version) String() string {
 	if v <= 0 {
 		return "unknown"

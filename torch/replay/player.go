@@ -466,6 +466,10 @@ func (p *player) misserved(k int, b allocator.Block, ok bool) {
 	p.differ(k, p.describe(k), fmt.Sprintf("alloc at 0x%x", p.a.Addr(b)))
 	d := p.out.Difference
 	d.wrong, d.size = p.a.Addr(b), p.a.Size(b)
+	d.sooner, d.later = p.out.heir(p.a.BornAt(p.e.Addr[k])), p.out.heir(p.a.BornAt(d.wrong))
+	if d.sooner == 0 || d.later == 0 {
+		d.sooner, d.later = 0, 0
+	}
 	for _, g := range p.a.Segments() {
 		if i := slices.IndexFunc(g.Blocks, func(q allocator.Piece) bool { return q.Block == b }); i >= 0 {
 			d.room = d.size

@@ -63,7 +63,7 @@ func holdRelease(t *testing.T, file string) {
 			"num_alloc_retries":           x.Stats.Retries,
 			"num_ooms":                    x.Stats.OOMs,
 		} {
-			if want := truth.Stats[d.Index][name]; got != want {
+			if want, ok := truth.Stats[d.Index][name]; ok && got != want { // the beginning of a late one is not known
 				t.Errorf("device %d: %s is %d, PyTorch counts %d", d.Index, name, got, want)
 			}
 		}

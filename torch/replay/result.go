@@ -34,6 +34,7 @@ type Result struct {
 	// where it is not known, as it is behind the first difference.
 	Sizes     []int64
 	assumed   assumptions
+	heirs     []uint64 // memory of the start by age: first addresses
 	forks     []fork
 	emptied   []emptying
 	abandoned []emptying
@@ -66,6 +67,9 @@ type Difference struct {
 	// Of a request that a free block serves in the replay alone: its rounded
 	// size, and that of the block.
 	size, room int64
+	// sooner and later are the first addresses of memory of the start, where the
+	// recorded block is of the first and the replayed one of the second; 0 elsewhere.
+	sooner, later uint64
 	// base is the first address of a reservation of the start, where the event
 	// maps memory below it.
 	base uint64
@@ -105,6 +109,7 @@ func (x *Result) load(a *allocator.Allocator) ([]allocator.Block, map[int32]allo
 		rest.Addr += uint64(bytes)
 		rest.Size -= bytes
 	}
+	x.bear(start)
 	handles, tickets := make([]allocator.Block, x.slots), map[int32]allocator.Ticket{}
 	if err := a.Load(start, x.base); err != nil {
 		return handles, tickets, err

@@ -19,7 +19,11 @@ type assumptions struct {
 	span  int64                    // bytes of addresses that reservations have; 0 if not known
 	ages  map[uint64]int64         // of free segments of the start, for garbage collection
 	other map[fork]bool            // what is read differently from its first reading
+	older map[elder]bool           // the order of births in the start, where it is not that of addresses
 }
+
+// An elder is memory of the start that is older than another, by the first addresses.
+type elder struct{ sooner, later uint64 }
 
 // A fork is a place of the history that can be read in two ways.
 type fork struct {
@@ -69,11 +73,12 @@ func (r *Recording) settle(best *Result, left *int) *Result {
 }
 
 // furthers reports whether more is reproduced than in another replay, or another
-// segment is in the way at the same event once one has been given to a private
-// pool: garbage collection can meet several.
+// block is in the way at the same event once one has been given to a private pool or
+// is known to be younger: several can be.
 func (x *Result) furthers(y *Result) bool {
 	return x.better(y) || x.Difference != nil && y.Difference != nil && x.Difference.Event == y.Difference.Event &&
-		x.Difference.wrong != y.Difference.wrong && len(x.assumed.pools) > len(y.assumed.pools)
+		x.Difference.wrong != y.Difference.wrong &&
+		(len(x.assumed.pools) > len(y.assumed.pools) || len(x.assumed.older) > len(y.assumed.older))
 }
 
 // explanations yields the assumptions that could explain a difference, those
@@ -100,6 +105,11 @@ func (x *Result) readings() (out []assumptions) {
 		as := x.assumed
 		as.bases = with(as.bases, d.base, x.Trace.Addr[d.Event])
 		return []assumptions{as}
+	}
+	if e := (elder{d.sooner, d.later}); e.sooner != e.later {
+		as := x.assumed
+		as.older = with(as.older, e, true)
+		out = append(out, as)
 	}
 	if x.span > 0 {
 		as := x.assumed
