@@ -102,6 +102,23 @@ func (p Policy) try(ctx context.Context, on []*Result) (r Reclaimed) {
 	return r
 }
 
+// Empty has a scenario call empty_cache by a policy: as [Recording.EmptyAt] reads it, or
+// "above=40GiB", at the end of a step at which that much is reserved. What states where steps
+// were found.
+func (x *Result) Empty(sc *Scenario, policy string) (what string, err error) {
+	if size, ok := strings.CutPrefix(policy, "above="); ok {
+		if sc.EmptyAbove, err = units.ParseBytes(size); err != nil {
+			return "", err
+		}
+		policy = look
+		if ends, _ := x.StepEnds(); len(ends) > 0 {
+			policy = "every=1step"
+		}
+	}
+	sc.Empty, what, err = x.EmptyAt(policy)
+	return what, err
+}
+
 // level is what the calls of a run come to.
 func (o *Outcome) level() (l Level) {
 	half := o.Emptied[len(o.Emptied)/2:]

@@ -335,3 +335,10 @@ scenario("compare has axes, names what is under the pointer, and opens its file 
   const s = await tab.state();
   assert.deepEqual([s.k, s.f], [event, row.f]);
 }, { fragment: "#v=compare" });
+
+scenario("the policy that keeps reserved memory under a size is drawn over the run", [varied], async ({ tab }) => {
+  const { reclaim } = json("simulate", varied, "--keep-under", "3GiB");
+  await tab.until("strandline.state().figures.kept");
+  assert.equal((await tab.state()).figures.kept, reclaim.tried.find((t: any) => t.policy === reclaim.policy).devices[0].peak_reserved_bytes);
+  assert.match(await tab.eval("document.getElementById('kept').textContent"), /--reclaim above=\d+MiB/);
+}, { fragment: "#v=whatif&under=3GiB" });

@@ -105,8 +105,8 @@ func (q *question) scenario(x *replay.Result) (sc replay.Scenario, notes []strin
 	}
 	notes = append(notes, without...)
 	if policy := q.text("empty", ""); policy != "" {
-		what := ""
-		if sc.Empty, what, err = x.EmptyAt(policy); err != nil {
+		what, err := x.Empty(&sc, policy)
+		if err != nil {
 			return sc, nil, wrong("%s", err)
 		}
 		if len(sc.Empty) == 0 {

@@ -35,10 +35,12 @@ export function drawInk(scene: Scene): void {
   if (l.notes >= 0) drawNotes(scene, g);
   if (l.grows >= 0 && bands) drawLanes(scene, g);
   if (!scene.solo.length) drawReserved(scene, g);
-  if (s.view === "whatif") drawRuns(scene, g);
-  else if (!scene.solo.length && l.height > 100) {
+  if (s.view === "whatif") {
+    drawRuns(scene, g);
+    drawGhost(scene, g, scene.page.kept, `kept under ${s.under}`);
+  } else if (!scene.solo.length && l.height > 100) {
     drawCapacity(scene, g, device.capacity ?? null);
-    drawGhost(scene, g);
+    drawGhost(scene, g, scene.page.ghost, "if freed");
   }
   drawMarks(scene, g);
   if (bands && l.height > 100) drawLabels(scene, g);

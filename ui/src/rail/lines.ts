@@ -7,7 +7,7 @@ import { bytes, growth, plural } from "../base/format.ts";
 import { gutterName, left, place, write } from "../picture/canvas.ts";
 import { css, mix, siteColor } from "../picture/palette.ts";
 import { dashed, inside, stepLine } from "../picture/plot.ts";
-import { highest } from "../session/runs.ts";
+import { highest, type Run } from "../session/runs.ts";
 import { captionHeight, laneHeight, mapHeight } from "./layout.ts";
 import type { Scene } from "./scene.ts";
 
@@ -55,9 +55,8 @@ function line(scene: Scene, g: CanvasRenderingContext2D, y: (bytes: number) => n
   stepLine(g, scene.drawn, scene.ratio, y, (r) => of(r.tile.events[r.c]!, r.tile.events[r.c + 1]!));
 }
 
-/** What would be reserved if the lines of the pinned finding were freed. */
-export function drawGhost(scene: Scene, g: CanvasRenderingContext2D): void {
-  const { ghost } = scene.page;
+/** What would be reserved in another run, under a name: if the lines of the pinned finding were freed, or reserved memory were kept under a size. */
+export function drawGhost(scene: Scene, g: CanvasRenderingContext2D, ghost: Run | null, name: string): void {
   const last = scene.drawn[scene.drawn.length - 1];
   if (!ghost || !last) return;
   const l = scene.layout;
@@ -71,7 +70,7 @@ export function drawGhost(scene: Scene, g: CanvasRenderingContext2D): void {
     }
     g.setLineDash([]);
   });
-  const text = `if freed: ${bytes(ghost.outcome.peak_reserved_bytes)} reserved at most`;
+  const text = `${name}: ${bytes(ghost.outcome.peak_reserved_bytes)} reserved at most`;
   const wide = g.measureText(text).width + 10;
   const y = Math.max(l.top + 8, scene.y(highest(event, values, last.tile.events[last.c]!, last.tile.events[last.c + 1]!)) - 12);
   const x = left + l.width - wide - 8;

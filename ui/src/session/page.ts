@@ -28,6 +28,7 @@ export class Page {
   verdict: Card | null = null; // on them; null until they are judged
   curves: Curve[] = []; // runs laid over the picture
   recorded: Run | null = null; // the recorded run, as an exact replay has it
+  kept: Run | null = null; // the run under the policy that keeps reserved memory under a size
   freed: { key: string; run: Run } | null = null; // the run without the lines of a finding
   readonly figures: Record<string, unknown> = {}; // last numbers shown, for tests
 

@@ -100,6 +100,12 @@ export class WhatIf {
     return { ...this.device, under: this.page.s.under };
   }
 
+  /** The run under the policy that was found, once there is one. */
+  private get kept(): Params | null {
+    const policy = this.page.s.under ? this.runs.get<Reclaim>("reclaim", this.under)?.policy : null;
+    return policy ? { ...this.device, own: 1, empty: policy } : null;
+  }
+
   private params(set: string): Params {
     return { ...this.device, set, ...this.bounds };
   }
@@ -174,6 +180,8 @@ export class WhatIf {
       for (const set of this.sets) jobs.push(["simulate", { ...this.params(set), ...stretch }]);
     }
     if (this.page.s.under) jobs.push(["reclaim", this.under]);
+    const { kept } = this;
+    if (kept) jobs.push(["simulate", { ...kept, n: looksWanted }]);
     if (this.page.s.search) jobs.push(["search", { ...this.device, ...this.bounds }]);
     if (this.quick) for (const set of this.sets) jobs.push(["fits", this.params(set)]);
     this.runs.want(jobs);
@@ -194,10 +202,12 @@ export class WhatIf {
     const { page } = this;
     const recorded = this.replay?.exact ? this.run({ ...this.device, recorded: 1 }) : undefined;
     const drawn = this.sets.map((set, i) => ({ run: this.run(this.params(set)), number: i + 1, slot: slots[i]!, name: nameOf(set) })).filter((c) => c.run);
-    const before = [page.recorded, ...page.curves.flatMap((c) => [c.run, c.slot])];
+    const before = [page.recorded, page.kept, ...page.curves.flatMap((c) => [c.run, c.slot])];
     page.curves = drawn.map((c) => ({ ...c, run: c.run! }));
     page.recorded = recorded ?? null;
-    const after = [page.recorded, ...page.curves.flatMap((c) => [c.run, c.slot])];
+    page.kept = this.kept && (this.run(this.kept) ?? null);
+    page.figures.kept = page.kept?.outcome.peak_reserved_bytes ?? null;
+    const after = [page.recorded, page.kept, ...page.curves.flatMap((c) => [c.run, c.slot])];
     if (before.length !== after.length || before.some((v, i) => v !== after[i])) page.notify("curves");
   }
 
@@ -223,7 +233,7 @@ export class WhatIf {
     const shows = JSON.stringify([r, rows, found?.length, this.capacity, s.fraction, s.empty, s.without, s.under, kept, keptWhy, s.search, searchWhy, this.runs.working, this.draft, this.by]);
     if (shows === this.shown) return;
     this.shown = shows;
-    refill(this.root, h("div", { class: "whatif" }, this.form(), scroll("Runs", [this.fidelity(), this.table(rows), s.under ? this.kept(kept, keptWhy) : null, this.searched(found, searchWhy), this.notes(rows)], { class: "runs scroll" })));
+    refill(this.root, h("div", { class: "whatif" }, this.form(), scroll("Runs", [this.fidelity(), this.table(rows), s.under ? this.policy(kept, keptWhy) : null, this.searched(found, searchWhy), this.notes(rows)], { class: "runs scroll" })));
   }
 
   private fidelity(): HTMLElement {
@@ -269,7 +279,7 @@ export class WhatIf {
   }
 
   /** The policy of empty_cache that keeps reserved memory under a size. */
-  private kept(found: Reclaim | undefined, why: string | undefined): Node {
+  private policy(found: Reclaim | undefined, why: string | undefined): Node {
     if (!found) return h("p", { class: "muted pad" }, why ? h("span", { class: "danger" }, why) : "Trying policies …");
     return h("div", { class: "pad", id: "kept" }, h("p", {}, found.text), found.policy ? command(`strandline record --reclaim ${/^[\w=.]+$/.test(found.policy) ? found.policy : `'${found.policy}'`} -- CMD…`) : null, found.notes.map((n) => h("p", { class: "muted" }, n)));
   }
