@@ -6,7 +6,7 @@ import { byteTick } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
 import { css, mix, palette, siteColor, textOn, type Palette } from "../picture/palette.ts";
 import { flow, largestHole, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
-import { left, write } from "../picture/canvas.ts";
+import { begin, fontOf, hatch, inRoom, left, size, write } from "../picture/canvas.ts";
 
 const rowHigh = 17;
 const rowStep = 22;
@@ -44,19 +44,12 @@ export function paint(v: View): void {
   const failed = failure(v);
   const row = rowBytes(heap, secs, 24, failed?.bytes ?? 0);
   for (const s of secs) flow(heap, s, row, (2 / room) * row);
-  const ratio = devicePixelRatio;
-  const font = `11px ${getComputedStyle(v.root).fontFamily}`;
-  canvas.getContext("2d")!.font = font;
-  const key = legend(canvas.getContext("2d")!, heap, c, room);
-  const high = secs.reduce((n, s) => n + 24 + s.rows * rowStep + (s.folded.length ? rowStep : 0) + 8, 24 + 16 + 20 * (key.at(-1)!.row + 1) + (failed ? failedHigh : 0));
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(high * ratio);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${high}px`;
   const g = canvas.getContext("2d")!;
-  g.setTransform(ratio, 0, 0, ratio, 0, 0);
-  g.font = font;
-  g.textBaseline = "middle";
+  g.font = fontOf(v.root);
+  const key = legend(g, heap, c, room);
+  const high = secs.reduce((n, s) => n + 24 + s.rows * rowStep + (s.folded.length ? rowStep : 0) + 8, 24 + 16 + 20 * (key.at(-1)!.row + 1) + (failed ? failedHigh : 0));
+  size(canvas, width, high); // which takes the font away, too
+  begin(canvas).font = fontOf(v.root);
   fill(byId("row-scale"), "1 row = ", h("b", {}, byteTick(row)), ", one scale; magnified groups are labeled");
   g.fillStyle = css(c.muted);
   for (let i = 0; i <= 4; i++) {
@@ -184,11 +177,9 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
   // Free pieces wide enough for a word show how much is stranded, and by what.
   const label = (text: string, from: number, to: number, color: string, right: boolean): void => {
     if (to - from < 110) return;
-    let t = text;
-    while (t.length > 4 && g.measureText(t).width > to - from - 10) t = `${t.slice(0, -2)}…`.replace("……", "…");
     g.fillStyle = color;
     g.textAlign = right ? "right" : "left";
-    write(g, t, right ? to - 6 : from + 5, y + rowHigh / 2 + 0.5);
+    write(g, inRoom(g, text, to - from - 10), right ? to - 6 : from + 5, y + rowHigh / 2 + 0.5);
     g.textAlign = "left";
   };
   let widest: [number, number] = [0, 0];
@@ -295,22 +286,4 @@ function legend(g: CanvasRenderingContext2D, heap: Heap, c: Palette, room: numbe
     x += width + 22;
     return entry;
   });
-}
-
-function hatch(g: CanvasRenderingContext2D, x: number, y: number, w: number, high: number, ground: string, line: string): void {
-  g.save();
-  g.beginPath();
-  g.rect(x, y, w, high);
-  g.clip();
-  g.fillStyle = ground;
-  g.fillRect(x, y, w, high);
-  g.strokeStyle = line;
-  g.lineWidth = 1;
-  g.beginPath();
-  for (let d = Math.floor(x / 6) * 6 - high; d < x + w; d += 6) {
-    g.moveTo(d, y + high);
-    g.lineTo(d + high, y);
-  }
-  g.stroke();
-  g.restore();
 }

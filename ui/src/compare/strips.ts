@@ -2,7 +2,7 @@
 
 import type { Process, Site } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
-import { h, placeTip, printable, swatch } from "../base/dom.ts";
+import { h, placeTip, swatch } from "../base/dom.ts";
 import { bytes, count, delta, deviceName, plural } from "../base/format.ts";
 import { byteStep, byteTick, levelFor, niceStep, ticks } from "../base/scale.ts";
 import type { Bands, Device } from "../base/wire.ts";
@@ -12,7 +12,7 @@ import { paintFor } from "../picture/paint.ts";
 import { css, palette, type Palette } from "../picture/palette.ts";
 import { dashed, stepLine } from "../picture/plot.ts";
 import { bucketsPerTile, Tiles, type Picture, type Want } from "../picture/tiles.ts";
-import { write } from "../picture/canvas.ts";
+import { begin, fontOf, inRoom, plate, size, write } from "../picture/canvas.ts";
 import { byFunction, loose, type Place } from "./runs.ts";
 
 /** A file's row of picture. */
@@ -135,20 +135,13 @@ export class Strips {
     const shown = this.shown();
     if (!canvas || !shown || !this.strips.length) return;
     const c = palette();
-    const ratio = devicePixelRatio;
     const ctx = canvas.getContext("2d")!;
-    const font = `11px ${getComputedStyle(this.root).fontFamily}`;
-    ctx.font = font;
+    ctx.font = fontOf(this.root);
     const { how, ...l } = this.lay(ctx, shown);
     this.layout = l;
     const [width, high] = [this.root.clientWidth, this.strips.length * l.step + 34];
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(high * ratio);
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${high}px`;
-    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    ctx.font = font;
-    ctx.textBaseline = "middle";
+    size(canvas, width, high); // which takes the font away, too
+    begin(canvas).font = fontOf(this.root);
     const wants: Want[] = [];
     this.drawn = this.strips.map((_, i) => this.row(ctx, i, l, c, wants));
     this.axis(ctx, l, c, how);
@@ -204,7 +197,7 @@ export class Strips {
     for (const b of frame.gridAt) write(ctx, byteTick(b), l.left - 6, high(b));
     ctx.fillStyle = css(c.ink);
     const near = frame.gridAt.map(high).find((y) => Math.abs(y - (at + l.rowHigh / 2)) < 13);
-    write(ctx, inMiddle(ctx, short(l.names[i]!, l.names), l.left - 16), l.left - 8, near === undefined ? at + l.rowHigh / 2 : near + 13);
+    write(ctx, inRoom(ctx, short(l.names[i]!, l.names), l.left - 16), l.left - 8, near === undefined ? at + l.rowHigh / 2 : near + 13);
     ctx.textAlign = "left";
     const figures: [string, string][] = [["peak", bytes(s.device.peak?.bytes ?? 0)], ["kept", bytes(s.device.kept)]];
     if (i > 0 && !this.shown()!.apart) figures.push(["", delta(s.device.kept - this.strips[i - 1]!.device.kept)]);
@@ -274,13 +267,7 @@ export class Strips {
       const at = [from + 6, from - width - 8].find((a) => a >= l.left && a + width < l.left + l.room && !taken.some(([b, e]) => a < e && b < a + width));
       if (at === undefined) continue;
       taken.push([at - 6, at + width + 6]);
-      g.textAlign = "left";
-      g.fillStyle = css(c.page);
-      g.globalAlpha = 0.85;
-      g.fillRect(at - 3, high - 7, width + 6, 14);
-      g.globalAlpha = 1;
-      g.fillStyle = css(c.ink);
-      write(g, text, at, high);
+      plate(g, text, at, high, css(c.ink), css(c.page));
     }
   }
 
@@ -353,16 +340,6 @@ export function align(devices: Pick<Device, "events" | "time">[], behind: (numbe
     } else return fromStart;
   }
   return { offsets, how };
-}
-
-/** A text that loses its middle where room is short. */
-function inMiddle(g: CanvasRenderingContext2D, text: string, room: number): string {
-  const all = [...printable(text)];
-  for (let n = all.length; n > 1; n--) {
-    const shown = n === all.length ? all.join("") : `${all.slice(0, Math.ceil(n / 2)).join("")}…${all.slice(all.length - Math.floor(n / 2)).join("")}`;
-    if (g.measureText(shown).width <= room) return shown;
-  }
-  return "…";
 }
 
 /** A name without what all names share at both ends: step2 of w12.step2.pickle. */

@@ -9,13 +9,15 @@ export const left = 72;
 /** Pixels from the right, where values at the end stand. */
 export const right = 114;
 
-export function size(canvas: HTMLCanvasElement, x: number, y: number, w: number, hgt: number, ratio: number): void {
-  place(canvas, x, y);
+/** Makes a canvas so large, in CSS pixels. */
+export function size(canvas: HTMLCanvasElement, w: number, high: number): void {
   canvas.style.width = `${w}px`;
-  canvas.style.height = `${hgt}px`;
-  canvas.width = Math.round(w * ratio);
-  canvas.height = Math.round(hgt * ratio);
+  canvas.style.height = `${high}px`;
+  canvas.width = Math.round(w * devicePixelRatio);
+  canvas.height = Math.round(high * devicePixelRatio);
 }
+
+export const fontOf = (el: Element): string => `11px ${getComputedStyle(el).fontFamily}`;
 
 const sheetWidth = 1160; // CSS pixels, at which words have the size of those below the picture
 
@@ -44,7 +46,57 @@ export function begin(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   g.setTransform(1, 0, 0, 1, 0, 0);
   g.clearRect(0, 0, canvas.width, canvas.height);
   g.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  g.textBaseline = "middle";
   return g;
+}
+
+/** Draws inside a rectangle only. */
+export function clipped(g: CanvasRenderingContext2D, x: number, y: number, w: number, high: number, draw: () => void): void {
+  g.save();
+  g.beginPath();
+  g.rect(x, y, w, high);
+  g.clip();
+  draw();
+  g.restore();
+}
+
+/** Fills a rectangle with slanting lines on a ground. */
+export function hatch(g: CanvasRenderingContext2D, x: number, y: number, w: number, high: number, ground: string, line: string): void {
+  clipped(g, x, y, w, high, () => {
+    g.fillStyle = ground;
+    g.fillRect(x, y, w, high);
+    g.strokeStyle = line;
+    g.lineWidth = 1;
+    g.beginPath();
+    for (let d = Math.floor(x / 6) * 6 - high; d < x + w; d += 6) {
+      g.moveTo(d, y + high);
+      g.lineTo(d + high, y);
+    }
+    g.stroke();
+  });
+}
+
+/** A text that loses its middle where room is short; nothing where there is none. */
+export function inRoom(g: CanvasRenderingContext2D, text: string, room: number): string {
+  const all = [...printable(text)];
+  const wide = g.measureText(text).width;
+  if (wide <= room) return text;
+  for (let n = Math.floor((all.length * room) / wide); n > 1; n--) {
+    const shown = `${all.slice(0, Math.ceil(n / 2)).join("")}…${all.slice(all.length - Math.floor(n / 2)).join("")}`;
+    if (g.measureText(shown).width <= room) return shown;
+  }
+  return "";
+}
+
+/** Words on a ground of their own, from a place to the right, at a height. */
+export function plate(g: CanvasRenderingContext2D, text: string, x: number, y: number, ink: string, ground: string): void {
+  g.globalAlpha = 0.88;
+  g.fillStyle = ground;
+  g.fillRect(x - 4, y - 8, g.measureText(text).width + 8, 16);
+  g.globalAlpha = 1;
+  g.fillStyle = ink;
+  g.textAlign = "left";
+  write(g, text, x, y);
 }
 
 /** Writes text into a picture, where names of somebody's file must not turn a line around either. */

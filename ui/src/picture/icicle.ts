@@ -5,7 +5,7 @@ import { h, own, placeTip } from "../base/dom.ts";
 import { base, bytes, count, percent } from "../base/format.ts";
 import { css, mix, palette, siteColor, textOn, type RGB } from "./palette.ts";
 import type { Flame, Frame } from "../base/wire.ts";
-import { write } from "./canvas.ts";
+import { begin, fontOf, inRoom, size, write } from "./canvas.ts";
 
 const rowHeight = 18;
 
@@ -119,16 +119,10 @@ export class Icicle {
     const { canvas, depth } = this;
     if (!canvas.isConnected || !this.flame || !this.boxes.length) return;
     const width = canvas.parentElement!.clientWidth;
-    const ratio = devicePixelRatio;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(depth * rowHeight * ratio);
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${depth * rowHeight}px`;
-    const g = canvas.getContext("2d")!;
-    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    size(canvas, width, depth * rowHeight);
+    const g = begin(canvas);
     const c = palette();
-    g.font = `11px ${getComputedStyle(canvas).fontFamily}`;
-    g.textBaseline = "middle";
+    g.font = fontOf(canvas);
     const found = this.how.found();
     for (const b of this.boxes) {
       const [x0, x1] = this.rect(b, width);
@@ -151,7 +145,7 @@ export class Icicle {
       if (x1 - x0 < 34) continue;
       const room = x1 - x0 - 10;
       g.fillStyle = css(textOn(color));
-      write(g, cut(g, this.nameOf(b), room), x0 + 5, y + rowHeight / 2);
+      write(g, inRoom(g, this.nameOf(b), room), x0 + 5, y + rowHeight / 2);
       const amount = bytes(b.bytes);
       const w = g.measureText(amount).width;
       if (g.measureText(this.nameOf(b)).width + w + 20 < room) write(g, amount, x1 - w - 6, y + rowHeight / 2);
@@ -202,11 +196,4 @@ export class Icicle {
     );
     placeTip(t, e.clientX, e.clientY);
   }
-}
-
-function cut(g: CanvasRenderingContext2D, text: string, room: number): string {
-  if (g.measureText(text).width <= room) return text;
-  let n = Math.floor((text.length * room) / g.measureText(text).width);
-  while (n > 1 && g.measureText(`${text.slice(0, n)}…`).width > room) n--;
-  return n > 1 ? `${text.slice(0, n)}…` : "";
 }

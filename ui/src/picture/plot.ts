@@ -3,7 +3,7 @@
 
 import type { Bands, Tile } from "../base/wire.ts";
 import { labelPlaces, type Frame, type Run } from "./blit.ts";
-import { left, write } from "./canvas.ts";
+import { clipped, left, write } from "./canvas.ts";
 import { fillOf } from "./paint.ts";
 import { css, textOn, type Palette } from "./palette.ts";
 
@@ -39,14 +39,7 @@ export function dashed(g: CanvasRenderingContext2D, color: string, draw: () => v
 }
 
 /** Draws inside an area only. */
-export function inside(g: CanvasRenderingContext2D, { top, width, height }: Area, draw: () => void): void {
-  g.save();
-  g.beginPath();
-  g.rect(left, top - 1, width, height + 1);
-  g.clip();
-  draw();
-  g.restore();
-}
+export const inside = (g: CanvasRenderingContext2D, { top, width, height }: Area, draw: () => void): void => clipped(g, left, top - 1, width, height + 1, draw);
 
 /** The names of bands, where they have room; those that a search does not find are muted. */
 export function bandLabels(g: CanvasRenderingContext2D, drawn: Run[], frame: Frame, { top, width }: Area, bands: Bands, c: Palette, found: Set<string> | null): void {

@@ -5,7 +5,7 @@ import { h, placeTip, own } from "../base/dom.ts";
 import { byteStep, byteTick, clamp, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
 import type { Tile } from "../base/wire.ts";
 import { blit, stackOf, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
-import { begin, layered, left, onPaper, right, size, write } from "./canvas.ts";
+import { begin, fontOf, layered, left, onPaper, place, right, size, write } from "./canvas.ts";
 import { cursorLine, selection } from "./plot.ts";
 import { css, palette, type Palette } from "./palette.ts";
 
@@ -62,11 +62,11 @@ export abstract class TimePicture {
     const width = Math.max(100, this.root.clientWidth - left - right);
     this.layout = { top, width, height };
     const whole = top + height + axisHeight + under;
-    const ratio = devicePixelRatio;
     this.box.style.height = `${whole}px`;
-    size(this.data, left, top, width, height, ratio);
-    for (const canvas of [this.ink, this.front]) size(canvas, 0, 0, this.root.clientWidth, whole, ratio);
-    this.frame = { width: this.data.width, height: this.data.height, win: this.win, top: 1, gridAt: [], scale: ratio };
+    size(this.data, width, height);
+    place(this.data, left, top);
+    for (const canvas of [this.ink, this.front]) size(canvas, this.root.clientWidth, whole);
+    this.frame = { width: this.data.width, height: this.data.height, win: this.win, top: 1, gridAt: [], scale: devicePixelRatio };
   }
 
   /** Sets the bytes that the height holds, with lines at round ones; returns from one to the next. */
@@ -111,7 +111,7 @@ export abstract class TimePicture {
   /** The axes of bytes and of time, a tick of which each page words in its own way. */
   protected axes(g: CanvasRenderingContext2D, step: number, tick: (t: number, every: number) => string): void {
     const l = this.layout;
-    this.font(g);
+    g.font = fontOf(this.root);
     g.fillStyle = css(this.colors.muted);
     g.textAlign = "right";
     for (const b of ticks(0, this.frame.top, step)) write(g, byteTick(b), left - 6, Math.max(l.top + 5, this.y(b)));
@@ -152,11 +152,6 @@ export abstract class TimePicture {
   protected y(value: number): number {
     const l = this.layout;
     return l.top + l.height * (1 - value / this.frame.top);
-  }
-
-  protected font(g: CanvasRenderingContext2D): void {
-    g.font = `11px ${getComputedStyle(this.root).fontFamily}`;
-    g.textBaseline = "middle";
   }
 
   protected secondsAt(x: number): number {

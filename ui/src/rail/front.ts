@@ -25,7 +25,6 @@ export function drawFront(scene: Scene): void {
     g.fillRect(x - 7, l.top - 15, 14, 13);
     g.fillStyle = css(c.page);
     g.textAlign = "center";
-    g.textBaseline = "middle";
     write(g, name, x, l.top - 8);
   };
   if (s.range) {

@@ -3,7 +3,7 @@
 import { h } from "../base/dom.ts";
 import { bytes, plural } from "../base/format.ts";
 import { byteTick } from "../base/scale.ts";
-import { begin, left, write } from "../picture/canvas.ts";
+import { begin, hatch, left, write } from "../picture/canvas.ts";
 import { css } from "../picture/palette.ts";
 import { drawAxis, drawNotes, drawSteps } from "./axes.ts";
 import { drawFindings, drawGutter, drawLabels, drawMarks, drawPeak } from "./labels.ts";
@@ -19,7 +19,6 @@ export function drawInk(scene: Scene): void {
   empty(scene);
   if (!device || device.events === 0) return;
   const { win } = scene;
-  g.textBaseline = "middle";
   g.font = scene.font(11);
   // The byte axis.
   g.textAlign = "right";
@@ -49,7 +48,7 @@ export function drawInk(scene: Scene): void {
   const peak = l.height > 100 ? drawPeak(scene, g) : null;
   if (s.view !== "whatif") drawFindings(scene, g, peak);
   if (device.coverage.kind === "ring" || device.coverage.kind === "late") {
-    if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatchEdge(g, left, l.top, l.height, css(c.muted));
+    if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatch(g, left, l.top, 6, l.height, css(c.page), css(c.muted));
   }
   if (device.coverage.kind === "damaged" && win[1] >= scene.end) {
     g.fillStyle = css(c.danger);
@@ -81,17 +80,3 @@ function empty(scene: Scene): void {
   scene.el.over.append(el);
 }
 
-function hatchEdge(g: CanvasRenderingContext2D, x: number, y: number, high: number, color: string): void {
-  g.save();
-  g.beginPath();
-  g.rect(x, y, 6, high);
-  g.clip();
-  g.strokeStyle = color;
-  g.beginPath();
-  for (let d = -6; d < high; d += 6) {
-    g.moveTo(x, y + d + 6);
-    g.lineTo(x + 6, y + d);
-  }
-  g.stroke();
-  g.restore();
-}

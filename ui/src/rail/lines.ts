@@ -4,7 +4,7 @@
 import { button } from "../base/controls.ts";
 import { h } from "../base/dom.ts";
 import { bytes, growth, plural } from "../base/format.ts";
-import { gutterName, left, place, write } from "../picture/canvas.ts";
+import { clipped, gutterName, left, place, plate, write } from "../picture/canvas.ts";
 import { css, mix, siteColor } from "../picture/palette.ts";
 import { dashed, inside, stepLine } from "../picture/plot.ts";
 import { highest, type Run } from "../session/runs.ts";
@@ -71,16 +71,8 @@ export function drawGhost(scene: Scene, g: CanvasRenderingContext2D, ghost: Run 
     g.setLineDash([]);
   });
   const text = `${name}: ${bytes(ghost.outcome.peak_reserved_bytes)} reserved at most`;
-  const wide = g.measureText(text).width + 10;
   const y = Math.max(l.top + 8, scene.y(highest(event, values, last.tile.events[last.c]!, last.tile.events[last.c + 1]!)) - 12);
-  const x = left + l.width - wide - 8;
-  g.globalAlpha = 0.9;
-  g.fillStyle = css(scene.colors.page);
-  g.fillRect(x, y - 8, wide, 16);
-  g.globalAlpha = 1;
-  g.fillStyle = css(scene.colors.good);
-  g.textAlign = "left";
-  write(g, text, x + 5, y);
+  plate(g, text, left + l.width - g.measureText(text).width - 13, y, css(scene.colors.good), css(scene.colors.page));
 }
 
 /** The line of what PyTorch could have. */
@@ -100,29 +92,25 @@ export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   const c = scene.colors;
   const { curves, recorded, s } = scene.page;
   const high = (v: number): number => scene.y(v);
-  g.save();
-  g.beginPath();
-  g.rect(left, l.top - 6, l.width, l.height + 7);
-  g.clip();
-  g.lineJoin = "round";
-  drawCapacity(scene, g, curves[0]?.run.outcome.capacity_bytes ?? null);
-  const failing = new Map<number, { numbers: number[]; y: number }>();
-  for (const { run, slot, number } of curves) {
-    const oom = run.outcome.oom?.event ?? Infinity;
-    g.strokeStyle = css(siteColor(c, slot));
-    g.lineWidth = 2;
-    g.setLineDash([]);
-    line(scene, g, high, (from, to) => (from > oom ? null : highest(run.steps.event, run.steps.bytes, from, to)));
-    if (oom === Infinity) continue;
-    g.globalAlpha = 0.4;
-    line(scene, g, high, (from, to) => (from > oom ? highest(run.steps.event, run.steps.bytes, from, to) : null));
-    g.globalAlpha = 1;
-    const at = failing.get(oom);
-    if (at) at.numbers.push(number);
-    else failing.set(oom, { numbers: [number], y: high(run.outcome.oom!.reserved_bytes) });
-  }
-  for (const [event, { numbers, y }] of failing) cross(scene, g, event, y, `${numbers.join(", ")} ${numbers.length === 1 ? "runs" : "run"} out`);
-  g.restore();
+  clipped(g, left, l.top - 6, l.width, l.height + 7, () => {
+    g.lineJoin = "round";
+    drawCapacity(scene, g, curves[0]?.run.outcome.capacity_bytes ?? null);
+    const failing = new Map<number, { numbers: number[]; y: number }>();
+    for (const { run, slot, number } of curves) {
+      const oom = run.outcome.oom?.event ?? Infinity;
+      g.strokeStyle = css(siteColor(c, slot));
+      g.lineWidth = 2;
+      line(scene, g, high, (from, to) => (from > oom ? null : highest(run.steps.event, run.steps.bytes, from, to)));
+      if (oom === Infinity) continue;
+      g.globalAlpha = 0.4;
+      line(scene, g, high, (from, to) => (from > oom ? highest(run.steps.event, run.steps.bytes, from, to) : null));
+      g.globalAlpha = 1;
+      const at = failing.get(oom);
+      if (at) at.numbers.push(number);
+      else failing.set(oom, { numbers: [number], y: high(run.outcome.oom!.reserved_bytes) });
+    }
+    for (const [event, { numbers, y }] of failing) cross(scene, g, event, y, `${numbers.join(", ")} ${numbers.length === 1 ? "runs" : "run"} out`);
+  });
   gutterName(g, s.lane, l.lane + 10, c);
   g.fillStyle = css(c.panel);
   g.fillRect(left, l.lane, l.width, laneHeight);
@@ -131,19 +119,15 @@ export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   let most = 1;
   for (const { run } of all) for (const v of of(run)) most = Math.max(most, v);
   const low = (v: number): number => l.lane + laneHeight - 2 - (v / most) * (laneHeight - captionHeight - 4);
-  g.save();
-  g.beginPath();
-  g.rect(left, l.lane, l.width, laneHeight);
-  g.clip();
-  g.lineWidth = 1.5;
-  for (const { run, color, dash } of all) {
-    g.strokeStyle = css(color);
-    g.setLineDash(dash);
-    const values = of(run);
-    if (run.looks.length) line(scene, g, low, (from, to) => highest(run.looks, values, from, to));
-  }
-  g.restore();
-  g.setLineDash([]);
+  clipped(g, left, l.lane, l.width, laneHeight, () => {
+    g.lineWidth = 1.5;
+    for (const { run, color, dash } of all) {
+      g.strokeStyle = css(color);
+      g.setLineDash(dash);
+      const values = of(run);
+      if (run.looks.length) line(scene, g, low, (from, to) => highest(run.looks, values, from, to));
+    }
+  });
   const lane = button("lane", s.lane === "stranded" ? "stranded: free, next to active blocks" : "reserved, not allocated", () => scene.page.store.set({ lane: s.lane === "stranded" ? "unused" : "stranded" }, true), { class: "over lane", title: "Reserved less allocated, or what of it even empty_cache() could not return" });
   place(lane, left, l.lane);
   const top = h("div", { class: "over gutter" }, "highest", h("b", {}, bytes(all.length ? most : 0)));

@@ -7,7 +7,7 @@ import type { Span } from "../base/scale.ts";
 import type { Change, Page } from "../session/page.ts";
 import type { State } from "../session/store.ts";
 import { rowOf, stackOf } from "../picture/blit.ts";
-import { layered, left, onPaper, size } from "../picture/canvas.ts";
+import { layered, left, onPaper, place, size } from "../picture/canvas.ts";
 import { css, palette } from "../picture/palette.ts";
 import { Tiles } from "../picture/tiles.ts";
 import { drawData, foresee } from "./data.ts";
@@ -83,10 +83,10 @@ export class Rail {
     const room = el.root.clientWidth;
     const l = (scene.layout = layoutOf(scene.page, room));
     el.box.style.height = `${l.whole}px`;
-    const ratio = (this.ratio = devicePixelRatio);
-    size(el.data, left, l.top, l.width, l.height, ratio);
-    size(el.ink, 0, 0, room, l.whole, ratio);
-    size(el.front, 0, 0, room, l.whole, ratio);
+    this.ratio = devicePixelRatio;
+    size(el.data, l.width, l.height);
+    place(el.data, left, l.top);
+    for (const canvas of [el.ink, el.front]) size(canvas, room, l.whole);
     scene.image = null;
     this.need("data", "ink", "cursor");
   }

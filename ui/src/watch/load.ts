@@ -3,7 +3,7 @@
 
 import { h } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import { left, write } from "../picture/canvas.ts";
+import { clipped, left, write } from "../picture/canvas.ts";
 import { css, type Palette } from "../picture/palette.ts";
 import type { Course } from "./bands.ts";
 
@@ -46,41 +46,38 @@ export function drawLoad(g: CanvasRenderingContext2D, of: Course, { top, width, 
   const columns = Array.from({ length: of.n }, (_, c) => c).filter((c) => of.end(c) >= win[0] && of.of.from[c]! <= win[1]);
   const most = Math.max(1, ...columns.map((c) => of.of.max_bytes[c]!));
   const bands = [[running, colors.accent], [waiting, colors.slots[4]!]] as const;
-  g.save();
-  g.beginPath();
-  g.rect(left, top, width, loadHeight + 1);
-  g.clip();
-  for (const c of columns) {
-    const x0 = px(of.of.from[c]!);
-    const wide = Math.max(px(of.end(c)) - x0, 1);
-    let below = 0;
-    for (const [name, color] of bands) {
-      const v = valuesOf(of, name)?.[c] ?? NaN;
-      if (!(v > 0)) continue;
-      g.fillStyle = css(color);
-      g.globalAlpha = 0.6;
-      g.fillRect(x0, y0 - ((below + v) / most) * high, wide, (v / most) * high);
-      below += v;
+  clipped(g, left, top, width, loadHeight + 1, () => {
+    for (const c of columns) {
+      const x0 = px(of.of.from[c]!);
+      const wide = Math.max(px(of.end(c)) - x0, 1);
+      let below = 0;
+      for (const [name, color] of bands) {
+        const v = valuesOf(of, name)?.[c] ?? NaN;
+        if (!(v > 0)) continue;
+        g.fillStyle = css(color);
+        g.globalAlpha = 0.6;
+        g.fillRect(x0, y0 - ((below + v) / most) * high, wide, (v / most) * high);
+        below += v;
+      }
     }
-  }
-  g.globalAlpha = 1;
-  const full = valuesOf(of, cache);
-  g.strokeStyle = css(colors.ink);
-  g.lineWidth = 1.5;
-  g.beginPath();
-  let end = NaN;
-  for (const c of full ? columns : []) {
-    const v = full![c]!;
-    if (Number.isNaN(v)) continue;
-    const y = y0 - (v / 1e6) * high;
-    const x = px(of.of.from[c]!);
-    if (x > end + 1 || Number.isNaN(end)) g.moveTo(x, y); // after a gap
-    else g.lineTo(x, y);
-    end = px(of.end(c));
-    g.lineTo(end, y);
-  }
-  g.stroke();
-  g.restore();
+    g.globalAlpha = 1;
+    const full = valuesOf(of, cache);
+    g.strokeStyle = css(colors.ink);
+    g.lineWidth = 1.5;
+    g.beginPath();
+    let end = NaN;
+    for (const c of full ? columns : []) {
+      const v = full![c]!;
+      if (Number.isNaN(v)) continue;
+      const y = y0 - (v / 1e6) * high;
+      const x = px(of.of.from[c]!);
+      if (x > end + 1 || Number.isNaN(end)) g.moveTo(x, y); // after a gap
+      else g.lineTo(x, y);
+      end = px(of.end(c));
+      g.lineTo(end, y);
+    }
+    g.stroke();
+  });
   g.fillStyle = css(colors.hair);
   g.fillRect(left, y0, width, 1);
   words(g, of, columns[columns.length - 1], most, top, y0, width, colors);

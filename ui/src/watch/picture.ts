@@ -5,7 +5,7 @@ import { h, swatch } from "../base/dom.ts";
 import { bytes, count, utc } from "../base/format.ts";
 import { pixelAt, type Span } from "../base/scale.ts";
 import type { Run } from "../picture/blit.ts";
-import { begin, left, write } from "../picture/canvas.ts";
+import { begin, left, plate } from "../picture/canvas.ts";
 import { paintFor } from "../picture/paint.ts";
 import { css, palette } from "../picture/palette.ts";
 import { bandLabels, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
@@ -220,17 +220,6 @@ export class Picture extends TimePicture {
     const l = this.layout;
     const { limit } = this;
     const c = this.colors;
-    const label = (text: string, y: number, ink: string): void => {
-      const w = g.measureText(text).width + 10;
-      const x = left + l.width - w;
-      g.globalAlpha = 0.88;
-      g.fillStyle = css(c.page);
-      g.fillRect(x, y - 8, w, 16);
-      g.globalAlpha = 1;
-      g.fillStyle = ink;
-      g.textAlign = "left";
-      write(g, text, x + 5, y);
-    };
     if (limit !== null) {
       const y = this.y(limit);
       const inside = y >= l.top;
@@ -246,7 +235,7 @@ export class Picture extends TimePicture {
         g.setLineDash([]);
       }
       const when = this.judged?.e.toLimit ? `, reached ${this.shown!.subject.left || "soon"}` : "";
-      label(words + when, inside && y - 10 > 8 ? y - 10 : 9, css(c.danger));
+      plate(g, words + when, left + l.width - g.measureText(words + when).width - 5, inside && y - 10 > 8 ? y - 10 : 9, css(c.danger), css(c.page));
     }
   }
 
