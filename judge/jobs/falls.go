@@ -204,12 +204,16 @@ func (j *job) survived(e *event) bool {
 			done = max(done, v.Step)
 		}
 	}
-	for _, v := range e.text.Voices {
+	voices := e.text.Voices
+	if e.Step < 0 {
+		voices = nil
+	}
+	for _, v := range voices {
 		from := done
 		if own[v] {
 			from = e.Step
 		}
-		if v.Attempt == len(e.text.Restarts) && e.Step >= 0 && v.Number > e.Line && v.Step >= from+more*stride(v) {
+		if v.Attempt == len(e.text.Restarts) && v.Number > e.Line && v.Step >= from+more*stride(v) {
 			return true
 		}
 	}

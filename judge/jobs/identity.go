@@ -69,15 +69,6 @@ func attemptOf(t *ranks.Text) int {
 	return -1
 }
 
-// current are the voices of the last attempt that a text knows.
-func current(t *ranks.Text) []*ranks.Voice {
-	last := len(t.Restarts)
-	if last == 0 {
-		return t.Voices
-	}
-	return slices.DeleteFunc(slices.Clone(t.Voices), func(v *ranks.Voice) bool { return v.Attempt < last })
-}
-
 // channels groups the voices of a text by launcher's prefix, and finds the rank of each.
 func (j *job) channels(t *ranks.Text) (out []*channel) {
 	by := map[any]*channel{}
@@ -424,7 +415,7 @@ const maxRank = 1 << 17
 
 // assign gives the voices of a channel to its ranks.
 func (j *job) assign(c *channel) {
-	kept := current(c.text)
+	counts := func(v *ranks.Voice) bool { return v.Attempt >= len(c.text.Restarts) } // of the last attempt
 	if c.node == nil {
 		c.node = j.nodeOfText(c)
 	}
@@ -455,7 +446,7 @@ func (j *job) assign(c *channel) {
 			}
 		}
 		if n < 0 {
-			if slices.Contains(kept, v) {
+			if counts(v) {
 				for _, e := range v.Events {
 					j.loose = append(j.loose, loose{event{e, c.text, e.At, -1}, c.node, deviceOf(e)})
 				}
@@ -476,7 +467,7 @@ func (j *job) assign(c *channel) {
 			r.node = node
 			node.ranks[n] = true
 		}
-		if !slices.Contains(kept, v) {
+		if !counts(v) {
 			continue
 		}
 		r.voices = append(r.voices, heard{v, c.text})

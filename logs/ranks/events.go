@@ -97,6 +97,9 @@ func (t *reader) event(v *voice, l lineOf, e Event) {
 		v.Events = append(v.Events[:maxEvents/2], v.Events[maxEvents/2+1:]...)
 	}
 	v.Events = append(v.Events, e)
+	if e.ends() {
+		t.fail(v)
+	}
 }
 
 // oom reads PyTorch's message in a line.

@@ -96,7 +96,7 @@ func Read(r io.Reader, name string, sizes Sizer) (*Text, error) {
 	in := &watched{Reader: unrecorded(r)}
 	t := &reader{
 		sizesIn: sizes,
-		out:     &Text{Name: name, World: map[int]int{}, Hosts: map[string]string{}}, voices: map[speaking]*voice{},
+		out:     &Text{Name: name, World: map[int]int{}, Hosts: map[string]string{}}, voices: map[speaking]*voice{}, failed: map[speaker][]*voice{},
 		step: -1, at: math.NaN(), ooms: len(words), others: len(words) + len(failure.OOMWords()),
 	}
 	var err error
@@ -130,6 +130,7 @@ type reader struct {
 	out     *Text
 	voices  map[speaking]*voice
 	order   []*voice
+	failed  map[speaker][]*voice
 	last    *voice // that spoke last
 	attempt int
 	step    int64   // the last one named by anybody
@@ -166,6 +167,7 @@ type voice struct {
 	unread lineOf
 	// begins is the shape of the line with which the process began, 0 if it names no rank.
 	begins uint64
+	failed bool // it is among the failed ones of the reader
 }
 
 // again takes a line with which a process begins. If it is the second one, and the process had
@@ -184,9 +186,9 @@ func (t *reader) again(v *voice, l *lineOf) {
 	if shape(l.rest) != v.begins {
 		return
 	}
-	ended := func(e Event) bool { return !e.Caught && (e.Kind.Own() || e.Kind == Lost || e.Kind == Waited) }
-	for _, x := range t.order { // a process has a voice for the lines that name its rank, and one for the others
-		if x.Outer() != v.Outer() || x.Rank >= 0 && v.Ranks[x.Rank] == 0 || x.Attempt != v.Attempt || !slices.ContainsFunc(x.Events, ended) {
+	for _, x := range t.failedBeside(v) {
+		x.failed = false
+		if !slices.ContainsFunc(x.Events, Event.ends) { // it has had many others since
 			continue
 		}
 		x.Events, x.Step, x.Steps = nil, -1, nil
@@ -194,6 +196,43 @@ func (t *reader) again(v *voice, l *lineOf) {
 		x.Again++
 		t.step = -1
 	}
+}
+
+// ends reports whether an event ends its process.
+func (e Event) ends() bool { return !e.Caught && (e.Kind.Own() || e.Kind == Lost || e.Kind == Waited) }
+
+// A speaker is a process of one attempt. It has a voice for the lines that name its rank, and
+// one for the others.
+type speaker struct {
+	text.Speaker // the outer one, with the rank of the voice
+	attempt      int
+}
+
+func (t *reader) fail(v *voice) {
+	if p := (speaker{v.Speaker, v.Attempt}); !v.failed {
+		t.failed[p] = append(t.failed[p], v)
+		v.failed = true
+	}
+}
+
+// failedBeside takes the voices of v's process that have failed.
+func (t *reader) failedBeside(v *voice) (out []*voice) {
+	take := func(rank int) {
+		p := speaker{v.Speaker, v.Attempt}
+		p.Rank = rank
+		if x := t.failed[p]; x != nil {
+			out = append(out, x...)
+			delete(t.failed, p)
+		}
+	}
+	if len(t.failed) == 0 {
+		return nil
+	}
+	take(-1)
+	for rank := range v.Ranks {
+		take(rank)
+	}
+	return out
 }
 
 // Idle implements [text.Reader].
