@@ -43,7 +43,11 @@ func peak(s *subject) []finding.Finding {
 	f.Detail = append(f.Detail, inferredOf(at)...)
 	e.UnusedGraphs = addUnused(&f, d)
 	f.Detail = append(f.Detail, fmt.Sprintf("at the end %s: %s", units.Bytes(d.Purpose.End.Bytes), madeOf(end)))
-	f.Brief = finding.Brief{Title: "peak " + units.Bytes(at.Bytes), Account: accountOf("peak", held), Next: inspecting(p.Newest().Name, at.Event, device)}
+	name := "peak"
+	if d.Doubt != "" {
+		name = "peak at most"
+	}
+	f.Brief = finding.Brief{Title: name + " " + units.Bytes(at.Bytes), Account: accountOf(name, held), Next: inspecting(p.Newest().Name, at.Event, device)}
 	return []finding.Finding{f}
 }
 

@@ -9,10 +9,6 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// ownKey is the key of the snapshot under which a recording from outside describes
-// itself. PyTorch's tools do not look at it.
-const ownKey = "strandline_outside"
-
 // write fills the snapshot.
 func (s *session) write() {
 	w := &writer{Snapshot: s.snapshot, history: s.history, streams: map[uint64]snapshot.StreamID{}, pools: map[uint64]snapshot.PoolID{}}
@@ -25,7 +21,7 @@ func (s *session) write() {
 		w.segment(&s.final[i])
 	}
 	s.settings()
-	w.Extra = append(w.Extra, snapshot.Field{Key: ownKey, Value: s.describe()})
+	w.Extra = append(w.Extra, snapshot.Field{Key: snapshot.OutsideKey, Value: s.describe()})
 }
 
 // describe returns what the file states about the recording.
@@ -33,7 +29,7 @@ func (s *session) describe() []snapshot.Field {
 	r := &s.result
 	out := []snapshot.Field{
 		{Key: "pid", Value: int64(s.options.PID)},
-		{Key: "torch", Value: r.Version},
+		{Key: snapshot.OutsideTorch, Value: r.Version},
 		{Key: "seconds", Value: r.Took.Seconds()},
 		{Key: "complete", Value: r.Complete()},
 		{Key: "lost_events", Value: int64(r.Lost)},

@@ -3,12 +3,40 @@ package snapshot
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // releases are PyTorch's that write snapshots, oldest first, as far as they
 // can be distinguished.
 var releases = []string{
 	"1.13", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "2.11", "2.12", "2.13", "2.14", "2.15",
+}
+
+// OutsideKey is the key of the top level under which a recording from outside describes
+// itself, and OutsideTorch that of PyTorch's version in it, such as "2.12.1+cu130".
+// PyTorch's tools do not look at them.
+const (
+	OutsideKey   = "strandline_outside"
+	OutsideTorch = "torch"
+)
+
+// stated is the release that a recording from outside states, "" elsewhere.
+func (s *Snapshot) stated() string {
+	for _, f := range s.Extra {
+		own, ok := f.Value.([]Field)
+		if !ok || f.Key != OutsideKey {
+			continue
+		}
+		for _, x := range own {
+			text, _ := x.Value.(string)
+			major, rest, _ := strings.Cut(text, ".")
+			minor, _, _ := strings.Cut(rest, ".")
+			if release := major + "." + minor; x.Key == OutsideTorch && slices.Contains(releases, release) {
+				return release
+			}
+		}
+	}
+	return ""
 }
 
 // TorchVersion is the range of PyTorch releases that write such a file: "2.2",
@@ -22,6 +50,9 @@ func (s *Snapshot) TorchVersion() string {
 	}
 	if s.Ascend() {
 		return "with torch_npu"
+	}
+	if release := s.stated(); release != "" {
+		return release
 	}
 	first, last := 0, len(releases)-1
 	if !s.Format.BareList {

@@ -91,3 +91,18 @@ func TestTorchVersionOfWildFiles(t *testing.T) {
 		}
 	})
 }
+
+// TestTorchVersionOfOutside takes the release that a recording from outside states,
+// whatever its keys are, if it is one that is known.
+func TestTorchVersionOfOutside(t *testing.T) {
+	for stated, want := range map[string]string{"2.12.1+cu130": "2.12", "2.6.0": "2.6", "7.1": "2.5–2.8", "": "2.5–2.8"} {
+		text := `{"segments": [], "device_traces": [[]], "allocator_settings": {}, "external_annotations": [], "strandline_outside": {"pid": 1, "torch": "` + stated + `"}}`
+		s, err := snapshot.Read(strings.NewReader(text), snapshot.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.TorchVersion(); got != want {
+			t.Errorf("%q: got %q, want %q", stated, got, want)
+		}
+	}
+}

@@ -176,10 +176,13 @@ func (t *Timeline) Gaps() (out []string) {
 	return out
 }
 
-// Doubt states by how much the sums over the history of a file that was read in
-// part may be wrong, "" if it was read whole. Blocks that missing events made are
+// Doubt states by how much the sums over the history of a file may be wrong that was
+// read in part or lacks events, "" for others. Blocks that missing events made are
 // in the segments, and count as older than the history.
 func (t *Timeline) Doubt() string {
+	if t.lacking {
+		return "events are missing, such as those that skip_actions leaves out: peaks and earlier moments may be too high"
+	}
 	if t.Snap.Partial == nil || t.Trace.Len() == 0 {
 		return ""
 	}

@@ -73,7 +73,8 @@ type Timeline struct {
 	LastOOM                     int // the event, or Never
 
 	// Faults are contradictions inside the history, a sentence each.
-	Faults []string
+	Faults  []string
+	lacking bool // frees or allocations are missing in between
 	// Unsound states why the segments do not show what was reserved and free, "" if
 	// they do.
 	Unsound string
@@ -85,7 +86,7 @@ func New(s *snapshot.Snapshot, d snapshot.Device) *Timeline {
 		s, d = sane, deviceIn(sane, d)
 	}
 	t := &Timeline{Snap: s, Trace: d.Trace, Device: d.Index, LastOOM: Never, device: d}
-	w := walker{t: t, live: newTable(256)}
+	w := walker{t: t, live: newTable(256), gone: map[uint64]bool{}}
 	t.ends = completions(s, d)
 	t.past = sync.OnceValue(t.newPast)
 	t.hasStacks = sync.OnceValue(t.findStacks)
@@ -132,7 +133,9 @@ type walker struct {
 	t      *Timeline
 	live   *table // address → index into t.Allocs
 	onLive faults
-	early  []Alloc // from before the recording
+	again  faults
+	early  []Alloc         // from before the recording
+	gone   map[uint64]bool // addresses of those that the history frees
 }
 
 // faults counts violations of one rule and keeps the first place.
@@ -207,6 +210,10 @@ func (w *walker) alloc(i int32) *Alloc {
 func (w *walker) find(addr uint64, k int) *Alloc {
 	i, ok := w.live.get(addr)
 	if !ok {
+		if w.gone[addr] {
+			w.again.add("event %s frees 0x%x", units.Count(int64(k)), addr)
+		}
+		w.gone[addr] = true
 		i = w.addEarly(older{addr: addr, size: w.t.Trace.Size[k]})
 		w.live.put(addr, i)
 	}
@@ -258,6 +265,8 @@ func (w *walker) end(d snapshot.Device) {
 		copy(t.Allocs, w.early)
 	}
 	t.fault(w.onLive, "allocation", "at an address in use")
+	t.fault(w.again, "free", "of memory that was freed before")
+	t.lacking = s.Partial == nil && (w.onLive.n > 0 || w.again.n > 0 || missing.n > 0 && len(d.Segments) > 0)
 	t.fault(size, "block", "of another size than was allocated")
 	if missing.n > 0 && s.Partial == nil && len(d.Segments) > 0 {
 		are := "are"
@@ -337,12 +346,22 @@ func (t *Timeline) Walk(f func(event int, requested, reserved int64) bool) {
 
 // completions is the action that ends an allocation in a trace: the recorder can
 // be configured to skip free_completed. Where no free is completed but blocks are
-// pending, the frees simply wait.
+// pending, the frees simply wait, unless an address is used again.
 func completions(s *snapshot.Snapshot, d snapshot.Device) snapshot.Action {
-	for _, a := range d.Trace.Action {
-		if a == snapshot.FreeCompleted {
+	freed := map[uint64]bool{}
+	again := false
+	for k, a := range d.Trace.Action {
+		switch a {
+		case snapshot.FreeCompleted:
 			return a
+		case snapshot.FreeRequested:
+			freed[d.Trace.Addr[k]] = true
+		case snapshot.Alloc:
+			again = again || freed[d.Trace.Addr[k]]
 		}
+	}
+	if again {
+		return snapshot.FreeRequested
 	}
 	for _, i := range d.Segments {
 		for _, b := range s.Segments[i].Blocks {
