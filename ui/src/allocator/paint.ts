@@ -123,7 +123,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
   const parts = [s.name, plural(n, "segment"), `${bytes(s.reserved)} reserved`, `${bytes(s.used)} active`];
   if (s.private) parts.push("not shared with the default pool");
   if (s.magnified > 1 && s.segments.length) parts.push(`drawn ×${s.magnified}`);
-  write(g, parts.join("  ·  "), left, y + 12);
+  write(g, inRoom(g, parts.join("  ·  "), room), left, y + 12);
   y += 24;
   const scale = (room / row) * s.magnified;
   const widest = widestFree(v, s.pieces);
@@ -138,7 +138,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
   if (s.folded.length) {
     const sum = s.folded.reduce((m, i) => m + heap.segments[i]!.size, 0);
     hatch(g, left, y, room, rowHigh, css(c.whole), css(c.wholeLine));
-    const text = `${count(s.folded.length)} whole free ${s.folded.length === 1 ? "segment" : "segments"}, ${bytes(sum)} · folded, not to scale · ${s.private ? "empty_cache() returns them only once their pool is gone" : "empty_cache() would return them"}`;
+    const text = inRoom(g, `${count(s.folded.length)} whole free ${s.folded.length === 1 ? "segment" : "segments"}, ${bytes(sum)} · folded, not to scale · ${s.private ? "empty_cache() returns them only once their pool is gone" : "empty_cache() would return them"}`, room - 24);
     g.fillStyle = css(c.page);
     g.fillRect(left + 6, y + 1, g.measureText(text).width + 12, rowHigh - 2);
     g.fillStyle = css(c.ink);

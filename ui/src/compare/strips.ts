@@ -206,7 +206,7 @@ export class Strips {
       ctx.fillStyle = css(c.muted);
       write(ctx, name, x, line);
       ctx.fillStyle = css(c.ink);
-      write(ctx, text, x + 30, line);
+      write(ctx, text, name ? x + 30 : x, line);
     });
     return rs;
   }
@@ -226,7 +226,7 @@ export class Strips {
       if (x < l.left + l.room - 12) write(ctx, count(t), x, y + 4);
     }
     ctx.textAlign = "left";
-    write(ctx, `${plural(l.events, "event")}, ${how}; highest ${bytes(l.top / 1.04)}`, l.left, y + 20);
+    write(ctx, inRoom(ctx, `${plural(l.events, "event")}, ${how}; highest ${bytes(l.top / 1.04)}`, this.root.clientWidth - l.left - 4), l.left, y + 20);
   }
 
   /** In the row of a file, where each earlier one ended, and how much of what lived then lives on to the end. */

@@ -65,7 +65,7 @@ export const nextAxis = (): void => store.set({ y: ys[(ys.indexOf(page.s.y as "a
 export function drawTools(): void {
   const { device, file, s } = page;
   const el = byId("tools");
-  if (!device || device.events === 0) return fill(el);
+  if (!device || device.events === 0 || s.view === "wall" || s.view === "job") return fill(el); // there is no picture
   const time = s.x === "us" && !!device.time;
   const whatIf = s.view === "whatif";
   const line = (of: string, text: string): Node => h("span", {}, h("i", { class: of }), text);

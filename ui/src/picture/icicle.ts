@@ -88,11 +88,11 @@ export class Icicle {
     return this.boxes.reduce((m, b) => Math.max(m, b.depth), 0) + 1;
   }
 
-  /** The element, no higher than a number of pixels. What stands in it is drawn by paint(). */
-  element(highest: number): HTMLElement {
+  /** The element, in a view that it leaves room in, where that does not scroll as a whole. What stands in it is drawn by paint(). */
+  element(view: HTMLElement): HTMLElement {
     const { flame, how } = this;
     this.canvas.setAttribute("aria-label", `Stacks of ${bytes(flame?.bytes)} in ${count(flame?.count ?? 0)} ${how.pieces}, root on top; a table shows the same`);
-    this.box.style.height = `${Math.min(this.depth * rowHeight + 2, highest)}px`;
+    this.box.style.height = `${Math.min(this.depth * rowHeight + 2, getComputedStyle(view).overflow === "visible" ? Infinity : Math.round(view.clientHeight * 0.55))}px`;
     return this.box;
   }
 

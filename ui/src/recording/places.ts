@@ -86,7 +86,7 @@ export function stacks(): void {
       shrunk < 0 ? h("span", {}, `what shrank is not drawn: ${delta(shrunk)}`) : null,
       h("div", { class: "end" }, p.csv, textLink("fold", icicle.folded ? "unfold library frames" : "fold library frames", () => (icicle.refold(), hooks.draw()), { "aria-pressed": String(icicle.folded) })),
     ),
-    flame.bytes > 0 ? icicle.element(Math.round(root.clientHeight * 0.55)) : note(growing() ? "Nothing grew there." : "No mapping made since is there."),
+    flame.bytes > 0 ? icicle.element(root) : note(growing() ? "Nothing grew there." : "No mapping made since is there."),
     p.table,
   );
   icicle.paint();

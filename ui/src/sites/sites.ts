@@ -157,7 +157,7 @@ export class Sites {
     refill(
       this.root,
       this.bar(),
-      this.icicle.element(Math.round(this.root.clientHeight * 0.55)),
+      this.icicle.element(this.root),
       scroll("Places", table<SiteRow>({
         name, rows: rows.slice(0, 400), total: rows.length, columns, by: this.order,
         onrow: (r) => {

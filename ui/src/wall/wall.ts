@@ -90,7 +90,7 @@ export class WallView {
       "tr",
       { "aria-rowindex": i + 2 },
       h("th", { scope: "row" }, button(`open ${of.f} ${of.d}`, cut(name), () => this.open(of))),
-      h("td", { class: "curve" }, curve(of.course, finding?.severity)),
+      h("td", {}, curve(of.course, finding?.severity)),
       h("td", { "data-bytes": of.peak }, of.d === null ? "" : bytes(of.peak)),
       h("td", { "data-bytes": of.end }, of.d === null ? "" : bytes(of.end)),
       h("td", { class: "text" }, finding ? [h("span", { class: `sev ${finding.severity}` }, kindName(finding.kind)), " ", site ? h("span", { class: "mono" }, `${site} `) : null, finding.title] : ""),
