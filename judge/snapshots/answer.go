@@ -10,6 +10,8 @@
 package snapshots
 
 import (
+	"slices"
+
 	"strandline/finding"
 	"strandline/judge/texts"
 	"strandline/judge/verdict"
@@ -46,6 +48,12 @@ func Files(b *digest.Book, processes []*compare.Process, o Options) Answer {
 				a.Findings = append(a.Findings, d.findings(s)...)
 			}
 		}
+	}
+	for i := range a.Judged {
+		j := &a.Judged[i]
+		j.Open = j.Open || j.OnHost && slices.ContainsFunc(a.Findings, func(f finding.Finding) bool {
+			return f.Severity == finding.Warning && (f.Kind == finding.Leak || f.Kind == finding.AutogradGraph) && f.Process == j.Process
+		})
 	}
 	a.Doubtful = len(a.Processes) > len(processes)
 	a.Verdict = verdict.Of(a.Judged, a.Doubtful, a.Findings)

@@ -120,6 +120,8 @@ var (
 	number = lazyregexp.New(`(\d[\d,]*(?:\.\d+)?) ?((?:[KMGTkmgt]i?[Bb]|[KMGT]i?)\b)?`)
 	// memory are words by which a label is of memory.
 	memory = lazyregexp.New(`(?i)\bmem(?:ory)?\b|memory|_mem\b|\bmem_|\brss\b|vmrss|vmhwm|max_?rss|\bvram\b|\bram\b|\balloc|reserved|\bcached?\b|\bheap\b|\bswap\b|\bgtt\b|_alloc|\bMA\b|\bCA\b|\bMax_[MC]A\b|in use|footprint|hbm`)
+	// deviceIn is a device that a line is about, as in "device=3" or "cuda:3".
+	deviceIn = lazyregexp.New(`(?i)\b(?:device|gpu|cuda)(?:_id)? ?[ =:#]?'?(\d{1,4})\b[^%]`)
 	// unitIn is a unit that a label states.
 	unitIn = lazyregexp.New(`(?i)[\[(_ ]([kmgt])i?b[\])]*\W*$`)
 	stepIn = lazyregexp.New(`(?i)\b(?:step|iter(?:ation)?s?|it|loop|epoch|batch|global_step)\b[ :=#\[]*(\d+)`)
@@ -200,7 +202,11 @@ func (t *reader) levels(said string) {
 				known = true
 				process = processIn(said)
 			}
-			t.figure(process, before, after, said[from:to], unit.name, said)
+			about := process
+			if about == severalDevices {
+				about = deviceBefore(said[:from])
+			}
+			t.figure(about, before, after, said[from:to], unit.name, said)
 		}
 		if unit.name != "" || strings.ContainsAny(before, ",;:=") {
 			last = at
@@ -255,8 +261,42 @@ func processIn(text string) string {
 			return ""
 		}
 	}
+	for _, word := range []string{"evice", "GPU", "gpu", "cuda"} {
+		if strings.Contains(text, word) {
+			return deviceOf(text)
+		}
+	}
 	return ""
 }
+
+// deviceOf is the device that a line is about, "" if it names none.
+func deviceOf(line string) string {
+	device := ""
+	for _, m := range deviceIn.FindAllStringSubmatch(line, -1) {
+		if device != "" && device != m[1] {
+			return severalDevices
+		}
+		device = m[1]
+	}
+	if device == "" {
+		return ""
+	}
+	return devicePrefix + device
+}
+
+// deviceBefore is the device that a line names last before a figure, "" if it names none.
+func deviceBefore(figure string) string {
+	all := deviceIn.FindAllStringSubmatch(figure, -1)
+	if len(all) == 0 {
+		return ""
+	}
+	return devicePrefix + all[len(all)-1][1]
+}
+
+const (
+	devicePrefix   = "device "          // begins the name of a process that is a device
+	severalDevices = "device by figure" // of a line: each figure is about another
+)
 
 // hinted reports whether the words before a number without a unit may be of memory.
 func hinted(before string) bool {
@@ -319,6 +359,9 @@ func (t *reader) figure(process, before, after, digits, unit, line string) {
 	}
 	if phase := phaseIn.FindString(name); phase != "" && !memory.MatchString(strings.TrimPrefix(name, phase)) {
 		name = "memory in use"
+	}
+	if strings.HasPrefix(process, devicePrefix) && deviceIn.MatchString(name+":") { // the label tells them apart
+		process = ""
 	}
 	t.add(key{process, name}, numberOf(digits)*factor, line)
 }
@@ -414,6 +457,7 @@ func (t *reader) add(k key, n float64, line string) {
 // columns are the series that are long enough.
 func (t *reader) columns() (out []profiles.Column) {
 	t.endTable()
+	t.dropOnlyDevice()
 	minReadings := 3
 	if t.count <= maxExcerpt {
 		minReadings = 2
@@ -426,6 +470,24 @@ func (t *reader) columns() (out []profiles.Column) {
 		}
 	}
 	return out
+}
+
+// dropOnlyDevice leaves out a device that all lines are about.
+func (t *reader) dropOnlyDevice() {
+	only := ""
+	for _, s := range t.order {
+		if strings.HasPrefix(s.process, devicePrefix) {
+			if only != "" && only != s.process {
+				return
+			}
+			only = s.process
+		}
+	}
+	for _, s := range t.order {
+		if s.process == only && t.byKey[key{"", s.name}] == nil {
+			s.process = ""
+		}
+	}
 }
 
 // column is a series as others read it.

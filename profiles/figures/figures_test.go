@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,38 @@ func TestRead(t *testing.T) {
 		}
 		if !same || got.Name != c.said || got.Process != c.process || got.Unit != c.unit {
 			t.Errorf("%s: %q of %q by %q: %v", c.name, got.Name, got.Process, got.Unit, got.Bytes)
+		}
+	}
+}
+
+// Lines that are about one device or another are a series of each; where all are about one, it
+// is not named.
+func TestDevices(t *testing.T) {
+	for _, c := range []struct {
+		line string // with a device and a level, in MiB
+		want []string
+	}{
+		{"device=%d step=3 large_pool reserved: %d MiB", []string{"device 0", "device 3"}},
+		{"cuda:%d memory allocated %d MiB", []string{"device 0", "device 3"}},
+		{"local_rank %d: memory_reserved %d MiB", []string{"0", "3"}},
+		{"GPU 1 memory: 7 MiB, GPU %d memory: %d MiB", []string{"device 0", "device 1", "device 3"}},
+		{"[device=5] on GPU 5%% %d: memory %d MiB", []string{""}},
+	} {
+		var text strings.Builder
+		for i := range 12 {
+			fmt.Fprintf(&text, c.line+"\n", 3*(i%2), 100+i)
+		}
+		f, err := Read(strings.NewReader(text.String()))
+		if err != nil {
+			t.Errorf("%s: %v", c.line, err)
+			continue
+		}
+		var got []string
+		for _, column := range f.Columns {
+			got = append(got, column.Process)
+		}
+		if slices.Sort(got); !slices.Equal(got, c.want) {
+			t.Errorf("%s: of %q, want %q", c.line, got, c.want)
 		}
 	}
 }
