@@ -82,7 +82,9 @@ class Bench:
             return self.run(["diagnose", "--json", out], env)
         target = subprocess.Popen(line, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            time.sleep(4 if case.needs in ("torch", "device") else 1)
+            while case.needs in ("torch", "device") and target.poll() is None and not loaded(target.pid):
+                time.sleep(0.2)
+            time.sleep(1)
             while server and not answers(port):
                 time.sleep(0.2)
             pid = str(target.pid)
@@ -182,6 +184,16 @@ def judge(case, command, doc, done):
     if doc.get("verdict") == "unknown" or done.returncode == 125:
         return "unknown", some[0]["title"][:160] if some else ""
     return "WRONG", "no problem; " + (some[0]["kind"] + ": " + some[0]["title"][:140] if some else "nothing found")
+
+
+def loaded(pid):
+    """Whether a program has imported PyTorch: it computes, and loads no more."""
+    def libraries():
+        with open(f"/proc/{pid}/maps") as f:
+            return sum("/torch/" in line for line in f)
+    before = libraries()
+    time.sleep(2)
+    return 0 < before == libraries()
 
 
 def answers(port):

@@ -120,12 +120,9 @@ var (
 	number = lazyregexp.New(`(\d[\d,]*(?:\.\d+)?) ?((?:[KMGTkmgt]i?[Bb]|[KMGT]i?)\b)?`)
 	// memory are words by which a label is of memory.
 	memory = lazyregexp.New(`(?i)\bmem(?:ory)?\b|memory|_mem\b|\bmem_|\brss\b|vmrss|vmhwm|max_?rss|\bvram\b|\bram\b|\balloc|reserved|\bcached?\b|\bheap\b|\bswap\b|\bgtt\b|_alloc|\bMA\b|\bCA\b|\bMax_[MC]A\b|in use|footprint|hbm`)
-	// deviceIn is a device that a line is about, as in "device=3" or "cuda:3".
-	deviceIn = lazyregexp.New(`(?i)\b(?:device|gpu|cuda)(?:_id)? ?[ =:#]?'?(\d{1,4})\b[^%]`)
 	// unitIn is a unit that a label states.
 	unitIn = lazyregexp.New(`(?i)[\[(_ ]([kmgt])i?b[\])]*\W*$`)
 	stepIn = lazyregexp.New(`(?i)\b(?:step|iter(?:ation)?s?|it|loop|epoch|batch|global_step)\b[ :=#\[]*(\d+)`)
-	pidIn  = lazyregexp.New(`\(?([A-Za-z][\w.:]*) pid=(\d+)[^)]*\)?|\[?[Rr]ank ?(\d+)|\b(Node [A-Z0-9]+)\b|\bTP(\d+)\b|/physical_device:([A-Z]+:\d+)|\b(CPU)\b`)
 	// excluded are figures that are not levels.
 	excluded = lazyregexp.New(`(?i)^free\b|^avail|\b(?:total|limits?|capacity|free|freed|avail(?:able)?|expected|size|delta|excess|took|read|wrote|downloa\w*|upload\w*|checkpoint size|file|model size|param\w*|weights? file|percent|vocab|batch|bandwidth|speed|rate|loss|lr|eta|time|buffer size|shared|buff)\W*$`)
 	peaks    = lazyregexp.New(`(?i)\bmax|peak|hwm|high.?water`)
@@ -250,53 +247,6 @@ func stepped(text string) bool {
 	}
 	return false
 }
-
-// processIn is the process, rank or device that a line names, "" if it does not.
-func processIn(text string) string {
-	for _, word := range []string{"pid=", "ank", "Node ", "TP", "physical_device", "CPU"} {
-		if strings.Contains(text, word) {
-			if m := pidIn.FindStringSubmatch(text); m != nil {
-				return strings.TrimSpace(strings.Join(m[1:], " "))
-			}
-			return ""
-		}
-	}
-	for _, word := range []string{"evice", "GPU", "gpu", "cuda"} {
-		if strings.Contains(text, word) {
-			return deviceOf(text)
-		}
-	}
-	return ""
-}
-
-// deviceOf is the device that a line is about, "" if it names none.
-func deviceOf(line string) string {
-	device := ""
-	for _, m := range deviceIn.FindAllStringSubmatch(line, -1) {
-		if device != "" && device != m[1] {
-			return severalDevices
-		}
-		device = m[1]
-	}
-	if device == "" {
-		return ""
-	}
-	return devicePrefix + device
-}
-
-// deviceBefore is the device that a line names last before a figure, "" if it names none.
-func deviceBefore(figure string) string {
-	all := deviceIn.FindAllStringSubmatch(figure, -1)
-	if len(all) == 0 {
-		return ""
-	}
-	return devicePrefix + all[len(all)-1][1]
-}
-
-const (
-	devicePrefix   = "device "          // begins the name of a process that is a device
-	severalDevices = "device by figure" // of a line: each figure is about another
-)
 
 // hinted reports whether the words before a number without a unit may be of memory.
 func hinted(before string) bool {
@@ -470,24 +420,6 @@ func (t *reader) columns() (out []profiles.Column) {
 		}
 	}
 	return out
-}
-
-// dropOnlyDevice leaves out a device that all lines are about.
-func (t *reader) dropOnlyDevice() {
-	only := ""
-	for _, s := range t.order {
-		if strings.HasPrefix(s.process, devicePrefix) {
-			if only != "" && only != s.process {
-				return
-			}
-			only = s.process
-		}
-	}
-	for _, s := range t.order {
-		if s.process == only && t.byKey[key{"", s.name}] == nil {
-			s.process = ""
-		}
-	}
 }
 
 // column is a series as others read it.
