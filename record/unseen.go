@@ -146,12 +146,7 @@ func (o *observer) others(m *Manifest) (out []Note) {
 }
 
 func loads(maps []procfs.Mapping, library *lazyregexp.Regexp) bool {
-	for _, m := range maps {
-		if library.MatchString(filepath.Base(m.Path)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(maps, func(m procfs.Mapping) bool { return library.MatchString(filepath.Base(m.Path)) })
 }
 
 // whyUnseen returns why a process does not load the recorder, or nothing if it does.

@@ -1,6 +1,9 @@
 package stack
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // In reports whether a stack is inside a module's call or one of PyTorch's functions
 // for them, such as a loss.
@@ -29,12 +32,7 @@ func InLoss(frames []Frame) bool {
 
 // InUpdate reports whether an optimizer's step made a stack.
 func InUpdate(frames []Frame) bool {
-	for _, f := range frames {
-		if inOptim(f) && f.Function != "zero_grad" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(frames, func(f Frame) bool { return inOptim(f) && f.Function != "zero_grad" })
 }
 
 // InForeach reports whether one of PyTorch's optimizers made a stack while it updates
@@ -45,12 +43,7 @@ func InForeach(frames []Frame) bool { return inOptimFunction(frames, "_multi_ten
 func InSingle(frames []Frame) bool { return inOptimFunction(frames, "_single_tensor_") }
 
 func inOptimFunction(frames []Frame, prefix string) bool {
-	for _, f := range frames {
-		if inOptim(f) && strings.HasPrefix(f.Function, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(frames, func(f Frame) bool { return inOptim(f) && strings.HasPrefix(f.Function, prefix) })
 }
 
 func inOptim(f Frame) bool { return strings.Contains(f.File, "/optim/") && OriginOf(f) == Torch }

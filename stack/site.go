@@ -2,6 +2,7 @@ package stack
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"strandline/internal/lazyregexp"
@@ -176,10 +177,5 @@ func Readable(frames []Frame) []Frame {
 }
 
 func containsAny(s string, parts []string) bool {
-	for _, p := range parts {
-		if strings.Contains(s, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) })
 }

@@ -162,12 +162,7 @@ var (
 // publicSymbol reports whether a C++ symbol names nothing but what PyTorch, the
 // standard library and the language do.
 func publicSymbol(symbol string) bool {
-	for _, word := range identifier.FindAllString(symbol, -1) {
-		if !isPublic(word) && !ofLanguage.MatchString(word) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(identifier.FindAllString(symbol, -1), func(word string) bool { return !isPublic(word) && !ofLanguage.MatchString(word) })
 }
 
 var (

@@ -88,12 +88,7 @@ func or(text *string, unknown string) string {
 // Leaking reports whether a library that is known to lose memory has hooked
 // functions. One that is only loaded does nothing yet.
 func (d *Hooks) Leaking() bool {
-	for _, l := range d.Libraries {
-		if l.Leaks != nil && l.Hooks > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Libraries, func(l api.Library) bool { return l.Leaks != nil && l.Hooks > 0 })
 }
 
 // interposes reports whether an object's memory functions are called instead of libc's.

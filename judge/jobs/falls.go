@@ -143,12 +143,9 @@ func (j *job) fatal(events []event) *event {
 
 // later reports whether the end of a rank is stated in later events.
 func later(events []event) bool {
-	for _, e := range events {
-		if !e.Caught && (e.Kind.Own() || e.Kind == ranks.Lost || e.Kind == ranks.Waited) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(events, func(e event) bool {
+		return !e.Caught && (e.Kind.Own() || e.Kind == ranks.Lost || e.Kind == ranks.Waited)
+	})
 }
 
 // stray is a failure in a text of a node that does not say of which rank it is, as one of no

@@ -54,12 +54,7 @@ func (j *job) cut(r *rank) bool {
 	if r.fall != nil {
 		return false
 	}
-	for _, v := range r.voices {
-		if v.text.Broken && v.Number == v.text.Lines {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.voices, func(v heard) bool { return v.text.Broken && v.Number == v.text.Lines })
 }
 
 // hostKilled judges a job of which a process was ended for the host's memory.

@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"strandline/finding"
@@ -67,12 +68,7 @@ func (g *growth) leak(places []*place) finding.Finding {
 
 // optimizerState reports whether all stacks make an optimizer's state.
 func (g *growth) optimizerState(ids []stack.ID) bool {
-	for _, id := range ids {
-		if !hasFunction(g.book.Stacks.Stack(id), "_init_group", "init_state") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ids, func(id stack.ID) bool { return !hasFunction(g.book.Stacks.Stack(id), "_init_group", "init_state") })
 }
 
 // mostlyInGraphs reports whether more than half of what a place holds is in pools of CUDA

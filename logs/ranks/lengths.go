@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -54,12 +55,7 @@ func isWord(c byte) bool {
 
 // endsInLength reports whether a word ends in one for a number of tokens.
 func endsInLength(word []byte) bool {
-	for _, w := range lengthWords {
-		if len(word) >= len(w) && bytes.EqualFold(word[len(word)-len(w):], w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lengthWords, func(w []byte) bool { return len(word) >= len(w) && bytes.EqualFold(word[len(word)-len(w):], w) })
 }
 
 // numbersBehind is the length of what follows a word: a gap, and a number or a list of numbers if it is

@@ -414,12 +414,7 @@ func writer(line []byte) (rank, local int) {
 }
 
 func other(word string) bool {
-	for _, w := range notWriter {
-		if word == w {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(notWriter, word)
 }
 
 // numberAfter reads the number behind a key: ": 7", "=7", " 7".

@@ -1,6 +1,9 @@
 package text
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // A Shape counts lines of the beginning of a text by what they look like: a program's output,
 // or a page or source code that speaks of it.
@@ -106,12 +109,7 @@ func sourceCode(line []byte) bool {
 	if (line[0] == '"' || line[0] == '\'' || line[0] == '(') && bytes.IndexByte([]byte(`"',)`), last) >= 0 {
 		return !bytes.Contains(line, []byte(`":`))
 	}
-	for _, end := range []string{"):", "),", "(", "[", "],", ");", "{", ") {"} {
-		if HasSuffix(line, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"):", "),", "(", "[", "],", ");", "{", ") {"}, func(end string) bool { return HasSuffix(line, end) })
 }
 
 // personal reports whether a line is of somebody who tells or asks.

@@ -32,12 +32,7 @@ type Planned struct {
 
 // Fits reports whether the memory that the step takes is free.
 func (p *Planned) Fits() bool {
-	for _, d := range p.Devices {
-		if d.Free < 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Devices, func(d PlannedDevice) bool { return d.Free < 0 })
 }
 
 // A PlannedDevice is a device after a step that changes what is taken of it.

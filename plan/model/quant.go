@@ -3,6 +3,7 @@ package model
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -126,12 +127,7 @@ func (p *patterns) match(name string) bool {
 			return true
 		}
 	}
-	for _, re := range p.exprs {
-		if re.MatchString(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.exprs, func(re *regexp.Regexp) bool { return re.MatchString(name) })
 }
 
 // format is the format of a weight.

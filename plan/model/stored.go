@@ -175,12 +175,7 @@ func metadata(name string) bool {
 }
 
 func has(name string, words ...string) bool {
-	for _, w := range words {
-		if strings.Contains(name, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
 }
 
 // meaning returns what a tensor is for, by the names of transformers and llama.cpp.

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"strandline/internal/lazyregexp"
@@ -240,12 +241,7 @@ func unitAt(said string) unit {
 
 // stepped reports whether a line may name a step.
 func stepped(text string) bool {
-	for _, word := range []string{"tep", "ter", "it ", "it:", "oop", "poch", "atch"} {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"tep", "ter", "it ", "it:", "oop", "poch", "atch"}, func(word string) bool { return strings.Contains(text, word) })
 }
 
 // hinted reports whether the words before a number without a unit may be of memory.

@@ -84,12 +84,9 @@ func unnamed(cells []string) bool {
 // ofMemory reports whether all levels are in columns without a name, or in one whose
 // name suggests memory: words that blanks separate may be any text.
 func (h *header) ofMemory() bool {
-	for _, l := range h.levels {
-		if !memoryName.MatchString(l.name) && !strings.HasPrefix(l.name, unnamedColumn) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(h.levels, func(l level) bool {
+		return !memoryName.MatchString(l.name) && !strings.HasPrefix(l.name, unnamedColumn)
+	})
 }
 
 // unnamedColumn begins the name of a column that has none.

@@ -1,6 +1,9 @@
 package check
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // An interval is a time; its end is zero as long as it goes on.
 type interval struct{ begin, end time.Time }
@@ -63,10 +66,5 @@ func (w *watch) endPeriod() {
 
 // quiet reports whether no process traced its allocations at a time.
 func (m *Measured) quiet(at time.Time) bool {
-	for _, t := range m.traces {
-		if !at.Before(t.begin) && (t.end.IsZero() || at.Before(t.end)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(m.traces, func(t interval) bool { return !at.Before(t.begin) && (t.end.IsZero() || at.Before(t.end)) })
 }

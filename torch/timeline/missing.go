@@ -1,6 +1,10 @@
 package timeline
 
-import "strandline/stack"
+import (
+	"slices"
+
+	"strandline/stack"
+)
 
 // Missing is why no line of own code is known of an allocation.
 type Missing string
@@ -39,10 +43,5 @@ func (t *Timeline) MissingOf(id stack.ID, before bool) Missing {
 
 // findStacks reports whether any event of the history has a stack with frames.
 func (t *Timeline) findStacks() bool {
-	for _, id := range t.Trace.Stack {
-		if id > stack.Empty {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Trace.Stack, func(id stack.ID) bool { return id > stack.Empty })
 }

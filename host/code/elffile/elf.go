@@ -368,10 +368,7 @@ func (f *File) isSlot(kind uint32) bool {
 // InLinkage reports whether a linked address is in the procedure linkage table, through
 // which a slot leads until it is bound.
 func (f *File) InLinkage(addr uint64) bool {
-	for _, s := range f.elf.Sections {
-		if strings.HasPrefix(s.Name, ".plt") && s.Addr <= addr && addr-s.Addr < s.Size {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.elf.Sections, func(s *elf.Section) bool {
+		return strings.HasPrefix(s.Name, ".plt") && s.Addr <= addr && addr-s.Addr < s.Size
+	})
 }

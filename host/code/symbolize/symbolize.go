@@ -2,6 +2,7 @@ package symbolize
 
 import (
 	"errors"
+	"slices"
 
 	"strandline/host/calls/event"
 	"strandline/host/code/cpython"
@@ -141,12 +142,7 @@ func (n *Symbolizer) Mapped(e *event.Event) {
 // outdated reports whether code was mapped between the reading of the map and a
 // time.
 func (im *named) outdated(at uint64) bool {
-	for _, m := range im.mapped {
-		if im.read <= m.at && m.at <= at {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(im.mapped, func(m mappedCode) bool { return im.read <= m.at && m.at <= at })
 }
 
 // replaced returns for how many of the calls at a time, starting with the first, the

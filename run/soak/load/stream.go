@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -109,12 +110,7 @@ func (a *answer) stream(body io.Reader) error {
 
 // known reports whether a line of a stream is a comment, or a field that is not needed.
 func known(line []byte) bool {
-	for _, field := range []string{":", "event:", "id:", "retry:"} {
-		if bytes.HasPrefix(line, []byte(field)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{":", "event:", "id:", "retry:"}, func(field string) bool { return bytes.HasPrefix(line, []byte(field)) })
 }
 
 // whole reads an answer in one piece.
