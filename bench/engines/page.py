@@ -3,8 +3,10 @@
 
     bench/engines/page.py --results DIR [--torch DIR] [--peers DIR] [--strandline PATH]
 
-Each part's output is a file in DIR (run.txt, sleep.txt, watch.txt, peers.txt). A part whose file is
-there is not run again. `--torch` and `--peers` are as setup.sh leaves them.
+Each part's output is a file in DIR (run.txt, services.txt, unmaps.txt, sleep.txt, watch.txt, peers.txt). A
+part whose file is there is not run again. services.py needs a running server, so that its output is put there
+by hand, as are lines of programs/unmaps.py, `RELEASE VARIABLE N bytes a munmap`. `--torch` and `--peers`
+are as setup.sh leaves them.
 """
 import argparse
 import datetime
@@ -52,9 +54,10 @@ def table(head, rows):
     return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)] + ["| " + " | ".join(r) + " |" for r in rows]
 
 
-def scenarios(options):
+def scenarios(options, name):
+    """A table of what was tried; a later line of a scenario replaces an earlier one."""
     rows = {}
-    for line in lines(options, "run.txt"):
+    for line in lines(options, name):
         m = re.match(r"(\S+) +(cuda|cpu) +(right|unknown|WRONG) +(\d+) s(?: \((\d+) s alone\))?  ?(.*)", line)
         if m:
             rows[m[1], m[2]] = (m[1], m[2], m[3].lower(), m[4] + " s", m[6].replace("|", "/")[:70])
@@ -62,7 +65,18 @@ def scenarios(options):
     for row in rows.values():
         count[row[2]] = count.get(row[2], 0) + 1
     total = ", ".join(f"{n} {word}" for word, n in sorted(count.items())) or "not run"
-    return [f"{len(rows)} were run: {total}.", ""] + table(["scenario", "on", "answer", "time", "finding"], sorted(rows.values()))
+    return "\n".join([f"{len(rows)} were run: {total}.", ""] + table(["scenario", "on", "answer", "time", "finding"], sorted(rows.values())))
+
+
+def unmaps(options):
+    rows, order = {}, []
+    for line in lines(options, "unmaps.txt"):
+        m = re.match(r"(\S+) (\S+) (-?\d+) bytes a munmap", line)
+        if m:
+            rows.setdefault(m[1], {})[m[2]] = m[3]
+            order += [m[2]] * (m[2] not in order)
+    head = ["UCX", *("as it comes" if "=" not in name else f"`{name}`" for name in order)]
+    return "\n".join(table(head, [[version, *(got.get(name, "") for name in order)] for version, got in rows.items()]))
 
 
 def sleeping(options):
@@ -131,12 +145,27 @@ Last written on {datetime.date.today()}. The machine had 2 cores and was busy, s
 {versions(options)}
 ```
 
-## Programs of training
+## Programs
 
-An answer is right if each problem names the user's line or the holder. A clean program must have no problem.
+`record` and `diagnose` judge the programs on the device, `check` those on the CPU. An answer is right if each problem names the user's line, the holder or the library at fault. A clean program must have no problem. *unknown* is no verdict, and no alarm.
+
+{scenarios(options, "run.txt")}
+
+## Servers and actors
+
+vLLM serves a tiny model on the CPU. A middleware keeps something of each request in the scenarios whose name ends in `kept`. Of two actors of Ray, one keeps what it is sent.
+
+{scenarios(options, "services.txt")}
+
+## UCX
+
+The bytes that stay of each `munmap` of the process, over 100,000 of them. A bounded number of regions stays with `UCX_RCACHE_MAX_UNRELEASED`.
+
+{unmaps(options)}
+
+## Sleep and wake
 
 """
-    page += "\n".join(scenarios(options)) + "\n\n## Sleep and wake\n\n"
     page += "Two to four ranks pause and resume by tags, and one failure is planted ([which rank stays awake](pausable.md#which-rank-stays-awake)). An answer is right if one finding names the rank, the paused tags and the pool. `mem status` sees one moment, so growth and single cycles are not for it.\n\n"
     page += "\n".join(sleeping(options)) + "\n\n## Other tools\n\n"
     page += "Each tool runs the same programs of about 10 s. A cell has the answer and the time until it. Then comes the processor time of the program's steps, against a run alone. Tools keep their defaults. Scalene lists no leak of Python objects, but its largest allocator is the line. Preloaded tools miss a `malloc` that ctypes calls.\n\n"

@@ -42,10 +42,15 @@ def judge(scenario, doc, done):
     """Whether an answer is right, unknown or WRONG, and why."""
     if doc is None:
         return "WRONG", "no document: " + (done.stderr.strip().splitlines() or ["nothing said"])[-1][:160]
+    if "error" in doc:
+        return "WRONG", doc["error"][:160]
     problems = [f for f in findings_of(doc) if f["severity"] == "problem"]
     if not scenario.leak:
         if problems:
             return "WRONG", problems[0]["kind"] + ": " + problems[0]["title"][:160]
+        if doc.get("verdict") == "unknown":
+            missing = [m for run in doc.get("runs") or [] for m in run.get("missing") or []]
+            return "unknown", (missing or ["no verdict"])[-1][:160]
         return "right", doc.get("verdict", "")
     if not problems:
         return "unknown" if doc.get("verdict") == "unknown" else "WRONG", "no problem"

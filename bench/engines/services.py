@@ -41,7 +41,9 @@ class Table:
         doc, done = run_json([self.options.strandline, *command], dict(os.environ), self.folder)
         problems = [f for f in findings_of(doc) if f["severity"] == "problem"]
         other = [f["title"] for f in problems if not says or not re.search(says, text_of(f) + json.dumps(f))]
-        if doc is None:
+        if doc and "error" in doc:
+            word, why = "WRONG", doc["error"]
+        elif doc is None:
             word, why = "WRONG", "no document: " + (done.stderr.strip().splitlines() or ["nothing said"])[-1]
         elif other:
             word, why = "WRONG", other[0]
@@ -56,44 +58,46 @@ class Table:
         return doc
 
 
-def load(url, seconds):
-    """Sends requests for some time."""
+def load(url):
+    """Sends requests until the result is set."""
     body = json.dumps({"model": "tiny", "prompt": "hello", "max_tokens": 2, "temperature": 0}).encode()
 
+    done = threading.Event()
+
     def send():
-        end = time.time() + seconds
-        while time.time() < end:
+        while not done.is_set():
             try:
                 urllib.request.urlopen(urllib.request.Request(url + "/v1/completions", body, {"Content-Type": "application/json"}), timeout=60).read()
             except OSError:
                 time.sleep(0.5)
-    thread = threading.Thread(target=send, daemon=True)
-    thread.start()
-    return thread
+    threading.Thread(target=send, daemon=True).start()
+    return done
 
 
 def vllm(table, o):
     duration = f"{o.seconds}s"
     table.ask("vllm-log", ["plan", "--json", "--check", o.log], has=r"vllm")
-    soak = ["soak", "--json", "--url", o.url + "/v1", "--requests", str(o.requests), "--pid", str(o.pid)]
+    soak = ["soak", "--json", "--url", o.url + "/v1", "--requests", str(o.requests), "--input", "24", "--output", "4", "--pid", str(o.pid)]
     for leak in (False, True):
         kind = "-kept" if leak else ""
         if leak:
             open(o.keep, "w").close()
         table.ask("vllm-soak" + kind, soak, says=r"host memory|kept" if leak else "")
         for command in ("watch", "trace"):
-            load(o.url, o.seconds + 10)
+            done = load(o.url)
             says = {"watch": "anonymous memory", "trace": r"keeper\.py"}[command] if leak else ""
             table.ask(f"vllm-{command}{kind}", [command, "--json", "--pid", str(o.pid), "--duration", duration], says=says)
+            done.set()
     os.remove(o.keep)
 
 
 def ray(table, o):
     seconds = 3 * o.seconds + 60
-    actors = subprocess.Popen([o.python, os.path.join(HERE, "programs", "actors.py"), str(seconds)], stdout=subprocess.PIPE, text=True)
+    slow = dict.fromkeys(("RAY_raylet_start_wait_time_s", "RAY_gcs_server_request_timeout_seconds", "RAY_gcs_rpc_server_reconnect_timeout_s"), "600")
+    actors = subprocess.Popen([o.python, os.path.join(HERE, "programs", "actors.py"), str(seconds)], stdout=subprocess.PIPE, text=True, env=dict(os.environ, **slow))
     keeps, other = actors.stdout.readline().split()
     try:
-        table.ask("ray-watch", ["watch", "--json", "--pid", str(actors.pid), "--duration", f"{o.seconds}s"], says="anonymous memory", has="replay")
+        table.ask("ray-watch", ["watch", "--json", "--pid", str(actors.pid), "--duration", f"{o.seconds}s"], says="anonymous memory", has="Buffer")
         table.ask("ray-trace-kept", ["trace", "--json", "--pid", keeps, "--duration", f"{o.seconds}s"], says=r"actors\.py")
         table.ask("ray-trace-clean", ["trace", "--json", "--pid", other, "--duration", f"{o.seconds}s"])
         table.ask("ray-logs", ["diagnose", "--json", os.path.realpath("/tmp/ray/session_latest/logs")])

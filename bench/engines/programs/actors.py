@@ -7,7 +7,12 @@ import time
 
 import ray
 
-ray.init(num_cpus=2, include_dashboard=False, object_store_memory=80 << 20, logging_level="ERROR")
+for attempt in range(6):  # a busy machine takes longer than it waits
+    try:
+        ray.init(num_cpus=2, include_dashboard=False, object_store_memory=80 << 20, logging_level="ERROR")
+        break
+    except Exception:
+        ray.shutdown()
 
 
 @ray.remote
