@@ -181,6 +181,7 @@ func grows(j *gate.Judgment) bool {
 func (e *experiment) judgeAll() (out []judged) {
 	if _, ok := e.o.Limits[gate.Host]; ok {
 		all := e.judgeOne(gate.Host, nil, (*api.SoakWave).Host)
+		e.compiling(&all)
 		stay := e.staying(&all)
 		out = append(append(out, all), stay...)
 	}

@@ -71,6 +71,8 @@ type experiment struct {
 	// repeatedAt is how many fresh waves there were when requests were last sent again.
 	repeatedAt int
 	last       int // the content of the last fresh wave
+	// code is what the server had compiled at each of doc.Waves, bytes.
+	code []int64
 	// traced is what a trace found once the server leaked; nil without one.
 	traced []finding.Finding
 }
@@ -110,7 +112,7 @@ func Run(ctx context.Context, o Options) (*api.Soak, error) {
 	if err := e.quiet(ctx, &start); err != nil {
 		return nil, err
 	}
-	e.doc.Waves = append(e.doc.Waves, start)
+	e.doc.Waves, e.code = append(e.doc.Waves, start), append(e.code, compiled(start.Processes))
 	if !e.unmeasured() {
 		if err := e.run(ctx); err != nil {
 			return nil, err
@@ -220,7 +222,7 @@ func (e *experiment) wave(ctx context.Context, content, of int) error {
 		e.doc.Failed = fmt.Sprintf("wave %d: too many requests in succession failed: %s", w.Wave, w.Load.Example)
 	}
 	w.Unjudged = w.Unjudged || w.HostBytes == nil
-	e.doc.Waves = append(e.doc.Waves, w)
+	e.doc.Waves, e.code = append(e.doc.Waves, w), append(e.code, compiled(w.Processes))
 	if err != nil || ctx.Err() != nil {
 		return err
 	}

@@ -78,6 +78,9 @@ var moods = []mood{
 	{"fragmenting", func(r *rand.Rand) soakserver.Options {
 		return soakserver.Options{Mood: soakserver.Fragmenting, Capacity: 100 + r.IntN(400)}
 	}, false, nil, false},
+	{"compiling", func(*rand.Rand) soakserver.Options {
+		return soakserver.Options{Mood: soakserver.Compiling, Bytes: 32 << 10}
+	}, false, nil, false},
 	{"0.15 MB a token", func(*rand.Rand) soakserver.Options {
 		return soakserver.Options{Mood: soakserver.Leaking, TokenBytes: 150 << 10}
 	}, true, func(o *Options) { o.Waves, o.Further, o.Requests = 5, 0, 70 }, false},

@@ -31,6 +31,7 @@ func (e *experiment) staying(j *judged) []judged {
 		return sum, w.HostBytes != nil
 	}
 	k := e.judgeOne(gate.Host, nil, held)
+	e.compiling(&k)
 	k.Series.Process, k.Series.PID = units.Plural(int64(len(stay)), "process")+" that stay", 0
 	last := e.doc.Waves[len(e.doc.Waves)-1].Processes
 	if i := slices.IndexFunc(last, func(p api.SoakProcess) bool { return p.PID == stay[0] }); i >= 0 && len(stay) == 1 {

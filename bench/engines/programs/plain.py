@@ -36,7 +36,7 @@ class Cached(torch.utils.data.Dataset):
 
     def __getitem__(self, i):
         if KIND == "dataset":
-            self.cache[i] = torch.zeros(8, 256)  # LINE dataset
+            self.cache[i] = torch.zeros(64, 256)  # LINE dataset
             return self.cache[i][0]
         return torch.zeros(256)
 

@@ -16,6 +16,7 @@ type memory struct {
 	rand  *rand.Rand
 	taken [][]byte // what was mapped to be kept
 	arena []byte   // the rest of the last of it
+	code  []byte   // the rest of what may be executed
 	seed  maphash.Seed
 	cache map[uint64]bool
 	clock int // requests
@@ -34,32 +35,49 @@ func (m *memory) request(prompt []byte, tokens int) {
 	m.clock++
 	switch m.o.Mood {
 	case Leaking:
-		m.take(m.o.Bytes + tokens*m.o.TokenBytes)
+		take(&m.arena, m.o.Bytes+tokens*m.o.TokenBytes, m.mapped)
+	case Compiling:
+		take(&m.arena, m.o.Bytes, m.mapped)
+		take(&m.code, m.o.Bytes/10, m.executable)
 	case Caching:
 		key := maphash.Bytes(m.seed, prompt)
 		if !m.cache[key] && len(m.cache)*m.o.Bytes < m.o.Capacity {
 			m.cache[key] = true
-			m.take(m.o.Bytes)
+			take(&m.arena, m.o.Bytes, m.mapped)
 		}
 	case Fragmenting:
 		m.fragment()
 	}
 }
 
-// take uses memory for good.
-func (m *memory) take(n int) {
+// take uses memory for good, of what is left of an arena and then of new ones.
+func take(arena *[]byte, n int, more func() []byte) {
 	for n > 0 {
-		if len(m.arena) == 0 {
-			m.arena = mapped(4 << 20)
-			m.taken = append(m.taken, m.arena)
+		if len(*arena) == 0 {
+			*arena = more()
 		}
-		part := m.arena[:min(n, len(m.arena))]
+		part := (*arena)[:min(n, len(*arena))]
 		for i := range part {
 			part[i] = 1
 		}
-		m.arena = m.arena[len(part):]
+		*arena = (*arena)[len(part):]
 		n -= len(part)
 	}
+}
+
+func (m *memory) mapped() []byte { return m.keep(mapped(4 << 20)) }
+
+func (m *memory) executable() []byte {
+	b := mapped(1 << 20)
+	if err := syscall.Mprotect(b, syscall.PROT_READ|syscall.PROT_WRITE|syscall.PROT_EXEC); err != nil {
+		panic(err)
+	}
+	return m.keep(b)
+}
+
+func (m *memory) keep(b []byte) []byte {
+	m.taken = append(m.taken, b)
+	return b
 }
 
 // free gives back what was taken.
@@ -69,7 +87,7 @@ func (m *memory) free() {
 	for _, b := range m.taken {
 		syscall.Munmap(b)
 	}
-	m.taken, m.arena = nil, nil
+	m.taken, m.arena, m.code = nil, nil, nil
 }
 
 func mapped(size int) []byte {

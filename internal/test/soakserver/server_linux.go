@@ -27,6 +27,7 @@ const (
 	Clean       = "clean"
 	Caching     = "caching"     // keeps Bytes of each new prompt, up to Capacity
 	Leaking     = "leaking"     // keeps Bytes of each request, and TokenBytes of each token
+	Compiling   = "compiling"   // is leaking, and keeps executable memory, a tenth of Bytes of each request
 	Fragmenting = "fragmenting" // maps several times of what it uses; Capacity requests is how long the oldest pieces live
 )
 
