@@ -153,7 +153,7 @@ Last written on {datetime.date.today()}. The machine had 2 cores and was busy, s
 
 ## Servers and actors
 
-vLLM serves a tiny model on the CPU. A middleware keeps something of each request in the scenarios whose name ends in `kept`. Of two actors of Ray, one keeps what it is sent.
+vLLM serves a tiny model on the CPU. A middleware keeps something of each request in the scenarios whose name ends in `kept`. Of two Ray actors, one keeps all that arrives.
 
 {scenarios(options, "services.txt")}
 

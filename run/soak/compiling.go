@@ -48,5 +48,5 @@ func (e *experiment) compiling(j *judged) {
 		return
 	}
 	j.Verdict, j.Course.Growing = finding.Unknown, undecided
-	j.Why = fmt.Sprintf("grows by %s, and so does the code that it compiles while it runs, by %s in all. These are kernels for new shapes of batches, whose number a cache bounds (oneDNN: 1,024), or compiled programs that are kept. To decide, send more requests%s until it compiles no more", j.Growth, units.Bytes(code), e.longer())
+	j.Why = fmt.Sprintf("grows by %s, and it still compiles code: +%s in all. A cache keeps some kernels for new shapes of batches (oneDNN: 1,024), or compiled programs leak. To decide, send more requests%s until it compiles no more", j.Growth, units.Bytes(code), e.longer())
 }
