@@ -400,7 +400,7 @@ func (d *savedDevice) runs() error {
 		}
 	}
 	for _, w := range d.where[:min(len(d.where), maxPointed)] {
-		if len(w.Places) == 0 {
+		if len(w.Places) == 0 || !replay.Exact {
 			continue
 		}
 		if err := d.keep("simulate", d.of("own", 1, "without", strings.Join(w.Places, "\n"))); err != nil {

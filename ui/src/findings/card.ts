@@ -42,7 +42,7 @@ export function fullCard(root: HTMLElement, c: Card, findings: (Judgment & { car
     others.length
       ? [
           h("h3", {}, asks ? "other findings" : "notes"),
-          h("ol", { class: "others" }, others.slice(0, most).map((i) => h("li", {}, button(`other ${i}`, [chip(findings[i]!.card.word), h("span", { class: "name" }, findings[i]!.card.line || findings[i]!.card.title)], () => go(i), { title: findings[i]!.title })))),
+          h("ol", { class: "others" }, others.slice(0, most).map((i) => h("li", {}, button(`other ${i}`, [chip(findings[i]!.card.word), h("span", { class: "name" }, findings[i]!.card.line ? [findings[i]!.card.line, h("span", { class: "muted" }, ` ${findings[i]!.card.title}`)] : findings[i]!.card.title)], () => go(i), { title: findings[i]!.title })))),
           others.length > most ? textLink("more findings", plural(others.length - most, "more finding"), () => all(others[most]!)) : null,
         ]
       : null,

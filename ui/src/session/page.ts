@@ -176,16 +176,16 @@ export class Page {
     return `${this.f} ${this.d} ${this.places}`;
   }
 
-  /** Runs the history without the lines of the pinned finding, once the allocator is known. */
+  /** Runs the history without the lines of the pinned finding, once it is known that the allocator is reproduced; a saved page has such runs only. */
   askGhost(): void {
     const { places, ghostKey: key } = this;
-    const blocks = this.file?.blocks;
-    if (!places || !this.device?.events || !this.s.ghost || this.s.view !== "timeline" || this.asked === key || (blocks !== "ready" && blocks !== "unknown")) return;
+    const exact = this.file?.blocks === "ready" || !!this.device?.held;
+    if (!places || !this.device?.events || !this.s.ghost || this.s.view !== "timeline" || this.asked === key || !exact) return;
     this.asked = key;
     runOf({ f: this.f, d: this.d, own: 1, without: places }).then((run) => {
       this.freed = { key, run };
       this.notify("ghost");
-    }, () => {}); // no allocator is known that could be run
+    }, () => {}); // a saved page may lack it
   }
 
   private asked = "";
