@@ -212,6 +212,9 @@ func (x *Result) Assumed() Assumed {
 	if n := len(x.assumed.bases); n > 0 {
 		note("%s below what was mapped when the recording began", units.Counted(int64(n), "expandable segment begins", "expandable segments begin"))
 	}
+	if n := len(x.assumed.whole); n > 0 {
+		note("%s not split (no_split), as its requests show", units.Counted(int64(n), "private pool is", "private pools are"))
+	}
 	if n := len(x.assumed.older); n > 0 {
 		note("%s older than memory at lower addresses, as it serves requests first", units.Counted(int64(n), "block of that state is", "blocks of that state are"))
 	}

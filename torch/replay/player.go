@@ -61,7 +61,7 @@ func (r *Recording) newPlayer(as assumptions) *player {
 	p.a = allocator.New(r.Settings, r.Version, p)
 	p.a.SetLimit(as.limit)
 	p.a.SetSpan(as.span)
-	r.prepare(p.a)
+	p.out.prepare(p.a)
 	p.streams = streams{r.Snap, p.a, nil}
 	p.load()
 	return p
@@ -397,8 +397,11 @@ func (p *player) malloc(k int, pool allocator.Pool) (allocator.Block, bool) {
 }
 
 // prepare tells an allocator what is known of pools.
-func (r *Recording) prepare(a *allocator.Allocator) {
-	for _, id := range r.whole {
+func (x *Result) prepare(a *allocator.Allocator) {
+	for _, id := range x.Recording.whole {
+		a.KeepWhole(id)
+	}
+	for id := range x.assumed.whole {
 		a.KeepWhole(id)
 	}
 }

@@ -12,14 +12,15 @@ import (
 
 // assumptions are what a file does not hold, and its history shows.
 type assumptions struct {
-	limit int64                    // bytes that may be reserved; 0 if none
-	pools map[int]allocator.PoolID // private ones, by the event that took the memory, or ^index of a segment of the start
-	slack map[int]int64            // bytes that blocks of the start have behind their request, by index of the doubt
-	bases map[uint64]uint64        // where reservations begin, by the first address of the start in them
-	span  int64                    // bytes of addresses that reservations have; 0 if not known
-	ages  map[uint64]int64         // of free segments of the start, for garbage collection
-	other map[fork]bool            // what is read differently from its first reading
-	older map[elder]bool           // the order of births in the start, where it is not that of addresses
+	limit int64                     // bytes that may be reserved; 0 if none
+	pools map[int]allocator.PoolID  // private ones, by the event that took the memory, or ^index of a segment of the start
+	slack map[int]int64             // bytes that blocks of the start have behind their request, by index of the doubt
+	bases map[uint64]uint64         // where reservations begin, by the first address of the start in them
+	span  int64                     // bytes of addresses that reservations have; 0 if not known
+	ages  map[uint64]int64          // of free segments of the start, for garbage collection
+	other map[fork]bool             // what is read differently from its first reading
+	whole map[allocator.PoolID]bool // private pools whose segments are not split, besides those of the state
+	older map[elder]bool            // the order of births in the start, where it is not that of addresses
 }
 
 // An elder is memory of the start that is older than another, by the first addresses.
@@ -38,6 +39,9 @@ const (
 	whenCompleted                 // before the request, or when it waited for all streams
 	whoseFailed                   // of a private pool, a request that ran out of memory, or of the default one
 )
+
+// noSplit is the first release whose MemPools can be told not to split.
+const noSplit allocator.Version = 210
 
 // maxSettledEvents is the number of events that are replayed to settle what a file does not
 // hold: a second or two.
@@ -133,6 +137,11 @@ func (x *Result) readings() (out []assumptions) {
 	if x.Trace.Pool == nil {
 		out = append(out, x.relabeled()...)
 	}
+	if pool := x.poolAt(d); pool.Private() && !x.assumed.whole[pool] && x.Version >= noSplit {
+		as := x.assumed
+		as.whole = with(as.whole, pool, true)
+		out = append(out, as)
+	}
 	return out
 }
 
@@ -216,6 +225,18 @@ func (x *Result) order(j, k int) int {
 	e := &x.Trace.Events
 	return cmp.Or(cmp.Compare(x.Snap.Stream(e.Stream[j]), x.Snap.Stream(e.Stream[k])),
 		cmp.Compare(e.Size[j], e.Size[k]), cmp.Compare(e.Addr[j], e.Addr[k]))
+}
+
+// poolAt is the pool of the block that serves a request in the replay alone.
+func (x *Result) poolAt(d *Difference) allocator.PoolID {
+	if d.wrong == 0 {
+		return allocator.PoolID{}
+	}
+	if x.Trace.Pool != nil {
+		return allocator.PoolID(x.Snap.PoolOf(x.Trace.Pool[d.Event]))
+	}
+	at, _ := x.takenBy(d.wrong, d.Event)
+	return x.assumed.pools[at]
 }
 
 // relabeled are the choices of private pools that keep a request from the block
