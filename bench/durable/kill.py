@@ -147,8 +147,10 @@ class Trial:
 
     def start(self, text, python=sys.executable):
         p = subprocess.Popen([python, self.program(text), self.progress, "100000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.at)
-        until = time.time() + 30
-        while count(self.progress) < 0 and time.time() < until:
+        until = time.time() + 300
+        while count(self.progress) < 0:
+            if time.time() > until or p.poll() is not None:
+                raise RuntimeError("the target does not begin")
             time.sleep(0.02)
         return p
 
