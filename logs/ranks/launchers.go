@@ -102,6 +102,10 @@ func (l *lineOf) match(words flag, re *lazyregexp.Regexp) [][]byte {
 
 // kill takes a statement that a process was ended for the host's memory.
 func (t *reader) kill(v *voice, l lineOf) bool {
+	const maxKills = 512
+	if len(t.out.Kills) == maxKills {
+		return false
+	}
 	f := t.statement(l)
 	if f == nil || !f.Host {
 		return false
@@ -125,9 +129,7 @@ func (t *reader) kill(v *voice, l lineOf) bool {
 	if f.Source == failure.SourceProcess && f.Weak {
 		return false
 	}
-	if len(t.out.Kills) < 512 {
-		t.out.Kills = append(t.out.Kills, k)
-	}
+	t.out.Kills = append(t.out.Kills, k)
 	return true
 }
 
