@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -38,12 +37,9 @@ func version(im *image.Image) string {
 	return ""
 }
 
-// Of the releases 2.0 to 2.lastKnown, the layout of what the allocator holds is known.
-const lastKnown = 15
-
-// tried are those of them with which all of this package was held against what PyTorch
-// itself recorded.
-var tried = []int{6, 11, 13, 15}
+// Of the releases 2.0 to 2.lastKnown, the layout of what the allocator holds is known. From
+// 2.firstTried on, all of this package was held against what PyTorch itself recorded.
+const firstTried, lastKnown = 6, 15
 
 // Untried returns a sentence on how far a release of PyTorch is known, where it is not
 // one that was tried.
@@ -52,10 +48,10 @@ func Untried(version string) string {
 	text, _, _ := strings.Cut(rest, ".")
 	minor, err := strconv.Atoi(text)
 	switch {
-	case major == "2" && err == nil && slices.Contains(tried, minor):
+	case major == "2" && err == nil && minor >= firstTried && minor <= lastKnown:
 		return ""
 	case major == "2" && err == nil && minor <= lastKnown:
-		return fmt.Sprintf("recording from outside was compared with PyTorch's own recording for other releases (2.6, 2.11, 2.13, 2.15) than %s", version)
+		return fmt.Sprintf("recording from outside was compared with PyTorch's own recording for other releases (2.6 to 2.15) than %s", version)
 	case version == "":
 		version = "this release of PyTorch (its version.py was not found)"
 	default:

@@ -11,7 +11,7 @@ func TestUntried(t *testing.T) {
 		"2.6.0a0":     "",
 		"2.0.1":       "than 2.0.1",
 		"2.11.0":      "",
-		"2.12.0":      "than 2.12.0",
+		"2.5.1":       "than 2.5.1",
 		"2.16.0":      "PyTorch 2.16.0 is none of the releases",
 		"3.6.0":       "PyTorch 3.6.0 is none of the releases",
 		"1.13.1":      "PyTorch 1.13.1 is none of the releases",
