@@ -35,7 +35,10 @@ const indent = 6
 
 // line prints text after a label, or below one.
 func (b *brief) line(label, text string) {
-	for _, l := range wrap(text, b.s.columns()-indent) {
+	if len(label) >= indent {
+		label += " "
+	}
+	for _, l := range wrap(text, b.s.columns()-max(indent, len(label))) {
 		fmt.Fprintln(b.w, strings.TrimRight(b.s.bold(fmt.Sprintf("%-*s", indent, label))+l, " "))
 		label = ""
 	}
