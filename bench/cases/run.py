@@ -9,6 +9,7 @@
     --commands LIST    check,record,trace,gpu,diagnose,watch,attach,soak (default: all)
     --seconds N        how long each program runs (default 30)
     --keep DIR         write each document there
+    --page FILE        put the cells into the table of this page, which keeps the others
 
 A cell is right if every problem has the program's cause, and there is one if it leaks. It
 is `unknown` if the command says so, and `-` where the command does not apply.
@@ -224,6 +225,24 @@ def keep(folder, name, doc):
             json.dump(doc, f, indent=1)
 
 
+def put(page, name, command, cell):
+    """Puts a cell into the table of a page: a row for each program, a column for each command."""
+    with open(page) as f:
+        lines = f.read().split("\n")
+    at = next(i for i, line in enumerate(lines) if line.startswith("| program |"))
+    rows = {}
+    end = at + 2
+    while end < len(lines) and lines[end].startswith("|"):
+        cells = [c.strip() for c in lines[end].strip("|").split("|")]
+        rows[cells[0]] = cells[1:]
+        end += 1
+    rows.setdefault(name, [""] * len(COMMANDS))[COMMANDS.index(command)] = cell
+    order = [c.name for c in cases.CASES if c.name in rows]
+    lines[at + 2:end] = ["| " + " | ".join([n, *rows[n]]) + " |" for n in order]
+    with open(page, "w") as f:
+        f.write("\n".join(lines))
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--strandline")
@@ -232,6 +251,7 @@ def main():
     parser.add_argument("--commands", default=",".join(COMMANDS))
     parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--keep")
+    parser.add_argument("--page")
     parser.add_argument("--load", type=int)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
@@ -260,6 +280,8 @@ def main():
             wrong += word == "WRONG"
             print(f"{case.name:15} {command:9} {word:8} {time.time() - began:5.0f} s  {why}", flush=True)
             keep(options.keep, f"{case.name}-{command}", doc)
+            if options.page:
+                put(options.page, case.name, command, f"{word.rstrip('*')}, {time.time() - began:.0f} s")
     return 1 if wrong else 0
 
 

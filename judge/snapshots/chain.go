@@ -45,13 +45,25 @@ func growingGraphs(s *subject) (out []finding.Finding) {
 		if !grows(lengths, complete) {
 			continue
 		}
+		host := hostBytes(s.process, files)
+		if x.Estimated && !costs(host, lengths) {
+			continue
+		}
 		f := s.chain(x, lengths, lengths[len(lengths)-1] >= longChain || outlastsSteps(s.process, files))
-		f.Trend = hostBytes(s.process, files)
+		f.Trend = host
 		if !named(s.leaks, x.Path, f.Severity) {
 			out = append(out, f)
 		}
 	}
 	return out
+}
+
+// costs reports whether main memory, where it is known, grew as a chain must have made it grow. The
+// graph of one large step, which is measured in part, is another one at each look, and no longer.
+func costs(host, lengths []int64) bool {
+	const minNode = 64 // bytes of a node, at least
+	n := len(lengths) - 1
+	return host == nil || host[n]-host[0] >= minNode*(lengths[n]-lengths[0])
 }
 
 // longChain is a number of nodes in a row that no single step computes.

@@ -249,6 +249,14 @@ func TestGrowingOnHost(t *testing.T) {
 		if len(a.Findings) != 1 || a.Findings[0].Kind != c.want || a.Findings[0].Severity != finding.Problem || a.Findings[0].Site.Line != 5 || !strings.Contains(a.Findings[0].Title, "SEEN[...]") {
 			t.Errorf("%s: %+v, want %q", c.name, a.Findings, c.want)
 		}
+		if c.estimated { // the graph of one large step is estimated, too
+			for _, f := range p.Files {
+				p.About.Host[f] = 1 << 20
+			}
+			if a = Files(digest.NewBook(), []*compare.Process{p}, Options{}); len(a.Findings) > 0 {
+				t.Errorf("%s in constant memory: %+v", c.name, a.Findings)
+			}
+		}
 		clear(p.About.Steps) // a table that is filled once looks the same: it is no leak, and not OK
 		if a = Files(digest.NewBook(), []*compare.Process{p}, Options{}); c.name == "a list" && a.Verdict != finding.Unknown {
 			t.Errorf("without steps: %s, %+v", a.Verdict, a.Findings)

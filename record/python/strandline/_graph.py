@@ -16,6 +16,7 @@ NODES = 300_000  # of a census
 _CHAIN = 5_000  # nodes that are measured for one tensor
 _UNNUMBERED = 1 << 62  # from which a number is that of a leaf
 _NEARLY = 0.9  # of the longest chain
+_SIDE = 8  # nodes of a branch that leaves a chain, at most
 
 
 class Chain(_paths.Group):
@@ -56,6 +57,7 @@ class Census:
         self.depth: Dict[Any, int] = {}  # of nodes, which it keeps alive
         self.next: Dict[Any, List[Any]] = {}
         self.cut: Set[Any] = set()  # nodes below which nothing was measured
+        self.unmeasured: Set[Any] = set()  # those, and all above them
 
 
 def census(tensors: List[Any], path_to: Callable[[Any], Optional[_paths.Path]], deadline: float) -> Census:
@@ -112,7 +114,8 @@ def _describe(out: Census, g: Chain, deadline: float) -> None:
         if number:
             numbers.append(number)
         g.cut = n in out.cut
-        n = max(out.next.get(n, ()), key=lambda m: out.depth.get(m, 0), default=None)
+        # At its end, a chain that is cut is shorter than what leaves it.
+        n = max(out.next.get(n, ()), key=lambda m: out.depth.get(m, 0) + _SIDE * (m in out.unmeasured), default=None)
     if numbers:
         g.newest = numbers[0]
     if on_it:
@@ -158,6 +161,8 @@ def _measure(out: Census, root: Any, deadline: float) -> None:
                 waiting += below
                 continue
         depth[node] = 1 + max((depth.get(n, 0) for n in after[node]), default=0)
+        if node in out.cut or any(n in out.unmeasured for n in after[node]):
+            out.unmeasured.add(node)
         waiting.pop()
 
 
