@@ -2,6 +2,7 @@
 // and what a click means is up to each page.
 
 import { h, placeTip, own } from "../base/dom.ts";
+import type { Key } from "../base/keys.ts";
 import { byteStep, byteTick, clamp, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
 import type { Tile } from "../base/wire.ts";
 import { blit, stackOf, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
@@ -13,7 +14,43 @@ import { css, palette, type Palette } from "./palette.ts";
 export const marksHeight = 14;
 export const axisHeight = 22;
 
-export abstract class TimePicture {
+/** What every picture over time needs of its page. */
+interface Shown {
+  s: { win: Span | null };
+  set: (change: { win: Span | null }) => void;
+}
+
+const wide = (e: KeyboardEvent): number => (e.shiftKey ? 4 : 1);
+
+/** The keys of a picture over time, which act where there is one. */
+export function timeKeys(picture: Moves, ready: () => unknown, moment: string): Key[] {
+  const key = (key: string, show: string, does: string, act: (e: KeyboardEvent) => unknown): Key => ({ keys: [key], show, does, act: (e) => ready() && act(e) });
+  return [
+    key("ArrowLeft", "←  →", `the cursor, by ${moment}s (shift: ten)`, (e) => picture.move(e.shiftKey ? -10 : -1)),
+    key("ArrowRight", "", "", (e) => picture.move(e.shiftKey ? 10 : 1)),
+    key("Home", "Home  End", `the first, the last ${moment}`, () => picture.end(false)),
+    key("End", "", "", () => picture.end(true)),
+    key("w", "w  s", "zoom (shift: more)", (e) => picture.zoomBy(0.8 ** wide(e))),
+    key("s", "", "", (e) => picture.zoomBy(1.25 ** wide(e))),
+    key("a", "a  d", "move (shift: more)", (e) => picture.pan(-0.1 * wide(e))),
+    key("d", "", "", (e) => picture.pan(0.1 * wide(e))),
+    key("0", "0", "all of time", () => picture.show(null)),
+    key("f", "f", "fit the selection", () => picture.fit()),
+  ];
+}
+
+/** What the keys do. */
+interface Moves {
+  move(by: number): void;
+  end(last: boolean): void;
+  zoomBy(factor: number): void;
+  pan(share: number): void;
+  show(win: Span | null): void;
+  fit(): void;
+}
+
+export abstract class TimePicture<S extends Shown> {
+  protected shown: S | null = null;
   protected readonly data = h("canvas", { "aria-hidden": "true" });
   protected readonly ink = h("canvas", { "aria-hidden": "true" });
   protected readonly front = h("canvas", { role: "img" });
@@ -40,14 +77,17 @@ export abstract class TimePicture {
     this.mouse();
   }
 
+  abstract draw(shown: S): void;
+
   /** Draws what was drawn before, where something was. */
-  protected abstract again(): void;
+  private again(): void {
+    if (this.shown) this.draw(this.shown);
+  }
+
   /** Reports whether there is something to look at. */
   protected abstract get ready(): boolean;
-  /** All of time, and what of it the reader chose; null for all. */
+  /** All of time. */
   protected abstract get all(): Span;
-  protected abstract get chosen(): Span | null;
-  protected abstract see(win: Span | null): void;
   /** The reader selects a time, or clicks; what he points at. */
   protected abstract select(from: number, to: number): void;
   protected abstract click(x: number, y: number): void;
@@ -90,9 +130,9 @@ export abstract class TimePicture {
 
   /** The window, moved so that a time is seen; nothing where it is. */
   protected seeing(t: number): { win?: Span } {
-    const { win, chosen } = this;
+    const { win } = this;
     const d = t < win[0] ? t - win[0] : t > win[1] ? t - win[1] : 0;
-    return chosen && d ? { win: [win[0] + d, win[1] + d] } : {};
+    return this.shown!.s.win && d ? { win: [win[0] + d, win[1] + d] } : {};
   }
 
   /** What is drawn in a column at a height of the picture. */
@@ -131,7 +171,7 @@ export abstract class TimePicture {
   /** The window that is seen, in seconds. */
   get win(): Span {
     const [from, to] = this.all;
-    const { chosen } = this;
+    const chosen = this.shown!.s.win;
     if (!chosen) return [from, to];
     const w = clamp([chosen[0] - from, chosen[1] - from], to - from, (to - from) / 1e5);
     return [w[0] + from, w[1] + from];
@@ -169,10 +209,11 @@ export abstract class TimePicture {
     this.show([win[0] + d, win[1] + d]);
   }
 
-  protected show(win: Span): void {
+  show(win: Span | null): void {
+    if (!win) return this.shown!.set({ win });
     const [from, to] = this.all;
     const w = clamp([win[0] - from, win[1] - from], to - from, (to - from) / 1e5);
-    this.see(w[0] <= 0 && w[1] >= to - from ? null : [w[0] + from, w[1] + from]);
+    this.shown!.set({ win: w[0] <= 0 && w[1] >= to - from ? null : [w[0] + from, w[1] + from] });
   }
 
   // ---- the pointer

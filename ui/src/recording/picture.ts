@@ -37,13 +37,8 @@ interface Lane {
 
 const laneHeight = 22;
 
-export class Picture extends TimePicture {
-  private shown: Shown | null = null;
+export class Picture extends TimePicture<Shown> {
   readonly figures: Record<string, number> = {};
-
-  protected again(): void {
-    if (this.shown) this.draw(this.shown);
-  }
 
   protected get ready(): boolean {
     return !!this.shown?.slice.n;
@@ -52,14 +47,6 @@ export class Picture extends TimePicture {
   protected get all(): Span {
     const { edges, n } = this.shown!.whole;
     return [edges[0]!, edges[n]!];
-  }
-
-  protected get chosen(): Span | null {
-    return this.shown!.s.win;
-  }
-
-  protected see(win: Span | null): void {
-    this.shown!.set({ win });
   }
 
   private get lanes(): Lane[] {
@@ -229,6 +216,12 @@ export class Picture extends TimePicture {
     const { slice, set } = this.shown!;
     const column = Math.max(0, Math.min(slice.n - 1, this.column + by));
     set({ k: slice.of.moment[column]!, ...this.seeing(slice.of.seconds[column]!) });
+  }
+
+  /** Puts the cursor on the first or the last moment of all. */
+  end(last: boolean): void {
+    const { whole, set } = this.shown!;
+    set({ k: last ? whole.of.moment[whole.n - 1]! : 0 });
   }
 
   /** Zooms around the cursor, or a time. */

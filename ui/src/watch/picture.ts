@@ -38,17 +38,12 @@ interface Judged {
 
 const margin = 0.08; // of the time, beyond the last sample of a curve that goes on
 
-export class Picture extends TimePicture {
-  private shown: Shown | null = null;
+export class Picture extends TimePicture<Shown> {
   private layers: Layers | null = null;
   private judged: Judged | null = null;
   /** What is drawn of the judgment, for programs that read the page. */
   private drawnJudged: Record<string, unknown> | null = null;
   private drawnLoad: { most: number } | null = null;
-
-  protected again(): void {
-    if (this.shown) this.draw(this.shown);
-  }
 
   protected get ready(): boolean {
     return !!this.shown?.course.n;
@@ -61,14 +56,6 @@ export class Picture extends TimePicture {
     if (!this.judged) return [from, end];
     const { seconds } = this.judged.fit;
     return [from, Math.max(end, ahead ? seconds[seconds.length - 1]! : end + margin * (end - from))];
-  }
-
-  protected get chosen(): Span | null {
-    return this.shown!.s.win;
-  }
-
-  protected see(win: Span | null): void {
-    this.shown!.set({ win });
   }
 
   draw(shown: Shown): void {

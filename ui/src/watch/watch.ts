@@ -12,6 +12,7 @@ import type { Key } from "../base/keys.ts";
 import { watchTerms } from "../base/hostterms.ts";
 import type { Command } from "../base/share.ts";
 import { theme } from "../base/theme.ts";
+import { timeKeys } from "../picture/time.ts";
 import { moment } from "./bands.ts";
 import { inspector } from "./inspector.ts";
 import { ahead, asking, doc, drawn, engine, hooks, judged, load, mapped, s, seen, set, spot, store, subject, view } from "./model.ts";
@@ -91,22 +92,10 @@ const stackable = (): boolean => !!drawn()?.parts.length && drawn()!.parts.every
 // ---- keys
 
 function keyTable(): Key[] {
-  const step = (by: number) => (e: KeyboardEvent) => seen.course?.n && picture.move(by * (e.shiftKey ? 10 : 1));
-  const wide = (e: KeyboardEvent): number => (e.shiftKey ? 4 : 1);
-  const pictured = (act: (e: KeyboardEvent) => unknown) => (e: KeyboardEvent) => seen.course?.n && act(e);
   return [
-    { keys: ["ArrowLeft"], show: "←  →", does: "the cursor, by samples (shift: ten)", act: step(-1) },
-    { keys: ["ArrowRight"], show: "", does: "", act: step(1) },
-    { keys: ["Home"], show: "Home  End", does: "the first, the last sample", act: pictured(() => picture.end(false)) },
-    { keys: ["End"], show: "", does: "", act: pictured(() => picture.end(true)) },
+    ...timeKeys(picture, () => seen.course?.n, "sample"),
     { keys: ["ArrowUp"], show: "↑  ↓", does: "the one above, below in the table", act: () => neighbor(-1) },
     { keys: ["ArrowDown"], show: "", does: "", act: () => neighbor(1) },
-    { keys: ["w"], show: "w  s", does: "zoom (shift: more)", act: pictured((e) => picture.zoomBy(0.8 ** wide(e))) },
-    { keys: ["s"], show: "", does: "", act: pictured((e) => picture.zoomBy(1.25 ** wide(e))) },
-    { keys: ["a"], show: "a  d", does: "move (shift: more)", act: pictured((e) => picture.pan(-0.1 * wide(e))) },
-    { keys: ["d"], show: "", does: "", act: pictured((e) => picture.pan(0.1 * wide(e))) },
-    { keys: ["0"], show: "0", does: "all of time", act: () => set({ win: null }) },
-    { keys: ["f"], show: "f", does: "fit the selection", act: pictured(() => picture.fit()) },
     { keys: ["l"], show: "l", does: "as far as the limit, or to the last sample", act: () => drawn()?.e.toLimit && set({ ahead: !ahead(), win: null }, true) },
     { keys: ["z"], show: "z", does: "what was judged alone, or all", act: () => stackable() && set({ alone: !s.alone }, true) },
     { keys: ["m"], show: "m", does: "mappings by address, or kinds of memory", act: () => subject()?.mappings && set({ mapped: !mapped(), alone: false }, true) },
