@@ -35,13 +35,12 @@ func growingGraphs(s *subject) (out []finding.Finding) {
 		if x.Nodes < x.ChainLength { // most of it counts for another path, which keeps it as well
 			continue
 		}
-		files, lengths, complete := sizesOf(s.process, func(h *compare.Held) (int64, bool) {
-			y := find(h.Graphs, x.Path)
-			if y == nil {
-				return 0, h.Bound == ""
-			}
-			return s.sizeOf(y), h.Bound == "" || y.Estimated
-		})
+		files, lengths, complete := sizesOf(s.process, ofGraph(x.Path, func(y *compare.Holder) int64 { return y.ChainLength }))
+		each := false // tensors keep a graph each; those on a device are found there
+		if !grows(lengths, complete) && s.process.OnHost() {
+			each = true
+			files, lengths, complete = sizesOf(s.process, ofGraph(x.Path, func(y *compare.Holder) int64 { return y.Tensors }))
+		}
 		if !grows(lengths, complete) {
 			continue
 		}
@@ -49,7 +48,7 @@ func growingGraphs(s *subject) (out []finding.Finding) {
 		if x.Estimated && !costs(host, lengths) {
 			continue
 		}
-		f := s.chain(x, lengths, lengths[len(lengths)-1] >= longChain || outlastsSteps(s.process, files))
+		f := s.chain(x, lengths, each, lengths[len(lengths)-1] >= longChain || outlastsSteps(s.process, files))
 		f.Trend = host
 		if !named(s.leaks, x.Path, f.Severity) {
 			out = append(out, f)
@@ -69,13 +68,15 @@ func costs(host, lengths []int64) bool {
 // longChain is a number of nodes in a row that no single step computes.
 const longChain = 10_000
 
-// sizeOf is the length of a graph's chain. Without a device, on which they would be
-// found, it is the number of tensors that keep graphs if that is larger.
-func (s *subject) sizeOf(x *compare.Holder) int64 {
-	if !s.process.OnHost() {
-		return x.ChainLength
+// ofGraph is the size of the graph at a path, in one search, for [sizesOf].
+func ofGraph(path string, size func(*compare.Holder) int64) func(*compare.Held) (int64, bool) {
+	return func(h *compare.Held) (int64, bool) {
+		y := find(h.Graphs, path)
+		if y == nil {
+			return 0, h.Bound == ""
+		}
+		return size(y), h.Bound == "" || y.Estimated
 	}
-	return max(x.ChainLength, x.Tensors)
 }
 
 func find(all []compare.Holder, path string) *compare.Holder {
@@ -224,16 +225,16 @@ func named(findings []finding.Finding, path string, severity finding.Severity) b
 	})
 }
 
-// chain is the finding of one such graph. Its site is where the tensor at the end was
-// allocated.
-func (s *subject) chain(x *compare.Holder, lengths []int64, steps bool) finding.Finding {
+// chain is the finding of one such graph, or of a graph for each of many tensors. Its site is
+// where the tensor at the end was allocated.
+func (s *subject) chain(x *compare.Holder, lengths []int64, each, steps bool) finding.Finding {
 	held := graphHolder(x, 1)
 	n := len(lengths) - 1
 	ends := fmt.Sprintf("%s ends a chain of %s %s", held.Path, units.Count(x.ChainLength), held.Node)
 	title := ends + " that grows with every snapshot: its memory is on the host's heap"
 	brief := fmt.Sprintf("%s: a chain of %s %s grows on the host's heap", held.Path, units.Count(x.ChainLength), held.Node)
 	basis := "the chain"
-	if s.sizeOf(x) > x.ChainLength {
+	if each {
 		ends = fmt.Sprintf("%s keeps %s with the autograd graph of each", held.Path, units.Plural(x.Tensors, "tensor"))
 		title, brief, basis = ends+": more with every snapshot, on the host's heap", ends, "their number"
 	}

@@ -225,6 +225,7 @@ func TestGrowingOnHost(t *testing.T) {
 		{"parts of a list", []int64{100, 200, 300, 400}, "time", false, false, finding.Leak},
 		{"parts that vary", []int64{100, 120, 180, 210}, "time", false, false, ""},
 		{"losses", []int64{100, 200, 300}, "", false, true, finding.AutogradGraph},
+		{"losses from the second step on", []int64{3, 4, 7, 15, 31, 63}, "", false, true, finding.AutogradGraph},
 		{"a chain that is cut", []int64{5000, 9000, 12000}, "time", true, true, finding.AutogradGraph},
 	} {
 		p := &compare.Process{Name: "pid7", About: &compare.About{Held: map[*digest.File]*compare.Held{}, Host: map[*digest.File]int64{}, Steps: map[*digest.File]int{}}}

@@ -1,6 +1,8 @@
 """JAX on the CPU.
 
-    arrays.py LEAK STEPS FOLDER      LEAK: clean, list, compiled"""
+    arrays.py LEAK STEPS FOLDER      LEAK: clean, compiled, list, programs
+
+JAX drops a compiled program with its function, so that compiled is clean."""
 import sys
 
 import jax
@@ -20,8 +22,11 @@ def main():
         w = step(w, jnp.ones((2048, 256)))
         if LEAK == "list":
             kept.append(jnp.square(w))  # LINE list
-        if LEAK == "compiled":
-            jax.jit(lambda w: w * i + 1)(w)  # LINE compiled
+        if LEAK in ("compiled", "programs") and i % 4 == 0:
+            program = jax.jit(lambda w: w * i + 1)
+            program(w)  # LINE programs
+            if LEAK == "programs":
+                kept.append(program)  # HOLDS programs
     w.block_until_ready()
 
 
