@@ -1,30 +1,31 @@
-// Package docs holds the guides, for `strandline help guide`.
+// Package docs holds the guides, for `strandline help guide`. A test compares them with the
+// pages of this folder.
 package docs
 
 import (
-	"embed"
-	"path"
+	_ "embed" // guides.gz
 	"strings"
+
+	"strandline/internal/packed"
 )
 
-//go:embed *.md cases/*.md
-var pages embed.FS
+// text is the pages, each behind its name; go test ./docs -update writes it.
+//
+//go:embed guides.gz
+var text []byte
 
 // A Guide is a page of the documentation.
 type Guide struct{ Name, Title, Text string } // Text is Markdown
 
+// between is before the name of each page.
+const between = "\x00"
+
 // Guides are all pages, by name; those of cases are named after their folder, too.
 func Guides() (out []Guide) {
-	for _, folder := range []string{".", "cases"} {
-		entries, _ := pages.ReadDir(folder) // it is there, and so are its files
-		for _, e := range entries {
-			if e.IsDir() {
-				continue
-			}
-			name := path.Join(folder, e.Name())
-			text, _ := pages.ReadFile(name)
-			title, _, _ := strings.Cut(string(text), "\n")
-			out = append(out, Guide{strings.TrimSuffix(name, ".md"), strings.TrimPrefix(title, "# "), string(text)})
+	for part := range strings.SplitSeq(string(packed.Own(text)), between) {
+		if name, page, ok := strings.Cut(part, "\n"); ok {
+			title, _, _ := strings.Cut(page, "\n")
+			out = append(out, Guide{name, strings.TrimPrefix(title, "# "), page})
 		}
 	}
 	return out
