@@ -9,19 +9,19 @@ import (
 
 // bear numbers the memory of the start in the order in which it was made, as far as that
 // decides between free blocks of equal size. The file does not show the order: it is that
-// of addresses, but for what is assumed.
-func (x *Result) bear(start []allocator.Segment) {
+// of addresses, but for what is assumed. It returns the first addresses of what is numbered.
+func (x *Result) bear(start []allocator.Segment) (byAge []uint64) {
+	var made []uint64
 	var born []*uint32
-	x.heirs = nil
 	for i := range start {
 		g := &start[i]
 		switch {
 		case x.Version.BearsSegments():
-			x.heirs, born = append(x.heirs, g.Addr), append(born, &g.Born)
+			made, born = append(made, g.Addr), append(born, &g.Born)
 		case x.Version.BearsBlocks():
 			for j := range g.Blocks {
 				b := &g.Blocks[j]
-				x.heirs, born = append(x.heirs, b.Addr), append(born, &b.Born)
+				made, born = append(made, b.Addr), append(born, &b.Born)
 			}
 		}
 	}
@@ -30,10 +30,9 @@ func (x *Result) bear(start []allocator.Segment) {
 		sooner[e.later] = append(sooner[e.later], e.sooner)
 	}
 	of := map[uint64]*uint32{}
-	for i, addr := range x.heirs {
+	for i, addr := range made {
 		of[addr] = born[i]
 	}
-	var order []uint64
 	seen := map[uint64]bool{}
 	var visit func(addr uint64)
 	visit = func(addr uint64) {
@@ -46,19 +45,19 @@ func (x *Result) bear(start []allocator.Segment) {
 		for _, other := range before {
 			visit(other)
 		}
-		order = append(order, addr)
-		*of[addr] = uint32(len(order))
+		byAge = append(byAge, addr)
+		*of[addr] = uint32(len(byAge))
 	}
-	for _, addr := range x.heirs {
+	for _, addr := range made {
 		visit(addr)
 	}
-	x.heirs = order
+	return byAge
 }
 
 // heir is the first address of the memory of the start with a number, 0 if none has it.
-func (x *Result) heir(born uint32) uint64 {
-	if born == 0 || int(born) > len(x.heirs) {
+func (p *player) heir(born uint32) uint64 {
+	if born == 0 || int(born) > len(p.byAge) {
 		return 0
 	}
-	return x.heirs[born-1]
+	return p.byAge[born-1]
 }

@@ -42,6 +42,7 @@ type player struct {
 	streams streams
 	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
+	byAge   []uint64 // the first addresses of the memory of the start
 	private ranges.List[allocator.PoolID]
 	idle    []allocator.PoolID // private pools that the call releases
 
@@ -78,8 +79,10 @@ func (p *player) load() {
 	for i := range p.start {
 		p.own(p.start[i].Addr, p.start[i].Size, p.out.assumed.pools[^i])
 	}
+	var start []allocator.Segment
 	var err error
-	if p.handles, p.tickets, err = p.out.load(p.a); err != nil {
+	start, p.byAge = p.out.beginning()
+	if p.handles, p.tickets, err = p.out.load(p.a, start); err != nil {
 		p.differ(0, "a state that the allocator cannot have: "+err.Error(), "none to begin with")
 		p.out.Lost = true
 	}
@@ -469,7 +472,7 @@ func (p *player) misserved(k int, b allocator.Block, ok bool) {
 	p.differ(k, p.describe(k), fmt.Sprintf("alloc at 0x%x", p.a.Addr(b)))
 	d := p.out.Difference
 	d.wrong, d.size = p.a.Addr(b), p.a.Size(b)
-	d.sooner, d.later = p.out.heir(p.a.BornAt(p.e.Addr[k])), p.out.heir(p.a.BornAt(d.wrong))
+	d.sooner, d.later = p.heir(p.a.BornAt(p.e.Addr[k])), p.heir(p.a.BornAt(d.wrong))
 	if d.sooner == 0 || d.later == 0 {
 		d.sooner, d.later = 0, 0
 	}

@@ -34,7 +34,6 @@ type Result struct {
 	// where it is not known, as it is behind the first difference.
 	Sizes     []int64
 	assumed   assumptions
-	heirs     []uint64 // memory of the start by age: first addresses
 	forks     []fork
 	emptied   []emptying
 	abandoned []emptying
@@ -88,10 +87,10 @@ func (d *Difference) String() string {
 	return text
 }
 
-// load gives an allocator the state before the first event, and names the blocks
-// of the allocations that live then.
-func (x *Result) load(a *allocator.Allocator) ([]allocator.Block, map[int32]allocator.Ticket, error) {
-	start := slices.Clone(x.start)
+// beginning is the state before the first event as it is assumed, and the first addresses of
+// its memory by age.
+func (x *Result) beginning() (start []allocator.Segment, byAge []uint64) {
+	start = slices.Clone(x.start)
 	for i := range start {
 		start[i].Blocks = slices.Clone(start[i].Blocks)
 		start[i].Pool = x.assumed.pools[^i]
@@ -109,7 +108,12 @@ func (x *Result) load(a *allocator.Allocator) ([]allocator.Block, map[int32]allo
 		rest.Addr += uint64(bytes)
 		rest.Size -= bytes
 	}
-	x.bear(start)
+	return start, x.bear(start)
+}
+
+// load gives an allocator the state before the first event, and names the blocks
+// of the allocations that live then.
+func (x *Result) load(a *allocator.Allocator, start []allocator.Segment) ([]allocator.Block, map[int32]allocator.Ticket, error) {
 	handles, tickets := make([]allocator.Block, x.slots), map[int32]allocator.Ticket{}
 	if err := a.Load(start, x.base); err != nil {
 		return handles, tickets, err

@@ -195,8 +195,9 @@ func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	s.a.SetTotal(sc.Capacity)
 	s.a.SetSpan(x.assumed.span)
 	s.streams = streams{x.Snap, s.a, nil}
+	start, _ := x.beginning()
 	var err error
-	if s.handles, s.tickets, err = x.load(s.a); err != nil {
+	if s.handles, s.tickets, err = x.load(s.a, start); err != nil {
 		return s.out
 	}
 	if sc.Without != nil {
