@@ -27,6 +27,9 @@ func Judge(r *Run, limits Limits, snapshots *snapshots.Answer) *api.CheckRun {
 	_, device := limits[gate.Device]
 	j := judging{run: r, limits: limits}
 	for _, s := range r.series(host, device) {
+		if device && s.Metric == gate.Host && r.stepping() == nil && r.recordsDevice() {
+			s.Own = snapshotsOwn
+		}
 		j.all = append(j.all, r.judge(&s, limits[s.Metric]))
 	}
 	out := &api.CheckRun{ExitStatus: r.Status, Seconds: math.Round(r.lasted.Seconds()*1000) / 1000, Stopped: r.Stopped, Findings: []finding.Finding{}}
@@ -287,7 +290,12 @@ func (r *Run) devicePeak() *int64 {
 
 // usesDevice reports whether a process was seen that uses a device.
 func (r *Run) usesDevice() bool {
-	return len(r.unseen)+len(r.others) > 0 || r.Manifest != nil && slices.ContainsFunc(r.Manifest.Processes, func(p record.Process) bool { return len(p.Devices) > 0 })
+	return len(r.unseen)+len(r.others) > 0 || r.recordsDevice()
+}
+
+// recordsDevice reports whether a process recorded the history of a device.
+func (r *Run) recordsDevice() bool {
+	return r.Manifest != nil && slices.ContainsFunc(r.Manifest.Processes, func(p record.Process) bool { return len(p.Devices) > 0 })
 }
 
 // growth is that of the series that leaks most, otherwise of the first one that was judged.

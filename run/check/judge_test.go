@@ -95,3 +95,27 @@ func TestLoads(t *testing.T) {
 		}
 	}
 }
+
+// TestHistory judges growth over time beside the history of a device, which takes some of it.
+func TestHistory(t *testing.T) {
+	both, host := Limits{gate.Host: {}, gate.Device: {}}, Limits{gate.Host: {}}
+	device := &record.Manifest{Processes: []record.Process{{PID: 7, Devices: []record.Device{{}}, Dumps: []record.Dump{{}}}}}
+	for _, c := range []struct {
+		name     string
+		rate     float64 // MiB a second
+		limits   Limits
+		manifest *record.Manifest
+		leaks    bool
+	}{
+		{"slow", 0.6, both, device, false},
+		{"fast", 10, both, device, true},
+		{"slow, without a device", 0.6, both, nil, true},
+		{"slow, host alone", 0.6, host, device, true},
+	} {
+		r := run(func(s float64) float64 { return 100 + c.rate*s })
+		r.Manifest = c.manifest
+		if got := Judge(r, c.limits, nil); (got.Verdict == finding.Leaking) != c.leaks {
+			t.Errorf("%s: %s: %+v", c.name, got.Verdict, got.Findings)
+		}
+	}
+}
