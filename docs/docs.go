@@ -5,6 +5,7 @@ package docs
 import (
 	_ "embed" // guides.gz
 	"strings"
+	"sync"
 
 	"strandline/internal/packed"
 )
@@ -21,7 +22,7 @@ type Guide struct{ Name, Title, Text string } // Text is Markdown
 const between = "\x00"
 
 // Guides are all pages, by name; those of cases are named after their folder, too.
-func Guides() (out []Guide) {
+var Guides = sync.OnceValue(func() (out []Guide) {
 	for part := range strings.SplitSeq(string(packed.Own(text)), between) {
 		if name, page, ok := strings.Cut(part, "\n"); ok {
 			title, _, _ := strings.Cut(page, "\n")
@@ -29,4 +30,4 @@ func Guides() (out []Guide) {
 		}
 	}
 	return out
-}
+})

@@ -143,9 +143,7 @@ func (j *job) fatal(events []event) *event {
 
 // later reports whether the end of a rank is stated in later events.
 func later(events []event) bool {
-	return slices.ContainsFunc(events, func(e event) bool {
-		return !e.Caught && (e.Kind.Own() || e.Kind == ranks.Lost || e.Kind == ranks.Waited)
-	})
+	return slices.ContainsFunc(events, func(e event) bool { return e.Ends() })
 }
 
 // stray is a failure in a text of a node that does not say of which rank it is, as one of no
@@ -201,18 +199,15 @@ func (j *job) survived(e *event) bool {
 			done = max(done, v.Step)
 		}
 	}
-	voices := e.text.Voices
-	if e.Step < 0 {
-		voices = nil
-	}
-	for _, v := range voices {
+	goesOn := func(v *ranks.Voice) bool {
 		from := done
 		if own[v] {
 			from = e.Step
 		}
-		if v.Attempt == len(e.text.Restarts) && v.Number > e.Line && v.Step >= from+more*stride(v) {
-			return true
-		}
+		return v.Attempt == len(e.text.Restarts) && v.Number > e.Line && v.Step >= from+more*stride(v)
+	}
+	if e.Step >= 0 && slices.ContainsFunc(e.text.Voices, goesOn) {
+		return true
 	}
 	for _, m := range e.text.Lived {
 		if m.Line > e.Line && e.Caught {

@@ -258,7 +258,7 @@ func TestGrowingOnHost(t *testing.T) {
 				t.Errorf("%s in constant memory: %+v", c.name, a.Findings)
 			}
 		}
-		clear(p.About.Steps) // a table that is filled once looks the same: it is no leak, and not OK
+		clear(p.About.Steps) // a table that is filled once looks the same: neither a leak nor OK
 		if a = Files(digest.NewBook(), []*compare.Process{p}, Options{}); c.name == "a list" && a.Verdict != finding.Unknown {
 			t.Errorf("without steps: %s, %+v", a.Verdict, a.Findings)
 		}

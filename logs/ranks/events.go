@@ -97,7 +97,7 @@ func (t *reader) event(v *voice, l lineOf, e Event) {
 		v.Events = append(v.Events[:maxEvents/2], v.Events[maxEvents/2+1:]...)
 	}
 	v.Events = append(v.Events, e)
-	if e.ends() {
+	if e.Ends() {
 		t.fail(v)
 	}
 }

@@ -96,7 +96,7 @@ func Read(r io.Reader, name string, sizes Sizer) (*Text, error) {
 	in := &watched{Reader: unrecorded(r)}
 	t := &reader{
 		sizesIn: sizes,
-		out:     &Text{Name: name, World: map[int]int{}, Hosts: map[string]string{}}, voices: map[speaking]*voice{}, failed: map[speaker][]*voice{},
+		out:     &Text{Name: name, World: map[int]int{}, Hosts: map[string]string{}}, voices: map[speaking]*voice{}, failed: map[processKey][]*voice{},
 		step: -1, at: math.NaN(), ooms: len(words), others: len(words) + len(failure.OOMWords()),
 	}
 	var err error
@@ -130,7 +130,7 @@ type reader struct {
 	out     *Text
 	voices  map[speaking]*voice
 	order   []*voice
-	failed  map[speaker][]*voice
+	failed  map[processKey][]*voice
 	last    *voice // that spoke last
 	attempt int
 	step    int64   // the last one named by anybody
@@ -188,7 +188,7 @@ func (t *reader) again(v *voice, l *lineOf) {
 	}
 	for _, x := range t.failedBeside(v) {
 		x.failed = false
-		if !slices.ContainsFunc(x.Events, Event.ends) { // it has had many others since
+		if !slices.ContainsFunc(x.Events, Event.Ends) { // it has had many others since
 			continue
 		}
 		x.Events, x.Step, x.Steps = nil, -1, nil
@@ -198,18 +198,19 @@ func (t *reader) again(v *voice, l *lineOf) {
 	}
 }
 
-// ends reports whether an event ends its process.
-func (e Event) ends() bool { return !e.Caught && (e.Kind.Own() || e.Kind == Lost || e.Kind == Waited) }
+// Ends reports whether an event ends its process.
+func (e Event) Ends() bool { return !e.Caught && (e.Kind.Own() || e.Kind == Lost || e.Kind == Waited) }
 
-// A speaker is a process of one attempt. It has a voice for the lines that name its rank, and
+// A processKey is a process of one attempt. It has a voice for the lines that name its rank, and
 // one for the others.
-type speaker struct {
+type processKey struct {
 	text.Speaker // the outer one, with the rank of the voice
 	attempt      int
 }
 
 func (t *reader) fail(v *voice) {
-	if p := (speaker{v.Speaker, v.Attempt}); !v.failed {
+	if !v.failed {
+		p := processKey{v.Speaker, v.Attempt}
 		t.failed[p] = append(t.failed[p], v)
 		v.failed = true
 	}
@@ -218,7 +219,7 @@ func (t *reader) fail(v *voice) {
 // failedBeside takes the voices of v's process that have failed.
 func (t *reader) failedBeside(v *voice) (out []*voice) {
 	take := func(rank int) {
-		p := speaker{v.Speaker, v.Attempt}
+		p := processKey{v.Speaker, v.Attempt}
 		p.Rank = rank
 		if x := t.failed[p]; x != nil {
 			out = append(out, x...)

@@ -38,7 +38,7 @@ func version(im *image.Image) string {
 }
 
 // Of the releases 2.0 to 2.lastKnown, the layout of what the allocator holds is known. From
-// 2.firstTried on, all of this package was held against what PyTorch itself recorded.
+// 2.firstTried on, all of this package was compared with what PyTorch itself recorded.
 const firstTried, lastKnown = 6, 15
 
 // Untried returns a sentence on how far a release of PyTorch is known, where it is not
