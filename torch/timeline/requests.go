@@ -17,15 +17,21 @@ const (
 // times. If the program calls modules, so do its steps. A line inside a module's
 // call counts only if the pass begins there: the layers of one pass are not steps.
 func (f *stepFinder) requests() Steps {
-	var allocs []int
+	n := 0
+	for k := range f.t.Trace.Action {
+		if f.allocates(k) {
+			n++
+		}
+	}
+	allocs := make([]int32, 0, n)
 	modules := false
 	for k := range f.t.Trace.Action {
 		if f.allocates(k) {
-			allocs = append(allocs, k)
+			allocs = append(allocs, int32(k))
 			modules = modules || f.part(f.t.Trace.Stack[k]) == inForward
 		}
 	}
-	c := callers{stacks: f.t.Snap.Stacks, paths: map[stack.ID]path{}}
+	c := callers{stacks: f.t.Snap.Stacks, paths: make([]*path, f.t.Snap.Stacks.Len())}
 	allocs = f.ofOneThread(&c, allocs)
 	const deepest = 256 // loops of programs are not deeper
 	for level := 0; len(allocs) > 0 && level < deepest; level++ {
@@ -47,7 +53,7 @@ func (f *stepFinder) requests() Steps {
 
 // allocatesAt reports whether most allocations are made at a level, not by what is
 // called from there.
-func (f *stepFinder) allocatesAt(c *callers, allocs []int, level int) bool {
+func (f *stepFinder) allocatesAt(c *callers, allocs []int32, level int) bool {
 	n := 0
 	for _, k := range allocs {
 		if len(c.path(f.t.Trace.Stack[k]).frames) == level+1 {
@@ -84,14 +90,14 @@ type path struct {
 // callers reads the paths of stacks, each once.
 type callers struct {
 	stacks *stack.Table
-	paths  map[stack.ID]path
+	paths  []*path // of each stack, nil before it is read
 }
 
-func (c *callers) path(id stack.ID) path {
-	if p, ok := c.paths[id]; ok {
+func (c *callers) path(id stack.ID) *path {
+	if p := c.paths[id]; p != nil {
 		return p
 	}
-	var p path
+	p := new(path)
 	ids := c.stacks.Frames(id)
 	called := false
 	for i := len(ids) - 1; i >= 0 && !called; i-- {
@@ -110,10 +116,10 @@ func (c *callers) path(id stack.ID) path {
 	return p
 }
 
-// at is the frame of an allocation at a level, and whether it is a module's
-// forward; ok is false where its path is shorter.
-func (f *stepFinder) at(c *callers, k, level int) (frame stack.FrameID, inside, ok bool) {
-	p := c.path(f.t.Trace.Stack[k])
+// at is the frame of a stack at a level, and whether it is a module's forward; ok
+// is false where its path is shorter.
+func (c *callers) at(id stack.ID, level int) (frame stack.FrameID, inside, ok bool) {
+	p := c.path(id)
 	if level >= len(p.frames) {
 		return 0, false, false
 	}
@@ -122,44 +128,58 @@ func (f *stepFinder) at(c *callers, k, level int) (frame stack.FrameID, inside, 
 
 // ofOneThread are the allocations of the thread that makes most of them, known by
 // the outermost function.
-func (f *stepFinder) ofOneThread(c *callers, allocs []int) []int {
-	root := func(k int) stack.Frame {
-		id, _, ok := f.at(c, k, 0)
+func (f *stepFinder) ofOneThread(c *callers, allocs []int32) []int32 {
+	return largestGroup(f.t.Trace.Stack, allocs, len(c.paths), func(id stack.ID) (stack.Frame, bool) {
+		frame, _, ok := c.at(id, 0)
 		if !ok {
-			return stack.Frame{}
+			return stack.Frame{}, false
 		}
-		frame := c.stacks.At(id)
-		frame.Line = 0
-		return frame
-	}
-	return largestGroup(allocs, root, stack.Frame{})
+		root := c.stacks.At(frame)
+		root.Line = 0
+		return root, root != stack.Frame{}
+	})
 }
 
 // largest are the allocations of the frame at a level that makes most of them.
-func (f *stepFinder) largest(c *callers, allocs []int, level int) []int {
-	const none = ^stack.FrameID(0)
-	return largestGroup(allocs, func(k int) stack.FrameID {
-		if id, _, ok := f.at(c, k, level); ok {
-			return id
-		}
-		return none
-	}, none)
+func (f *stepFinder) largest(c *callers, allocs []int32, level int) []int32 {
+	return largestGroup(f.t.Trace.Stack, allocs, len(c.paths), func(id stack.ID) (stack.FrameID, bool) {
+		frame, _, ok := c.at(id, level)
+		return frame, ok
+	})
 }
 
-// largestGroup are the allocations with the key that most of them have; those
-// whose key equals none are not in any group.
-func largestGroup[K comparable](allocs []int, key func(k int) K, none K) (out []int) {
-	count := map[K]int{}
-	best := none
+// largestGroup keeps, in place, the allocations with the key that most of them have,
+// of those that have one. The key is that of the stack; nstacks is the number of stacks.
+func largestGroup[K comparable](stacks []stack.ID, allocs []int32, nstacks int, key func(stack.ID) (K, bool)) []int32 {
+	const none = -1
+	groups := make([]int32, nstacks) // of each stack: its group plus 1, or none; 0 before it is known
+	group := func(k int32) int32 { return groups[stacks[k]] - 1 }
+	numbers := map[K]int32{}
+	var count []int
+	best := int32(none)
 	for _, k := range allocs {
-		if x := key(k); x != none {
-			if count[x]++; best == none || count[x] > count[best] {
-				best = x
+		id := stacks[k]
+		if groups[id] == 0 {
+			groups[id] = none
+			if x, ok := key(id); ok {
+				number, known := numbers[x]
+				if !known {
+					number = int32(len(count))
+					numbers[x] = number
+					count = append(count, 0)
+				}
+				groups[id] = number + 1
+			}
+		}
+		if g := group(k); g >= 0 {
+			if count[g]++; best == none || count[g] > count[best] {
+				best = g
 			}
 		}
 	}
+	out := allocs[:0]
 	for _, k := range allocs {
-		if best != none && key(k) == best {
+		if best != none && group(k) == best {
 			out = append(out, k)
 		}
 	}
@@ -173,18 +193,18 @@ type visits struct {
 	events map[stack.FrameID][]int
 }
 
-func (f *stepFinder) entries(c *callers, allocs []int, level int) (v visits, inside bool) {
+func (f *stepFinder) entries(c *callers, allocs []int32, level int) (v visits, inside bool) {
 	v.events = map[stack.FrameID][]int{}
 	last := ^stack.FrameID(0)
 	for _, k := range allocs {
-		frame, in, ok := f.at(c, k, level)
+		frame, in, ok := c.at(f.t.Trace.Stack[k], level)
 		if !ok || frame == last {
 			continue
 		}
 		if v.events[frame] == nil {
 			v.order = append(v.order, frame)
 		}
-		v.events[frame] = append(v.events[frame], k)
+		v.events[frame] = append(v.events[frame], int(k))
 		last, inside = frame, inside || in
 	}
 	return v, inside
@@ -206,17 +226,17 @@ func (v *visits) repeated(onlyFirst bool) []int {
 
 // whole are the steps that begin at some events, without the last if lines are
 // missing in it that all others come to.
-func (f *stepFinder) whole(c *callers, begins, allocs []int, level int) Steps {
+func (f *stepFinder) whole(c *callers, begins []int, allocs []int32, level int) Steps {
 	s := between(begins, f.t.Trace.Len())
 	s.From = Requests
 	steps := make(map[stack.FrameID]int) // in how many of the steps before the last a line is seen
 	seen := map[stack.FrameID]int{}      // the last step in which it was
 	step := -1
 	for _, k := range allocs {
-		for step+1 < len(begins) && begins[step+1] <= k {
+		for step+1 < len(begins) && begins[step+1] <= int(k) {
 			step++
 		}
-		frame, _, ok := f.at(c, k, level)
+		frame, _, ok := c.at(f.t.Trace.Stack[k], level)
 		if !ok || step < 0 {
 			continue
 		}
