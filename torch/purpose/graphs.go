@@ -62,22 +62,45 @@ func (j *judge) releases(id stack.ID) bool {
 	return x.phase == own || x.phase == unrecorded || x.phase == clearing
 }
 
-// made counts what forward passes made, up to each allocation.
-type madeSoFar struct {
+// A sum counts tensors and their bytes.
+type sum struct {
 	count int
 	bytes int64
 }
 
-func (j *judge) madeForward() []madeSoFar {
-	made := make([]madeSoFar, j.allocs+1)
-	for i := range j.allocs {
-		made[i+1] = made[i]
-		if j.keepsGraph(i) {
-			made[i+1].count++
-			made[i+1].bytes += j.t.Size(i)
+// sumsEvery is how many allocations are between two sums that are kept.
+const sumsEvery = 64
+
+// madeForward sums what forward passes made before every sumsEvery-th allocation.
+func (j *judge) madeForward() []sum {
+	sums := make([]sum, 0, j.allocs/sumsEvery+1)
+	var s sum
+	for i := range j.allocs + 1 {
+		if i%sumsEvery == 0 {
+			sums = append(sums, s)
+		}
+		if i < j.allocs {
+			s.add(j, i)
 		}
 	}
-	return made
+	return sums
+}
+
+// add counts allocation i if a forward pass with gradients on made it.
+func (s *sum) add(j *judge, i int) {
+	if j.keepsGraph(i) {
+		s.count++
+		s.bytes += j.t.Size(i)
+	}
+}
+
+// madeBefore sums what forward passes made before allocation i.
+func (j *judge) madeBefore(i int, sums []sum) sum {
+	s := sums[i/sumsEvery]
+	for k := i / sumsEvery * sumsEvery; k < i; k++ {
+		s.add(j, k)
+	}
+	return s
 }
 
 // keepsGraph reports whether a forward pass with gradients on made allocation i.
@@ -90,7 +113,7 @@ func (j *judge) keepsGraph(i int) bool {
 }
 
 // addGraph notes what goes at once from event from on, if that is a graph.
-func (j *judge) addGraph(run []int, from int, made []madeSoFar) {
+func (j *judge) addGraph(run []int, from int, made []sum) {
 	if len(run) < minGraph {
 		return
 	}
@@ -120,7 +143,7 @@ func (g *graph) add(j *judge, i int) {
 
 // isGraph reports whether the tensors are a fair share of what was made from the
 // first of them to the last.
-func (g *graph) isGraph(j *judge, made []madeSoFar) bool {
+func (g *graph) isGraph(j *judge, made []sum) bool {
 	const part = 4
 	if len(g.allocs) < minGraph {
 		return false
@@ -128,7 +151,8 @@ func (g *graph) isGraph(j *judge, made []madeSoFar) bool {
 	sort.Ints(g.allocs)
 	first, last := g.allocs[0], g.allocs[len(g.allocs)-1]
 	g.begin = j.t.Birth(first)
-	return part*len(g.allocs) > made[last+1].count-made[first].count && part*g.bytes > made[last+1].bytes-made[first].bytes
+	before, all := j.madeBefore(first, made), j.madeBefore(last+1, made)
+	return part*len(g.allocs) > all.count-before.count && part*g.bytes > all.bytes-before.bytes
 }
 
 // consumed reports whether a backward pass begins between two events.
@@ -146,7 +170,7 @@ func (j *judge) failed(from, to int) bool {
 // addLiving adds the graph that lives at the end of the history, where those before
 // it were released: one made by the same stacks, or of the sizes of one that was
 // made before the history.
-func (j *judge) addLiving(made []madeSoFar) {
+func (j *judge) addLiving(made []sum) {
 	from, stacks := 0, map[stack.ID]bool{}
 	for _, g := range j.graphs {
 		from = max(from, g.begin+1)

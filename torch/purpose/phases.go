@@ -35,7 +35,7 @@ type program struct {
 	ends     []int32 // by event, one more than the allocation that it ends; 0 for none
 	passes   []pass
 	open     int                  // where a forward pass begins that no backward pass follows, or the end
-	forwards []int                // allocations in forward passes of any kind
+	forwards []int32              // allocations in forward passes of any kind
 	updates  []span               // an optimizer's steps
 	steps    []int                // where steps begin
 	moved    map[stack.Frame]bool // places that move batches
@@ -188,7 +188,7 @@ func (w *walker) alloc(k int, x *trait) {
 		w.backward(k, x)
 		return
 	case forward:
-		w.p.forwards = append(w.p.forwards, k)
+		w.p.forwards = append(w.p.forwards, int32(k))
 	}
 	if w.inside && w.leaves(x) {
 		w.inside, w.start = false, -1
@@ -319,8 +319,8 @@ func (p *program) passOf(k int) *pass {
 // forwardAfter is the first allocation of a forward pass after event k, or the
 // end.
 func (p *program) forwardAfter(k int) int {
-	if i := sort.SearchInts(p.forwards, k+1); i < len(p.forwards) {
-		return p.forwards[i]
+	if i, _ := slices.BinarySearch(p.forwards, int32(k+1)); i < len(p.forwards) {
+		return int(p.forwards[i])
 	}
 	return p.events
 }
@@ -350,7 +350,7 @@ func (p *program) findSteps() (out []int) {
 		out[i] = p.stepFrom(k)
 	}
 	if len(p.forwards) > 0 {
-		out = append(out, p.forwards[0])
+		out = append(out, p.firstForward())
 	}
 	sort.Ints(out)
 	return out
@@ -430,7 +430,7 @@ func (p *program) stepAfter(k int) int {
 
 func (p *program) firstForward() int {
 	if len(p.forwards) > 0 {
-		return p.forwards[0]
+		return int(p.forwards[0])
 	}
 	return p.events
 }
