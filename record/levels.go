@@ -6,9 +6,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"strandline/internal/safefile"
 )
@@ -96,13 +96,19 @@ func (s *Session) Growing() (out []Growing) {
 	return out
 }
 
-// Tracing reports whether a process without steps is tracing its allocations, which takes
-// memory that is not the program's own.
-func (s *Session) Tracing() bool {
-	return slices.ContainsFunc(s.levelFiles(".lines~"), func(name string) bool {
+// Tracing returns since when a process without steps has been tracing its allocations, which
+// takes memory that is not the program's own; the zero time if none is.
+func (s *Session) Tracing() (since time.Time) {
+	for _, name := range s.levelFiles(".lines~") {
 		pid, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(name), ".lines~"))
-		return err == nil && alive(pid)
-	})
+		if err != nil || !alive(pid) {
+			continue
+		}
+		if info, err := os.Lstat(name); err == nil && (since.IsZero() || info.ModTime().Before(since)) {
+			since = info.ModTime()
+		}
+	}
+	return since
 }
 
 // levelFiles are the files of levels whose names end so, in order.

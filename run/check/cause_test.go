@@ -30,4 +30,29 @@ func TestOneCause(t *testing.T) {
 	if out := oneCause([]finding.Finding{kept, host}); len(out) != 2 {
 		t.Errorf("of two processes: %+v", out)
 	}
+
+	// Each process of a job keeps tensors of its device, which take some main memory.
+	leak := func(pid string, grew int64) []finding.Finding {
+		return []finding.Finding{
+			{Kind: finding.Leak, Severity: finding.Warning, Process: pid, Device: &device, Site: site, Count: finding.Int(1000), Evidence: &finding.LeakEvidence{}},
+			{Kind: finding.Leak, Severity: finding.Problem, Process: pid, Trend: []int64{0, grew}, Evidence: &finding.StepGrowthEvidence{Metric: gate.Host}},
+		}
+	}
+	out = oneCause(append(leak("pid7", 8<<20), leak("pid8", 8<<20)...))
+	if len(out) != 2 || out[0].Device == nil || out[1].Device == nil || out[0].Severity != finding.Problem || len(out[0].Detail) != 1 {
+		t.Errorf("of the tensors on a device: %+v", out)
+	}
+	if out := oneCause(leak("pid7", 1<<30)); len(out) != 2 {
+		t.Errorf("more than tensors of a device take: %+v", out)
+	}
+	other := leak("pid7", 8<<20)
+	other[1].Site = &finding.Site{File: "a.py", Line: 9}
+	if out := oneCause(other); len(out) != 2 {
+		t.Errorf("at another line: %+v", out)
+	}
+	traced := leak("pid7", 1<<30)
+	traced[1].Kind = finding.AutogradGraph
+	if out := oneCause(traced); len(out) != 1 || out[0].Kind != finding.AutogradGraph || out[0].Site != site {
+		t.Errorf("a graph that the trace found: %+v", out)
+	}
 }

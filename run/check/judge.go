@@ -121,7 +121,7 @@ func (j *judging) snapshots(out *api.CheckRun, a *snapshots.Answer) {
 }
 
 // oneCause joins findings of one cause: the growth of a process's main memory, and what its
-// snapshots show to be kept there.
+// snapshots show to be kept, there or on a device. Of two it keeps the one that knows the cause.
 func oneCause(findings []finding.Finding) []finding.Finding {
 	for i := range findings {
 		host := &findings[i]
@@ -131,23 +131,45 @@ func oneCause(findings []finding.Finding) []finding.Finding {
 		for k := range findings {
 			kept := &findings[k]
 			e, ok := kept.Evidence.(*finding.LeakEvidence)
-			if !ok || kept.Severity == finding.Info || len(e.HeldBy) == 0 || !sameProcess(host, kept) {
+			if !ok || kept.Severity == finding.Info || !sameProcess(host, kept) {
 				continue
 			}
 			graph := kept.Kind == finding.AutogradGraph
 			switch {
-			case kept.Device == nil && (graph || kept.Bytes != nil && float64(*kept.Bytes) >= minLeakShare*float64(host.Grew())):
-				host.Kind, host.Site, host.Remedies, host.Stack, host.Sites = kept.Kind, kept.Site, kept.Remedies, nil, nil
-				host.Detail = append(slices.DeleteFunc(host.Detail, func(text string) bool { return strings.HasPrefix(text, processes.Traced) }), kept.Detail...)
+			case kept.Device == nil && len(e.HeldBy) > 0 && (graph || kept.Bytes != nil && float64(*kept.Bytes) >= minLeakShare*float64(host.Grew())),
+				kept.Device != nil && !graph && host.Kind == finding.AutogradGraph:
+				if kept.Device == nil {
+					host.Kind, host.Remedies = kept.Kind, kept.Remedies
+					host.Detail = slices.DeleteFunc(host.Detail, func(text string) bool { return strings.HasPrefix(text, processes.Traced) })
+				} else {
+					kept.Detail = append([]string{kept.Title}, kept.Detail...)
+				}
+				host.Site, host.Stack, host.Sites = kept.Site, nil, nil
+				host.Detail = append(slices.DeleteFunc(host.Detail, func(text string) bool { return strings.HasPrefix(text, noLine) }), kept.Detail...)
 				host.Brief.Title = host.Title + ": " + cmp.Or(kept.Brief.Title, kept.Title)
-				return slices.Delete(findings, k, k+1)
-			case kept.Device != nil && graph && host.Kind == finding.AutogradGraph:
+				return oneCause(slices.Delete(findings, k, k+1))
+			case kept.Device != nil && (graph && host.Kind == finding.AutogradGraph || takesAsMuch(host, kept)):
 				kept.Detail = append(kept.Detail, "so does its main memory: "+host.Title)
-				return slices.Delete(findings, i, i+1)
+				if kept.Severity != finding.Problem {
+					kept.Severity, kept.Confidence = finding.Problem, host.Confidence
+				}
+				return oneCause(slices.Delete(findings, i, i+1))
 			}
 		}
 	}
 	return findings
+}
+
+// maxBesideTensor is the most main memory that a tensor of a device takes, in bytes: its
+// object, its nodes of a graph, and what the recorder notes of both.
+const maxBesideTensor = 32 << 10
+
+// takesAsMuch reports whether the tensors that are kept on a device explain growth of main memory
+// of which no cause is known, or the same line.
+func takesAsMuch(host, kept *finding.Finding) bool {
+	unknown := host.Kind == finding.Leak && host.Site == nil
+	same := host.Site != nil && kept.Site != nil && host.Site.File == kept.Site.File && host.Site.Line == kept.Site.Line
+	return (unknown || same) && kept.Count != nil && host.Grew() <= maxBesideTensor**kept.Count
 }
 
 // sameProcess reports whether findings may be of one process: growth can be that of all.

@@ -89,7 +89,7 @@ func (j *judging) lines(findings []finding.Finding) {
 		if byObjects(f, j.run.grower(f), j.run.growing) || j.run.traced != nil && (byCalls(f, j.run.traced) || byKind(f, j.run.traced, j.run.grower(f))) {
 			continue
 		}
-		f.Detail = append(f.Detail, "no line is named: "+j.unnamed(f))
+		f.Detail = append(f.Detail, noLine+j.unnamed(f))
 		command := shell.Line(secret.Args(j.run.command)...)
 		if j.run.traced != nil { // a trace would find no more
 			f.Remedies = []finding.Remedy{finding.CodeChange("find the line with a heap profiler, which sees each allocation: `heaptrack " + command + "`; in Python, `memray run --native`")}
@@ -99,6 +99,9 @@ func (j *judging) lines(findings []finding.Finding) {
 		}
 	}
 }
+
+// noLine begins the detail that says so.
+const noLine = "no line is named: "
 
 // unnamed says why no line is named.
 func (j *judging) unnamed(f *finding.Finding) string {

@@ -45,13 +45,13 @@ func (w *watch) endPeriod() {
 	if !p.running() || time.Since(p.last) < p.long {
 		return
 	}
-	tracing := w.session.Tracing()
+	since := w.session.Tracing()
 	traces := &w.run.traces
-	if tracing && !p.seen {
+	if !since.IsZero() && !p.seen {
 		p.seen = true
-		*traces = append(*traces, interval{begin: p.began})
+		*traces = append(*traces, interval{begin: since})
 	}
-	if p.n >= periodsHeard && !tracing {
+	if p.n >= periodsHeard && since.IsZero() {
 		p.began = time.Time{}
 		if p.seen {
 			(*traces)[len(*traces)-1].end = time.Now()

@@ -83,8 +83,20 @@ func (m *Measured) judge(s *gate.Series, l gate.Limits) gate.Judgment {
 		}
 	}
 	j := gate.Judge(s, l)
+	traced(&j, l)
 	m.loads(&j)
 	return j
+}
+
+// traced takes back the verdict of a leak that a trace in the process can have made.
+func traced(j *gate.Judgment, l gate.Limits) {
+	own := *j.Series
+	own.Own += own.Traced
+	if j.Verdict != finding.Leaking || own.Traced == 0 || gate.Judge(&own, l).Verdict == finding.Leaking {
+		return
+	}
+	j.Verdict, j.Course.Growing = finding.Unknown, undecided
+	j.Why = fmt.Sprintf("grows by %s, and its allocations were traced until it ended, which takes up to %s: run twice as long", j.Growth, gate.Size(own.Traced))
 }
 
 // stepAfter is the first step that ended after the command had run for some seconds;
@@ -157,9 +169,10 @@ func (m *Measured) others(main []record.StepLevel, own map[int]bool) []gate.Seri
 	}
 	s := gate.Series{Metric: gate.Host, Unit: gate.Step}
 	names := map[int]bool{}
+	var times []time.Time
 	for _, sample := range m.Samples.Samples {
 		step := at(sample.At)
-		if step < 0 || !m.quiet(sample.At) {
+		if step < 0 {
 			continue
 		}
 		var sum int64
@@ -169,8 +182,9 @@ func (m *Measured) others(main []record.StepLevel, own map[int]bool) []gate.Seri
 				names[i] = true
 			}
 		}
-		s.At, s.Bytes = append(s.At, step), append(s.Bytes, float64(sum))
+		s.At, s.Bytes, times = append(s.At, step), append(s.Bytes, float64(sum)), append(times, sample.At)
 	}
+	m.bridge(&s, times)
 	if len(names) == 0 || slices.Max(s.Bytes) < minPeak {
 		return nil
 	}
@@ -205,7 +219,8 @@ func (m *Measured) ofLines() gate.Series {
 // allocations, given the times at which all were. What was added meanwhile is known from
 // the levels before and after; the line between them stands for how. Without it, a leak
 // that was traced for much of a run would be left with what looks like a step. Levels
-// without such neighbors are left out.
+// before the first such neighbor are left out. Those after the last one stay if they are
+// more than a few, with what tracing takes: else the run would be judged by its beginning.
 func (m *Measured) bridge(s *gate.Series, times []time.Time) {
 	var at, bytes []float64
 	last := -1 // that was not traced
@@ -219,8 +234,20 @@ func (m *Measured) bridge(s *gate.Series, times []time.Time) {
 		}
 		at, bytes, last = append(at, x), append(bytes, s.Bytes[i]), i
 	}
+	if traced := len(times) - 1 - last; float64(traced) > maxLeftOut*float64(len(times)) {
+		at, bytes = append(at, s.At[last+1:]...), append(bytes, s.Bytes[last+1:]...)
+		s.Traced = traceOwn
+	}
 	s.At, s.Bytes = at, bytes
 }
+
+// maxLeftOut is the largest share of the levels that the end of a trace may leave out, and
+// traceOwn what a trace takes in a process that it looks into, in bytes: the module bounds
+// what tracemalloc takes, and a look copies that.
+const (
+	maxLeftOut = 0.1
+	traceOwn   = 64 << 20
+)
 
 // The end of a command, when it frees what it holds, as a share of its time: at least
 // ends, and as long as it takes to free more than half, but at most endsMost, which is
@@ -309,12 +336,7 @@ func (m *Measured) grower(f *finding.Finding) int {
 	if pid := processes.PIDOf(f.Process); pid > 0 {
 		return pid
 	}
-	var at []levels.Sample
-	for _, s := range m.Samples.Samples {
-		if m.quiet(s.At) {
-			at = append(at, s)
-		}
-	}
+	at := m.Samples.Samples
 	if len(at) == 0 {
 		return 0
 	}

@@ -52,13 +52,33 @@ func TestTraced(t *testing.T) {
 	}
 }
 
-// TestEndsTraced leaves out what was traced at the end of a run, where nothing follows.
+// TestEndsTraced judges runs that were traced from a moment to their end. A few levels are left
+// out. More stay: what grows by more than a trace takes is a leak, anything less is unknown.
 func TestEndsTraced(t *testing.T) {
-	m := Measured{began: time.Unix(1_700_000_000, 0)}
-	times := []time.Time{m.began, m.began.Add(1), m.began.Add(2), m.began.Add(3)}
-	m.traces = []interval{{begin: times[2]}}
-	s := gate.Series{At: []float64{1, 2, 3, 4}, Bytes: []float64{10, 20, 90, 90}}
-	if m.bridge(&s, times); len(s.At) != 2 || s.Bytes[1] != 20 {
-		t.Errorf("%v at %v", s.Bytes, s.At)
+	for _, c := range []struct {
+		name     string
+		from     float64                       // seconds at which the trace begins, of 40
+		level    func(seconds float64) float64 // MiB
+		want     finding.Verdict
+		measured bool // to the end
+	}{
+		{"leak", 2, func(s float64) float64 { return 100 + 8*s }, finding.Leaking, true},
+		{"slow", 2, func(s float64) float64 { return 100 + s }, finding.Unknown, true},
+		{"none", 2, func(float64) float64 { return 100 }, finding.OK, true},
+		{"import", 8, func(s float64) float64 { return 100 + 20*min(s, 8) }, finding.OK, true},
+		{"late", 38.5, func(s float64) float64 { return 100 + 8*s }, finding.Leaking, false},
+	} {
+		m := Measured{began: time.Unix(1_700_000_000, 0)}
+		at := func(s float64) time.Time { return m.began.Add(time.Duration(s * float64(time.Second))) }
+		m.traces = []interval{{begin: at(c.from)}}
+		for i := range 400 {
+			s := float64(i) / 10
+			m.Samples.Samples = append(m.Samples.Samples, levels.Sample{At: at(s), Bytes: map[int]int64{0: int64(c.level(s)*(1<<20)) + int64(i%3)*4096}})
+		}
+		s := m.ofTime()[0]
+		j := m.judge(&s, gate.Limits{})
+		if j.Verdict != c.want || (s.At[len(s.At)-1] > c.from) != c.measured {
+			t.Errorf("%s: %s, %s, until %g s", c.name, j.Verdict, j.Why, s.At[len(s.At)-1])
+		}
 	}
 }

@@ -16,7 +16,7 @@ const (
 	// maxLooks is how many looks at the process from outside are kept; until there are
 	// more, they are at most firstLooks apart.
 	maxLooks   = 6
-	firstLooks = 10 * time.Second
+	firstLooks = 2 * time.Second
 )
 
 // running reports whether the process is still running: after it ends, its number can be
