@@ -234,7 +234,7 @@ func (r *recordedFiles) named(name string) *compare.Process {
 		list = append(list, r.last)
 	}
 	out := compare.NewProcess(name, list)
-	out.About = &compare.About{PID: p.PID, Rank: p.Rank, Role: p.Role, Command: p.Command, Failed: failedDevices(r.manifest, p), Held: r.held, Host: r.host, Steps: r.steps}
+	out.About = &compare.About{PID: p.PID, Rank: p.Rank, Role: p.Role, Command: p.Command, Failed: failedDevices(r.manifest, p), Held: r.held, Host: r.host, Steps: r.steps, Exit: r.last}
 	entries := int64(0)
 	for _, f := range out.Files {
 		for _, d := range f.Devices {

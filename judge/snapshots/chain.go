@@ -26,7 +26,7 @@ func leaksOf(subjects []*subject, p *compare.Process) (out []finding.Finding) {
 // each step adds a node, on the host's heap, to the graph that a tensor was computed
 // with, or a tensor with its graph to those that a name keeps.
 func growingGraphs(s *subject) (out []finding.Finding) {
-	newest := s.process.HeldIn(s.process.Newest())
+	newest := s.process.LastHeld()
 	if newest == nil {
 		return nil
 	}
@@ -115,7 +115,7 @@ func hostBytes(p *compare.Process, files []*digest.File) (out []int64) {
 // growingOnHost are the findings of tensors in main memory that a name keeps, more of them with
 // each snapshot.
 func growingOnHost(s *subject) (out []finding.Finding) {
-	newest := s.process.HeldIn(s.process.Newest())
+	newest := s.process.LastHeld()
 	if newest == nil {
 		return nil
 	}

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"encoding/json"
+	"slices"
 
 	"strandline/torch/digest"
 )
@@ -50,6 +51,22 @@ func ReadHeld(data []byte) *Held {
 		return nil
 	}
 	return h
+}
+
+// LastHeld returns what is known of who kept what last, while the program ran: at the exit
+// only if no look came before. It is nil if nothing is known.
+func (p *Process) LastHeld() *Held {
+	var atExit *Held
+	for _, f := range slices.Backward(p.Files) {
+		switch h := p.HeldIn(f); {
+		case h == nil:
+		case f != p.About.Exit:
+			return h
+		default:
+			atExit = h
+		}
+	}
+	return atExit
 }
 
 // HeldIn returns what is known of who keeps what in a file of the process, or nil.

@@ -34,6 +34,7 @@ type About struct {
 	Held   map[*digest.File]*Held // by snapshot, of those for which it was looked into
 	Host   map[*digest.File]int64 // bytes of main memory in use, by snapshot, where that is known
 	Steps  map[*digest.File]int   // that had ended, by snapshot, of a process whose steps were counted
+	Exit   *digest.File           // the snapshot at the exit, when functions have returned; nil if there is none
 	// Beside is what others than this process hold of its devices at its newest snapshot.
 	Beside map[int]Beside
 	// Again is how to record it again where this recording does not suffice.
