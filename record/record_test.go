@@ -296,6 +296,26 @@ def poll(): pass
 	}
 }
 
+// TestStepsWhileTracing takes no snapshot at a step while Python traces allocations, and the next
+// one when that has ended.
+func TestStepsWhileTracing(t *testing.T) {
+	t.Parallel()
+	r := program{code: `
+import torch, strandline, tracemalloc
+torch.cuda.allocate(1)
+tracemalloc.start()
+for i in range(12): strandline.step()
+tracemalloc.stop()
+strandline.step()
+`, options: Options{Levels: "call"}}.run(t)
+	r.silent(t, 0, "")
+	p := r.one(t)
+	i := slices.IndexFunc(p.Dumps, func(d Dump) bool { return d.Reason == "step" })
+	if i < 0 || *p.Dumps[i].Step != 13 {
+		t.Errorf("snapshots for %v: %+v", reasons(p), p.Dumps)
+	}
+}
+
 func TestCall(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "own")

@@ -90,7 +90,7 @@ class Bench:
         if scenario.python == "jax":
             return [os.path.join(self.options.jax, "bin", "python"), *program], env
         if device == "cpu":
-            env["CUDA_VISIBLE_DEVICES"] = ""
+            env["CUDA_VISIBLE_DEVICES"], env["FAKE_CUDA_DEVICES"] = "", "0"
         return [os.path.join(HERE, "..", "pytorch", "run.sh"), self.options.torch, *program], env
 
     def try_one(self, scenario, device):

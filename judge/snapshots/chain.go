@@ -26,12 +26,9 @@ func leaksOf(subjects []*subject, p *compare.Process) (out []finding.Finding) {
 // each step adds a node, on the host's heap, to the graph that a tensor was computed
 // with, or a tensor with its graph to those that a name keeps.
 func growingGraphs(s *subject) (out []finding.Finding) {
-	newest := s.process.LastHeld()
-	if newest == nil {
-		return nil
-	}
-	for i := range newest.Graphs {
-		x := &newest.Graphs[i]
+	graphs := s.process.LastHeld(graphsOf)
+	for i := range graphs {
+		x := &graphs[i]
 		if x.Nodes < x.ChainLength { // most of it counts for another path, which keeps it as well
 			continue
 		}
@@ -79,6 +76,8 @@ func ofGraph(path string, size func(*compare.Holder) int64) func(*compare.Held) 
 	}
 }
 
+func graphsOf(h *compare.Held) []compare.Holder { return h.Graphs }
+
 func find(all []compare.Holder, path string) *compare.Holder {
 	if i := slices.IndexFunc(all, func(x compare.Holder) bool { return x.Path == path }); i >= 0 {
 		return &all[i]
@@ -115,12 +114,9 @@ func hostBytes(p *compare.Process, files []*digest.File) (out []int64) {
 // growingOnHost are the findings of tensors in main memory that a name keeps, more of them with
 // each snapshot.
 func growingOnHost(s *subject) (out []finding.Finding) {
-	newest := s.process.LastHeld()
-	if newest == nil {
-		return nil
-	}
-	for i := range newest.Host {
-		x := &newest.Host[i]
+	graphs, host := s.process.LastHeld(graphsOf), s.process.LastHeld(func(h *compare.Held) []compare.Holder { return h.Host })
+	for i := range host {
+		x := &host[i]
 		var bytes []int64
 		files, counts, complete := sizesOf(s.process, func(h *compare.Held) (int64, bool) {
 			if y := find(h.Host, x.Path); y != nil {
@@ -133,20 +129,24 @@ func growingOnHost(s *subject) (out []finding.Finding) {
 		}
 		const minFiles, minGrown = minLooks + 1, 1 << 20
 		n := len(files)
-		if n < minFiles || !grows(counts, complete) || bytes[n-1]-bytes[0] < minGrown || find(newest.Graphs, x.Path) != nil {
+		if n < minFiles || !grows(counts, complete) || bytes[n-1]-bytes[0] < minGrown || find(graphs, x.Path) != nil {
 			continue
 		}
 		held := finding.HeldBy{Kind: byPython, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: 1}
+		e := &finding.LeakEvidence{BytesAtCheckpoints: bytes, CountAtCheckpoints: counts, HeldBy: []finding.HeldBy{held}, Intervals: n - 1, Rounds: n - 1}
 		f := finding.Finding{
 			Kind: finding.Leak, Severity: finding.Problem, Confidence: 1 - 1/float64(n+1), Process: s.process.Name,
 			Basis: fmt.Sprintf("their number grew in all of %s between snapshots", units.Plural(int64(n-1), "interval")),
 			Title: fmt.Sprintf("%s in main memory are kept by %s: %s", units.Plural(x.Count, "tensor"), held.Path, units.Bytes(x.Bytes)),
 			Bytes: &x.Bytes, Count: &x.Count, Trend: bytes, Site: siteOfHolder(&held),
 			Detail:   []string{heldWords(&held)},
-			Evidence: &finding.LeakEvidence{BytesAtCheckpoints: bytes, CountAtCheckpoints: counts, HeldBy: []finding.HeldBy{held}, Intervals: n - 1, Rounds: n - 1},
+			Evidence: e,
 			Remedies: []finding.Remedy{holderRemedy(&held)},
 		}
 		f.Brief.Why = f.Basis
+		if e.Steps = s.process.About.Steps[files[n-1]] - s.process.About.Steps[files[0]]; e.Steps > 0 {
+			f.BytesPerStep = finding.Int((bytes[n-1] - bytes[0]) / int64(e.Steps))
+		}
 		out = append(out, withSteps(f, outlastsSteps(s.process, files), "no step ended between these snapshots: a table that a program fills looks the same"))
 	}
 	return out

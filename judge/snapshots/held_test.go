@@ -243,9 +243,10 @@ func TestGrowingOnHost(t *testing.T) {
 			}
 			p.About.Held[f] = h
 		}
-		exit := &digest.File{Devices: []digest.Device{{}}} // functions have returned
-		p.Files, p.About.Exit = append(p.Files, exit), exit
-		p.About.Steps[exit], p.About.Host[exit], p.About.Held[exit] = 99, 1<<40, &compare.Held{}
+		late, exit := &digest.File{Devices: []digest.Device{{}}}, &digest.File{Devices: []digest.Device{{}}}
+		p.Files, p.About.Exit = append(p.Files, late, exit), exit
+		p.About.Steps[late], p.About.Host[late], p.About.Held[late] = 98, 1<<40, &compare.Held{Bound: "time"} // it came to nothing
+		p.About.Steps[exit], p.About.Host[exit], p.About.Held[exit] = 99, 1<<40, &compare.Held{}              // functions have returned
 		a := Files(digest.NewBook(), []*compare.Process{p}, Options{})
 		if c.want == "" && len(a.Findings) == 0 {
 			continue

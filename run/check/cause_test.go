@@ -26,7 +26,12 @@ func TestOneCause(t *testing.T) {
 	if out := oneCause([]finding.Finding{kept, host}); len(out) != 1 || out[0].Device == nil || len(out[0].Detail) != 2 {
 		t.Errorf("on a device: %+v", out)
 	}
-	host.Process = "pid8"
+	host.Process, kept.Kind, kept.Device, kept.Bytes, kept.BytesPerStep = "pid7", finding.Leak, nil, finding.Int(14<<20), finding.Int(128<<10)
+	host.Trend, host.BytesPerStep = []int64{230 << 20, 270 << 20}, finding.Int(142<<10)
+	if out := oneCause([]finding.Finding{kept, host}); len(out) != 1 {
+		t.Errorf("as much a step, looked at before the end: %+v", out)
+	}
+	host.Process, kept.Kind, kept.Device = "pid8", finding.AutogradGraph, &device
 	if out := oneCause([]finding.Finding{kept, host}); len(out) != 2 {
 		t.Errorf("of two processes: %+v", out)
 	}

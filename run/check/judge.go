@@ -136,7 +136,7 @@ func oneCause(findings []finding.Finding) []finding.Finding {
 			}
 			graph := kept.Kind == finding.AutogradGraph
 			switch {
-			case kept.Device == nil && len(e.HeldBy) > 0 && (graph || kept.Bytes != nil && float64(*kept.Bytes) >= minLeakShare*float64(host.Grew())),
+			case kept.Device == nil && len(e.HeldBy) > 0 && (graph || mostOf(host, kept)),
 				kept.Device != nil && !graph && host.Kind == finding.AutogradGraph:
 				if kept.Device == nil {
 					host.Kind, host.Remedies = kept.Kind, kept.Remedies
@@ -170,6 +170,15 @@ func takesAsMuch(host, kept *finding.Finding) bool {
 	unknown := host.Kind == finding.Leak && host.Site == nil
 	same := host.Site != nil && kept.Site != nil && host.Site.File == kept.Site.File && host.Site.Line == kept.Site.Line
 	return (unknown || same) && kept.Count != nil && host.Grew() <= maxBesideTensor**kept.Count
+}
+
+// mostOf reports whether what is kept makes up most of the growth: by steps, as it was looked at
+// before the end, otherwise by its bytes.
+func mostOf(host, kept *finding.Finding) bool {
+	if host.BytesPerStep != nil && kept.BytesPerStep != nil {
+		return float64(*kept.BytesPerStep) >= minLeakShare*float64(*host.BytesPerStep)
+	}
+	return kept.Bytes != nil && float64(*kept.Bytes) >= minLeakShare*float64(host.Grew())
 }
 
 // sameProcess reports whether findings may be of one process: growth can be that of all.

@@ -53,20 +53,24 @@ func ReadHeld(data []byte) *Held {
 	return h
 }
 
-// LastHeld returns what is known of who kept what last, while the program ran: at the exit
-// only if no look came before. It is nil if nothing is known.
-func (p *Process) LastHeld() *Held {
-	var atExit *Held
+// LastHeld returns the holders of a kind that were there last, each as it was found last. A
+// look that was cut short missed some, and at the exit functions have returned.
+func (p *Process) LastHeld(kind func(*Held) []Holder) (out []Holder) {
 	for _, f := range slices.Backward(p.Files) {
-		switch h := p.HeldIn(f); {
-		case h == nil:
-		case f != p.About.Exit:
-			return h
-		default:
-			atExit = h
+		h := p.HeldIn(f)
+		if h == nil {
+			continue
+		}
+		for _, x := range kind(h) {
+			if !slices.ContainsFunc(out, func(y Holder) bool { return y.Path == x.Path }) {
+				out = append(out, x)
+			}
+		}
+		if h.Bound == "" && f != p.About.Exit {
+			break
 		}
 	}
-	return atExit
+	return out
 }
 
 // HeldIn returns what is known of who keeps what in a file of the process, or nil.

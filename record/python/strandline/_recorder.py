@@ -328,6 +328,8 @@ class Recorder:
 
     def at_step_or_now(self, reason: str) -> None:
         """Take a snapshot at the end of the step, where steps are seen, so that all show the same moment of one."""
+        if _tracing():
+            return
         if time.monotonic() - self.last_step > _STEP_WAIT:
             self.take(reason)
         elif self.due is None:
@@ -385,7 +387,7 @@ class Recorder:
             self.take(reason)
         elif o.every_steps and n % o.every_steps == 0:
             self.take("step")
-        elif n >= self.next_step and not self.queue and self.paused <= max(_FREE, (self.last_step - self.stepping) / 2):
+        elif n >= self.next_step and not self.queue and not _tracing() and self.paused <= max(_FREE, (self.last_step - self.stepping) / 2):
             self.next_step = n + (max(n // 2, 5) if o.levels else n)
             self.take("step")
             self.paused += time.monotonic() - self.last_step
@@ -558,6 +560,12 @@ def devices(torch: Any, snapshot: Mapping[str, Any]) -> List[Dict[str, int]]:
         except Exception:  # a driver that does not tell
             pass
     return [sums[i] for i in sorted(sums)]
+
+
+def _tracing() -> bool:
+    """Whether Python traces allocations: a look for holders takes ten times as long then, and would be cut short."""
+    tracemalloc = sys.modules.get("tracemalloc")
+    return tracemalloc is not None and bool(tracemalloc.is_tracing())
 
 
 def _parameters(torch: Any) -> Mapping[str, inspect.Parameter]:
