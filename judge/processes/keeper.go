@@ -42,6 +42,7 @@ func NameKeeper(f *finding.Finding, statement string) {
 // each look at it.
 type Container struct {
 	Path, Kind string
+	Library    bool // the names are a library's
 	Counts     []int64
 }
 
@@ -66,24 +67,33 @@ func (c *Container) Grew() int64 {
 
 // Containers are what was counted of a program.
 type Containers interface {
-	Each(f func(path, kind string, counts []int64))
+	Each(f func(path, kind string, library bool, counts []int64))
 }
 
-// Growing are the containers that grew from look to look, those that grew most first.
+// Growing are the containers that grew from look to look, those that grew most first. What a
+// library keeps for each object that the program keeps grows along with it.
 func Growing(all Containers) (out []Container) {
-	all.Each(func(path, kind string, counts []int64) {
-		if c := (Container{path, kind, counts}); c.Grew() > 0 {
+	all.Each(func(path, kind string, library bool, counts []int64) {
+		if c := (Container{path, kind, library, counts}); c.Grew() > 0 {
 			out = append(out, c)
 		}
 	})
-	slices.SortFunc(out, func(a, b Container) int { return cmp.Or(cmp.Compare(b.Grew(), a.Grew()), cmp.Compare(a.Path, b.Path)) })
+	weight := func(c Container) int64 {
+		if c.Library {
+			return c.Grew()
+		}
+		return 2 * c.Grew()
+	}
+	slices.SortFunc(out, func(a, b Container) int {
+		return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a.Path, b.Path))
+	})
 	return out
 }
 
 // NameContainers names the containers that keep what grows, by those that grew meanwhile. They
 // say who keeps objects of Python and what these own on the heap.
 func NameContainers(f *finding.Finding, growing []Container) {
-	keeps := f.Kind == finding.PythonObjects || f.Kind == finding.HeapLeak || f.Kind == finding.AutogradGraph
+	keeps := f.Kind == finding.PythonObjects || f.Kind == finding.HeapLeak || f.Kind == finding.AutogradGraph || f.Kind == finding.Leak
 	if !keeps || f.Severity == finding.Info || len(growing) == 0 {
 		return
 	}

@@ -28,23 +28,24 @@ func TestKeeper(t *testing.T) {
 
 type counted []Container
 
-func (all counted) Each(f func(path, kind string, counts []int64)) {
+func (all counted) Each(f func(path, kind string, library bool, counts []int64)) {
 	for _, c := range all {
-		f(c.Path, c.Kind, c.Counts)
+		f(c.Path, c.Kind, c.Library, c.Counts)
 	}
 }
 
 // TestNameContainers names the containers that grew from look to look.
 func TestNameContainers(t *testing.T) {
 	growing := Growing(counted{
-		{"constant", "list", []int64{5000, 5000, 5000}},
-		{"sawtooth", "list", []int64{100, 5000, 4000, 6000}},
-		{"twice", "dict", []int64{100, 9000}},
-		{"slowly", "dict", []int64{9000, 9100, 9200}},
-		{"less", "list", []int64{100, 200, 300}},
-		{"seen", "dict", []int64{3080, 20000, 51120}},
+		{"constant", "list", false, []int64{5000, 5000, 5000}},
+		{"sawtooth", "list", false, []int64{100, 5000, 4000, 6000}},
+		{"twice", "dict", false, []int64{100, 9000}},
+		{"slowly", "dict", false, []int64{9000, 9100, 9200}},
+		{"less", "list", false, []int64{100, 200, 300}},
+		{"seen", "dict", false, []int64{3080, 20000, 51120}},
+		{"_types", "dict", true, []int64{110, 210, 310}}, // a library's, beside less
 	})
-	if len(growing) != 2 || growing[0].Path != "seen" || growing[1].Path != "less" {
+	if len(growing) != 3 || growing[0].Path != "seen" || growing[1].Path != "less" {
 		t.Fatalf("%+v", growing)
 	}
 	for _, c := range []struct {
@@ -62,7 +63,7 @@ func TestNameContainers(t *testing.T) {
 		if len(f.Remedies) > 0 {
 			text = f.Remedies[0].Text
 		}
-		if (text == "") != (c.want == "") || !strings.Contains(text, c.want) || c.want != "" && len(f.Detail) != 2 {
+		if (text == "") != (c.want == "") || !strings.Contains(text, c.want) || c.want != "" && len(f.Detail) != 3 {
 			t.Errorf("%v: %q, %q", c.f, text, f.Detail)
 		}
 	}

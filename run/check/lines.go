@@ -94,6 +94,9 @@ func (j *judging) lines(findings []finding.Finding) {
 		if j.run.traced != nil { // a trace would find no more
 			f.Remedies = []finding.Remedy{finding.CodeChange("find the line with a heap profiler, which sees each allocation: `heaptrack " + command + "`; in Python, `memray run --native`")}
 		}
+		if j.run.containers != nil {
+			processes.NameContainers(f, j.run.containers(j.run.grower(f)))
+		}
 		for k := range f.Remedies {
 			f.Remedies[k].Text = strings.Replace(f.Remedies[k].Text, "-- CMD", "-- "+command, 1)
 		}

@@ -8,6 +8,7 @@ import (
 	"strandline/finding"
 	"strandline/host/store/recording"
 	"strandline/judge/gate"
+	"strandline/judge/processes"
 	"strandline/record"
 )
 
@@ -126,5 +127,25 @@ func TestLinesByKind(t *testing.T) {
 	lines := []record.GrowingLine{{Frames: []record.Frame{{File: "/app/train.py", Line: 5}}, Bytes: 5000, Count: 1}}
 	if byObjects(f, 7, []record.Growing{{PID: 7, Seconds: 1, Grew: 5000, Lines: lines}}) {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestLinesOfContainers names the containers that grew where there is no line.
+func TestLinesOfContainers(t *testing.T) {
+	kept := []processes.Container{{Path: "kept in main()", Kind: "list", Counts: []int64{100, 200, 400}}}
+	for pid, want := range map[int]string{7: "remove objects from `kept in main()`", 8: "find the line with a heap profiler"} {
+		f := leaking()
+		f.Kind = finding.Leak
+		r := &Run{command: []string{"train"}, traced: &report.Trace{}, containers: func(p int) []processes.Container {
+			if p == pid {
+				return kept
+			}
+			return nil
+		}}
+		findings := []finding.Finding{*f}
+		(&judging{run: r}).lines(findings)
+		if got := findings[0].Remedies[0].Text; !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"strandline/face/report"
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/levels"
+	"strandline/judge/processes"
 	"strandline/record"
 	"strandline/run/trace"
 )
@@ -93,6 +94,8 @@ type Run struct {
 	// reason in untraced.
 	traced   *report.Trace
 	untraced error
+	// containers are those of a Python process that grew while it was traced.
+	containers func(pid int) []processes.Container
 }
 
 // Do runs a command to its end. The error is one of the set-up; if the command cannot be
@@ -124,6 +127,7 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 	}
 	if w.follower != nil {
 		r.traced, r.untraced = w.follower.Close()
+		r.containers = w.follower.Containers
 	}
 	w.measure()
 	if !r.Killed {

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"strandline/face/report"
+	"strandline/judge/processes"
 )
 
 // A Follower traces the calls of a process that another judgment suspects, while that goes
@@ -16,6 +17,7 @@ type Follower struct {
 	done chan struct{}
 	doc  *report.Trace
 	why  error
+	kept map[int][]processes.Container
 }
 
 // Follow traces a process and its children until they end or Close is called.
@@ -24,12 +26,12 @@ func Follow(ctx context.Context, pid int) *Follower {
 	ctx, f.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(f.done)
-		f.doc, f.why = follow(ctx, pid)
+		f.doc, f.why = f.follow(ctx, pid)
 	}()
 	return f
 }
 
-func follow(ctx context.Context, pid int) (*report.Trace, error) {
+func (f *Follower) follow(ctx context.Context, pid int) (*report.Trace, error) {
 	s, err := Start(ctx, Options{
 		PID: pid, Backend: BPF, Duration: math.MaxInt64,
 		Warn: func(string, ...any) {}, Progress: func(func() *report.Trace) {},
@@ -44,6 +46,10 @@ func follow(ctx context.Context, pid int) (*report.Trace, error) {
 	if err := s.Run(ctx); err != nil {
 		return nil, err
 	}
+	f.kept = map[int][]processes.Container{}
+	for p, h := range s.containers {
+		f.kept[int(p)] = processes.Growing(h)
+	}
 	return s.Document(nil), nil
 }
 
@@ -56,3 +62,6 @@ func (f *Follower) Close() (*report.Trace, error) {
 	<-f.done
 	return f.doc, f.why
 }
+
+// Containers are those of a Python process that grew, once the trace has ended.
+func (f *Follower) Containers(pid int) []processes.Container { return f.kept[pid] }

@@ -7,15 +7,19 @@ import (
 
 // A History is how many objects the containers of a program held, look by look.
 type History struct {
-	counts map[Kept][]int64 // by path and kind
+	counts map[Kept][]int64 // by all but the number
+	looks  int
 	next   time.Time
 }
 
-// A look follows the one before after some time, and takes a small share of it.
+// A look follows the one before after some time, and takes a small share of it. The first ones
+// come sooner, as a short program needs.
 const (
-	lookEvery = 2 * time.Second
-	lookShare = 20
-	maxLooks  = 12 // of a container that are kept
+	firstEvery, firstShare = 500 * time.Millisecond, 3
+	lookEvery, lookShare   = 2 * time.Second, 20
+
+	firstLooks = 3
+	maxLooks   = 12 // of a container that are kept
 )
 
 // WhenDue calls look, in which the containers are counted, if it is time for that.
@@ -25,15 +29,20 @@ func (h *History) WhenDue(look func()) {
 		return
 	}
 	look()
+	h.looks++
+	every, share := lookEvery, time.Duration(lookShare)
+	if h.looks < firstLooks {
+		every, share = firstEvery, firstShare
+	}
 	now := time.Now()
-	h.next = now.Add(max(lookEvery, lookShare*now.Sub(began)))
+	h.next = now.Add(max(every, share*now.Sub(began)))
 }
 
 // Count counts what the containers hold now.
 func (h *History) Count(r *Runtime, mem Memory) {
 	now := map[Kept]int64{}
 	for _, k := range r.Kept(mem) {
-		now[Kept{Path: k.Path, Kind: k.Kind}] += k.Count
+		now[Kept{Path: k.Path, Kind: k.Kind, Library: k.Library}] += k.Count
 	}
 	if h.counts == nil {
 		h.counts = map[Kept][]int64{}
@@ -49,8 +58,8 @@ func (h *History) Count(r *Runtime, mem Memory) {
 }
 
 // Each calls f with each container, and the number of its objects at each look.
-func (h *History) Each(f func(path, kind string, counts []int64)) {
+func (h *History) Each(f func(path, kind string, library bool, counts []int64)) {
 	for k, counts := range h.counts {
-		f(k.Path, k.Kind, counts)
+		f(k.Path, k.Kind, k.Library, counts)
 	}
 }

@@ -13,6 +13,8 @@ type Kept struct {
 	Path  string // of names to it, as a person writes it: "CACHE", "meter.values", "seen in main()"
 	Kind  string // the name of its type
 	Count int64  // how many objects it holds
+	// Library is true if only names in Python's or an installed package's modules lead to it.
+	Library bool
 }
 
 // The bounds of a look at a process that runs on, and may be hostile.
@@ -64,6 +66,7 @@ type named struct {
 	path       string
 	in         string // the function of a local
 	depth      int
+	library    bool // the names are those of a library
 	namespace  bool // its keys are names
 	ofInstance bool // the names are attributes of an object at path
 }
@@ -123,8 +126,20 @@ func (k *keeping) push(n named) {
 	}
 }
 
-// roots are the globals and locals of the frames of all threads.
+// roots are the globals and locals of the frames of all threads, those of libraries last.
 func (k *keeping) roots() {
+	frames := k.frames()
+	for _, library := range []bool{false, true} {
+		for _, at := range frames {
+			if globals := k.globals(at); k.own(globals) != library {
+				k.frame(at, globals, library)
+			}
+		}
+	}
+}
+
+// frames are those of all threads, innermost first.
+func (k *keeping) frames() (out []uint64) {
 	p := k.Layout()
 	state := k.word(k.word(p.Runtime, p.Interpreters), p.Threads)
 	for threads := 0; state != 0 && threads < 256; threads++ {
@@ -133,23 +148,30 @@ func (k *keeping) roots() {
 			frame = k.word(frame, p.CFrameCurrent)
 		}
 		for n := 0; frame != 0 && n < 128; n++ {
-			k.frame(frame)
+			out = append(out, frame)
 			frame = k.word(frame, p.Previous)
 		}
 		state = k.word(state, p.ThreadNext)
 	}
+	return out
 }
 
-func (k *keeping) frame(at uint64) {
-	globals, locals := uint32(48), uint32(0)
+// globals is the dict of the globals of a frame.
+func (k *keeping) globals(at uint64) uint64 {
+	offset := uint32(48)
 	switch {
 	case k.Minor >= 12:
-		globals, locals = 24, 72
+		offset = 24
 	case k.Minor == 11:
-		globals, locals = 8, 72
+		offset = 8
 	}
-	k.push(named{at: k.word(at, globals), namespace: true})
-	if locals == 0 {
+	return k.word(at, offset)
+}
+
+func (k *keeping) frame(at, globals uint64, library bool) {
+	const locals = 72
+	k.push(named{at: globals, namespace: true, library: library})
+	if k.Minor < 11 {
 		return
 	}
 	code := k.word(at, k.frameCode) &^ uint64(k.codeMask)
@@ -161,7 +183,7 @@ func (k *keeping) frame(at uint64) {
 	for i, name := range k.members("tuple", names) {
 		if text, err := k.text(k.mem, name); err == nil {
 			o := k.word(at, locals+uint32(8*i))
-			k.push(named{at: o, path: text, in: strings.ReplaceAll(function, "<locals>.", ""), depth: 1})
+			k.push(named{at: o, path: text, in: strings.ReplaceAll(function, "<locals>.", ""), depth: 1, library: library})
 		}
 	}
 }
@@ -212,7 +234,7 @@ func (k *keeping) follow(n named) {
 			k.add(n, t.name, int64(k.word(n.at, 16)))
 		}
 		for _, o := range k.members(t.name, n.at) {
-			k.push(named{at: o, path: n.path + "[...]", in: n.in, depth: n.depth + 1})
+			k.push(named{at: o, path: n.path + "[...]", in: n.in, depth: n.depth + 1, library: n.library})
 		}
 	case "set":
 		k.add(n, t.name, int64(k.word(n.at, 24)))
@@ -223,14 +245,14 @@ func (k *keeping) follow(n named) {
 			k.push(named{at: dict, path: n.path, depth: n.depth, namespace: true, ofInstance: true})
 		}
 	case "cell":
-		k.push(named{at: k.word(n.at, 16), path: n.path, in: n.in, depth: n.depth})
+		k.push(named{at: k.word(n.at, 16), path: n.path, in: n.in, depth: n.depth, library: n.library})
 	case "function":
 		globals, closure := uint32(16), uint32(72)
 		if k.Minor < 10 {
 			globals, closure = 24, 48
 		}
 		for _, cell := range k.members("tuple", k.word(n.at, closure)) {
-			k.push(named{at: cell, path: n.path + ".__closure__", in: n.in, depth: n.depth + 1})
+			k.push(named{at: cell, path: n.path + ".__closure__", in: n.in, depth: n.depth + 1, library: n.library})
 		}
 		if dict := k.word(n.at, globals); k.own(dict) {
 			k.push(named{at: dict, path: "", depth: n.depth, namespace: true})
@@ -250,7 +272,7 @@ func (k *keeping) add(n named, kind string, count int64) {
 	if n.in != "" {
 		path += " in " + n.in + "()"
 	}
-	k.found = append(k.found, Kept{path, kind, count})
+	k.found = append(k.found, Kept{path, kind, count, n.library})
 }
 
 // own reports whether a namespace is of a module of the program's own: neither Python's nor an
@@ -269,7 +291,7 @@ func (k *keeping) own(dict uint64) bool {
 
 // instance queues the attributes of an object of a class of Python.
 func (k *keeping) instance(n named, t *pyType) {
-	attributes := named{path: n.path, in: n.in, depth: n.depth, namespace: true, ofInstance: true}
+	attributes := named{path: n.path, in: n.in, depth: n.depth, library: n.library, namespace: true, ofInstance: true}
 	switch {
 	case t.flags&managedDict != 0 && k.Minor == 11:
 		if values := k.word(n.at-32, 0); values != 0 {
@@ -299,7 +321,7 @@ func (k *keeping) dict(n named, keys, values uint64) {
 		limit = maxNames
 	}
 	k.entries(keys, values, limit, func(key, value uint64) bool {
-		child := named{at: value, path: n.path + "[...]", in: n.in, depth: n.depth + 1}
+		child := named{at: value, path: n.path + "[...]", in: n.in, depth: n.depth + 1, library: n.library}
 		if n.namespace {
 			name, err := k.text(k.mem, key)
 			if err != nil || strings.HasPrefix(name, "__") {

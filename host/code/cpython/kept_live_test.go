@@ -17,8 +17,8 @@ import (
 
 const keeps = `
 import sys, collections
-sys.path.insert(0, sys.argv[1])
-import cache
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/site-packages"]
+import cache, library
 seen = {i: [str(i)] for i in range(1000)}
 class Meter:
     def __init__(self): self.values, self.count = list(range(300)), 0
@@ -30,9 +30,16 @@ reader = make()
 def main():
     meter, queue = Meter(), collections.deque(range(200))
     table = {"a": {"rows": list(range(500))}}
+    library.wait(queue)
+main()
+`
+
+const library = `
+import sys
+TABLE = {i: i for i in range(600)}
+def wait(queue):
     print("ready", flush=True)
     sys.stdin.read()
-main()
 `
 
 // TestKept reads the containers of a running program, of each Python that there is.
@@ -48,7 +55,10 @@ func TestKept(t *testing.T) {
 		tried++
 		t.Run(fmt.Sprint("3.", minor), func(t *testing.T) {
 			dir := t.TempDir()
-			for name, text := range map[string]string{"cache.py": "ROWS = list(range(400))\n", "keeps.py": keeps} {
+			if err := os.Mkdir(filepath.Join(dir, "site-packages"), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range map[string]string{"cache.py": "ROWS = list(range(400))\n", "site-packages/library.py": library, "keeps.py": keeps} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 					t.Fatal(err)
 				}
@@ -74,9 +84,9 @@ func TestKept(t *testing.T) {
 				live.Missing(t, "python", err.Error())
 			}
 			got := r.Kept(im)
-			want := []cpython.Kept{{"seen", "dict", 1000}, {"cache.ROWS", "list", 400}, {"reader.__closure__", "set", 700}}
+			want := []cpython.Kept{{"seen", "dict", 1000, false}, {"cache.ROWS", "list", 400, false}, {"reader.__closure__", "set", 700, false}, {"TABLE", "dict", 600, true}}
 			if minor >= 11 {
-				want = append(want, cpython.Kept{"meter.values in main()", "list", 300}, cpython.Kept{"queue in main()", "deque", 200}, cpython.Kept{"table[...][...] in main()", "list", 500})
+				want = append(want, cpython.Kept{"meter.values in main()", "list", 300, false}, cpython.Kept{"queue in main()", "deque", 200, false}, cpython.Kept{"table[...][...] in main()", "list", 500, false})
 			}
 			for _, k := range want {
 				if !slices.Contains(got, k) {

@@ -173,7 +173,7 @@ class Recorder:
         self.holders = _holders(torch)
         self.steps = 0
         self.own_steps = False
-        self.next_step = 10 if options.levels else sys.maxsize if options.every_seconds or options.every_steps else 2
+        self.next_step = 5 if options.levels else sys.maxsize if options.every_seconds or options.every_steps else 2
         self.stepping = float("inf")  # time.monotonic() of the first step
         self.paused = 0.0  # seconds that snapshots at steps took
         self.last_step = float("-inf")  # time.monotonic()
