@@ -13,9 +13,10 @@ import (
 func (j *job) fall() {
 	j.attachLoose()
 	j.attachKills()
+	tasks := j.tasksAreNodes()
 	for i := range j.exits {
 		e := &j.exits[i]
-		if e.Task && j.tasksAreNodes() {
+		if e.Task && tasks {
 			continue
 		}
 		for _, n := range e.Ranks {
@@ -42,10 +43,11 @@ func (j *job) fall() {
 // attachLoose gives events without a rank to the one whose device they name.
 func (j *job) attachLoose() {
 	const maxLines = 80 // lines that a driver prints of an error
+	byPID := j.byPID()
 	driver := map[*ranks.Text]event{}
 	for i, e := range j.loose {
 		if e.Kind == ranks.Driver {
-			if r := j.process(e.PID, e.IP); r != nil {
+			if r := j.process(byPID[e.PID], e.IP); r != nil {
 				e.event.rank = r.n
 				driver[e.text] = e.event
 			}
@@ -66,10 +68,10 @@ func (j *job) attachLoose() {
 		if n >= j.world && j.world > 0 {
 			continue
 		}
-		r := j.get(n)
-		if !slices.Contains(j.order, r) {
-			j.order = append(j.order, r)
+		if j.ranks[n] == nil {
+			j.order = append(j.order, j.get(n))
 		}
+		r := j.ranks[n]
 		j.loose[i].rank = n
 		e.event.rank = n
 		r.events = append(r.events, e.event)
@@ -77,13 +79,23 @@ func (j *job) attachLoose() {
 	sorts.By(j.order, func(a, b *rank) int { return cmp.Compare(a.n, b.n) })
 }
 
-// process is the rank of a process that a driver names, or nil.
-func (j *job) process(pid int, ip string) *rank {
-	var found *rank
+// byPID are the ranks of each process number, as nodes can have the same.
+func (j *job) byPID() map[int][]*rank {
+	out := map[int][]*rank{}
 	for _, r := range j.order {
-		if pid == 0 || !r.pids[pid] {
-			continue
+		for pid := range r.pids {
+			if pid != 0 {
+				out[pid] = append(out[pid], r)
+			}
 		}
+	}
+	return out
+}
+
+// process is the rank of a process that a driver names, of those with its number, or nil.
+func (j *job) process(of []*rank, ip string) *rank {
+	var found *rank
+	for _, r := range of {
 		if r.node != nil && slices.Contains(r.node.names, ip) {
 			return r
 		}
@@ -99,20 +111,24 @@ func (j *job) process(pid int, ip string) *rank {
 
 // attachKills finds the ranks of processes that were killed.
 func (j *job) attachKills() {
+	byPID, exited := j.byPID(), map[int]int{}
+	for _, e := range j.exits {
+		if _, known := exited[e.PID]; !known && len(e.Ranks) == 1 {
+			exited[e.PID] = e.Ranks[0]
+		}
+	}
 	for i := range j.kills {
 		k := &j.kills[i]
 		if k.rank >= 0 || k.PID == 0 {
 			continue
 		}
-		for _, r := range j.order {
-			if r.pids[k.PID] && (k.node == nil || r.node.name() == "" || r.node == k.node || len(j.nodes) < 2) {
+		for _, r := range byPID[k.PID] {
+			if k.node == nil || r.node.name() == "" || r.node == k.node || len(j.nodes) < 2 {
 				k.rank = r.n
 			}
 		}
-		for _, e := range j.exits {
-			if k.rank < 0 && e.PID == k.PID && len(e.Ranks) == 1 {
-				k.rank = e.Ranks[0]
-			}
+		if n, ok := exited[k.PID]; ok && k.rank < 0 {
+			k.rank = n
 		}
 	}
 	for i := range j.kills {
@@ -190,24 +206,12 @@ func (j *job) stray() *rank {
 
 // survived reports whether training went on after an event: at least two more steps.
 func (j *job) survived(e *event) bool {
-	const more = 2
-	done := e.Step // lines of other nodes may come late
-	own := map[*ranks.Voice]bool{}
-	if r := j.ranks[e.rank]; r != nil {
-		for _, v := range r.voices {
-			own[v.Voice] = true
-			done = max(done, v.Step)
+	if e.Step >= 0 {
+		own := j.courses.of(e.text, j.ranks[e.rank])
+		done := max(e.Step, own.last) // lines of other nodes may come late
+		if own.reaches(e.Line, e.Step) || j.courses.of(e.text, nil).reaches(e.Line, done) {
+			return true
 		}
-	}
-	goesOn := func(v *ranks.Voice) bool {
-		from := done
-		if own[v] {
-			from = e.Step
-		}
-		return v.Attempt == len(e.text.Restarts) && v.Number > e.Line && v.Step >= from+more*stride(v)
-	}
-	if e.Step >= 0 && slices.ContainsFunc(e.text.Voices, goesOn) {
-		return true
 	}
 	for _, m := range e.text.Lived {
 		if m.Line > e.Line && e.Caught {
@@ -218,16 +222,85 @@ func (j *job) survived(e *event) bool {
 		return false
 	}
 	const slack = 6 // seconds that clocks may differ
-	last, count := int64(-1), 0
-	for i := len(j.steps) - 1; i >= 0 && j.steps[i].At > e.at+slack; i-- {
-		if s := j.steps[i].Step; s != last {
-			last, count = s, count+1
-		}
-		if count >= more {
-			return true
+	return j.courses.lastSteps(j.steps) > e.at+slack
+}
+
+// more is how many steps after an event show that training went on.
+const more = 2
+
+// courses are how far voices got, by their text and rank; each is found once.
+type courses struct {
+	known map[voices]*reach
+	steps *float64
+}
+
+// voices are those of a text that are of a rank, or all of them.
+type voices struct {
+	text *ranks.Text
+	rank *rank
+}
+
+// A reach is how far voices got, the one that spoke last first.
+type reach struct {
+	last  int64   // step of the rank in all texts
+	lines []int64 // on which a voice spoke last
+	steps []int64 // from which a voice that spoke as late or later made [more] steps
+}
+
+// of are the voices of a text's last attempt, all or those of one rank.
+func (c *courses) of(t *ranks.Text, r *rank) *reach {
+	key := voices{t, r}
+	if x := c.known[key]; x != nil {
+		return x
+	}
+	x := &reach{last: -1}
+	var list []*ranks.Voice
+	if r == nil {
+		list = slices.Clone(t.Voices)
+	} else {
+		for _, v := range r.voices {
+			if x.last = max(x.last, v.Step); v.text == t {
+				list = append(list, v.Voice)
+			}
 		}
 	}
-	return false
+	list = slices.DeleteFunc(list, func(v *ranks.Voice) bool { return v.Attempt != len(t.Restarts) })
+	sorts.StableBy(list, func(a, b *ranks.Voice) int { return cmp.Compare(b.Number, a.Number) })
+	for _, v := range list {
+		step := v.Step - more*stride(v)
+		if n := len(x.steps); n > 0 {
+			step = max(step, x.steps[n-1])
+		}
+		x.lines, x.steps = append(x.lines, v.Number), append(x.steps, step)
+	}
+	if c.known == nil {
+		c.known = map[voices]*reach{}
+	}
+	c.known[key] = x
+	return x
+}
+
+// reaches reports whether a voice that spoke behind a line made steps from one on.
+func (x *reach) reaches(line, from int64) bool {
+	n, _ := slices.BinarySearchFunc(x.lines, line, func(at, line int64) int { return cmp.Compare(line, at) })
+	return n > 0 && x.steps[n-1] >= from
+}
+
+// lastSteps is the time since which so many steps were made, -Inf if there were fewer.
+func (c *courses) lastSteps(steps []ranks.StepAt) float64 {
+	if c.steps == nil {
+		at, last, count := math.Inf(-1), int64(-1), 0
+		for i := len(steps) - 1; i >= 0 && count < more; i-- {
+			if s := steps[i].Step; s != last {
+				last, count = s, count+1
+			}
+			if count == more {
+				at = steps[i].At
+			}
+		}
+		c.steps = &at
+	}
+	return *c.steps
 }
 
 // stride is how many steps lie between those that a voice names last.

@@ -82,7 +82,7 @@ func (j *job) channels(t *ranks.Text) (out []*channel) {
 		}
 		c.voices = append(c.voices, v)
 	}
-	bases := map[string]map[int]int{} // by host, of tags that are local
+	bases := map[string]*tally{} // by host, of tags that are local
 	equal, unlike := 0, 0
 	labels, highest := 0, 0 // numbers without a word
 	for _, c := range out {
@@ -100,10 +100,7 @@ func (j *job) channels(t *ranks.Text) (out []*channel) {
 				equal++
 			} else {
 				unlike++
-				if bases[s.Host] == nil {
-					bases[s.Host] = map[int]int{}
-				}
-				bases[s.Host][r-number]++
+				add(bases, s.Host, r-number)
 			}
 		}
 	}
@@ -117,8 +114,8 @@ func (j *job) channels(t *ranks.Text) (out []*channel) {
 		}
 		switch {
 		case unlike > 0:
-			if base, ok := most(bases[s.Host]); ok {
-				c.rank = base + number
+			if b := bases[s.Host]; b != nil {
+				c.rank = b.most + number
 			}
 		case equal > 0 || s.Tag < 0 && counts || s.Word == "rank":
 			c.rank = number
@@ -136,6 +133,25 @@ func most(of map[int]int) (key int, ok bool) {
 		}
 	}
 	return key, ok
+}
+
+// A tally counts numbers, and has the one that counts most, the least of several.
+type tally struct {
+	counts map[int]int
+	most   int
+}
+
+// add counts a number for a key.
+func add[K comparable](to map[K]*tally, key K, n int) {
+	t := to[key]
+	if t == nil {
+		t = &tally{counts: map[int]int{}, most: n}
+		to[key] = t
+	}
+	t.counts[n]++
+	if c, best := t.counts[n], t.counts[t.most]; c > best || c == best && n < t.most {
+		t.most = n
+	}
 }
 
 // named is how often the lines of a channel name each rank as their writer.
@@ -202,7 +218,7 @@ func (j *job) siblings(channels []*channel) {
 	}
 	byDir, byStem := map[string]int{}, map[string]int{}
 	agree := map[int]int{} // by the place of the number from the end
-	base := map[string]map[int]int{}
+	base := map[string]*tally{}
 	single := func(t *ranks.Text) (*channel, bool) {
 		cs := files[t]
 		return cs[0], len(cs) == 1 && cs[0].voices[0].Tag < 0 && cs[0].voices[0].Label < 0 && cs[0].voices[0].PID == 0
@@ -217,11 +233,7 @@ func (j *job) siblings(channels []*channel) {
 		}
 		if local, err := strconv.Atoi(path.Base(path.Dir(t.Name))); err == nil {
 			byDir[path.Dir(t.Name)] = c.rank
-			up := hostDir(t.Name)
-			if base[up] == nil {
-				base[up] = map[int]int{}
-			}
-			base[up][c.rank-local]++
+			add(base, hostDir(t.Name), c.rank-local)
 		}
 		byStem[stem(t.Name)] = c.rank
 		all := numbers.FindAllString(path.Base(t.Name), -1)
@@ -247,8 +259,8 @@ func (j *job) siblings(channels []*channel) {
 		if local, err := strconv.Atoi(path.Base(path.Dir(t.Name))); err == nil {
 			if r, ok := byDir[path.Dir(t.Name)]; ok {
 				c.rank = r
-			} else if b, ok := most(base[hostDir(t.Name)]); ok {
-				c.rank = b + local
+			} else if b := base[hostDir(t.Name)]; b != nil {
+				c.rank = b.most + local
 			}
 			continue
 		}
@@ -281,41 +293,6 @@ func kernelLike(t *ranks.Text) bool {
 		}
 	}
 	return len(t.Kills) > 0 || len(t.Exits) > 0 || len(t.Ended) > 0
-}
-
-// at is the node of a name, made if need be.
-func (j *job) at(name string) *node {
-	name = strings.TrimSpace(name)
-	if name == "" {
-		return nil
-	}
-	short := name
-	if strings.Count(name, ".") != 3 || !numbers.MatchString(name[:1]) {
-		short, _, _ = strings.Cut(name, ".")
-	}
-	n := j.hosts[short]
-	if n == nil {
-		n = &node{names: []string{short}, ranks: map[int]bool{}, base: -1}
-		j.hosts[short] = n
-		j.nodes = append(j.nodes, n)
-	}
-	return n
-}
-
-// place finds the node of a channel.
-func (j *job) place(c *channel) {
-	for _, v := range c.voices {
-		name := v.Host
-		if name == "" {
-			name = v.Speaker.Host
-		}
-		if name == "" {
-			name = v.Speaker.IP
-		}
-		if name != "" && c.node == nil {
-			c.node = j.at(name)
-		}
-	}
 }
 
 // sizeWorld finds the number of ranks.
@@ -485,48 +462,6 @@ func deviceOf(e ranks.Event) int {
 	return -1
 }
 
-// nodeOfText is the node of a text without prefixes, by the ranks in it.
-func (j *job) nodeOfText(c *channel) *node {
-	hosts := map[string]bool{}
-	for _, v := range c.text.Voices {
-		if v.Host != "" {
-			hosts[v.Host] = true
-		}
-	}
-	if len(hosts) == 1 {
-		for h := range hosts {
-			return j.at(h)
-		}
-	}
-	for _, e := range c.text.Exits {
-		if e.Local >= 0 && e.Host != "" {
-			return j.at(e.Host)
-		}
-	}
-	if len(hosts) > 1 || c.rank >= 0 || c.voices[0].PID > 0 || c.voices[0].Tag >= 0 && c.voices[0].Tag == c.rank || c.text.Slices != nil {
-		c.whole = len(hosts) > 1
-		return nil
-	}
-	const maxPerNode = 16
-	if _, named := c.named(); len(named) > maxPerNode || len(named) == j.world && j.world > 8 || c.voices[0].Label >= 0 || c.voices[0].Tag >= 0 {
-		return nil
-	}
-	if n := j.unnamed[c.text]; n != nil {
-		return n
-	}
-	n := &node{ranks: map[int]bool{}, base: -1} // the console of a node whose name is not told
-	for _, x := range j.nodes {
-		if name := x.name(); name != "" && strings.Contains(path.Base(c.text.Name), name) {
-			n = x
-		}
-	}
-	j.unnamed[c.text] = n
-	if n.name() == "" {
-		j.nodes = append(j.nodes, n)
-	}
-	return n
-}
-
 // addNumbers sorts the ranks and completes their nodes.
 func (j *job) addNumbers() {
 	for _, t := range j.texts {
@@ -563,22 +498,4 @@ func (j *job) addNumbers() {
 			j.maxStep = max(j.maxStep, v.Step)
 		}
 	}
-}
-
-// nodeOf is the node of a rank, by what is known of its neighbors, or nil.
-func (j *job) nodeOf(n int) *node {
-	if r := j.ranks[n]; r != nil && r.node != nil {
-		return r.node
-	}
-	for _, x := range j.nodes {
-		if x.ranks[n] {
-			return x
-		}
-	}
-	for _, x := range j.nodes {
-		if x.base >= 0 && n >= x.base && n < x.base+8 {
-			return x
-		}
-	}
-	return nil
 }

@@ -93,7 +93,7 @@ type Evidence struct {
 func Judge(texts []*ranks.Text, more Evidence) *Job {
 	texts = slices.Clone(texts)
 	sorts.By(texts, byContent)
-	j := &job{texts: texts, more: more, ranks: map[int]*rank{}, hosts: map[string]*node{}, unnamed: map[*ranks.Text]*node{}}
+	j := &job{texts: texts, more: more, ranks: map[int]*rank{}, hosts: map[string]*node{}, unnamed: map[*ranks.Text]*node{}, named: map[*ranks.Text]hosts{}}
 	j.identify()
 	dumps := j.dumps()
 	if j.recorded = record(dumps); j.world < 2 {
@@ -142,7 +142,9 @@ type job struct {
 	hosts map[string]*node
 	// unnamed are the nodes of consoles that do not name theirs.
 	unnamed map[*ranks.Text]*node
+	named   map[*ranks.Text]hosts
 	nodes   []*node
+	nodeAt  map[int]*node // of ranks, nil until all nodes are known
 	world   int
 	stated  int // the world that texts state, 0 if none does
 	layout  ranks.Layout
@@ -158,6 +160,7 @@ type job struct {
 	kills   []kill
 	ended   []float64
 	steps   []ranks.StepAt // of all ranks, by time
+	courses courses
 	maxStep int64
 	planned int64
 }
@@ -230,19 +233,5 @@ func byContent(a, b *ranks.Text) int {
 	if a.Lines != b.Lines {
 		return int(a.Lines - b.Lines)
 	}
-	x, y := print(a), print(b)
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
-}
-
-func print(t *ranks.Text) (s string) {
-	for _, v := range t.Voices {
-		s += v.Quote + "\n"
-	}
-	return s
+	return slices.CompareFunc(a.Voices, b.Voices, func(v, w *ranks.Voice) int { return strings.Compare(v.Quote, w.Quote) })
 }

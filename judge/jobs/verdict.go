@@ -276,8 +276,9 @@ func (j *job) earlier(first *rank) int {
 	if math.IsNaN(first.fall.at) || j.lostAt() > first.fall.at-20 {
 		return -1
 	}
+	tasks := j.tasksAreNodes()
 	for _, e := range j.exits {
-		if len(e.Ranks) == 1 && !e.After && e.Code != 0 && e.Ranks[0] != first.n && (!e.Task || !j.tasksAreNodes()) {
+		if len(e.Ranks) == 1 && !e.After && e.Code != 0 && e.Ranks[0] != first.n && (!e.Task || !tasks) {
 			if r := j.ranks[e.Ranks[0]]; r == nil || len(r.events) == 0 {
 				return e.Ranks[0]
 			}

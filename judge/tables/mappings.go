@@ -11,53 +11,109 @@ import (
 
 // A chain is one anonymous mapping over a series of texts, wherever it moves.
 type chain struct {
-	levels []int64 // resident bytes by text, 0 where it is not among the largest
+	number int
+	levels []holding // of the texts that have it among the largest
 	starts map[uint64]bool
 	last   profiles.Mapping
 	seen   int // the last text that has it
 }
 
-// grown is by how many bytes it grew from the first text that has it to the last.
+// A holding is the resident bytes of a mapping in a text.
+type holding struct {
+	text  int
+	bytes int64
+}
+
+// grown is by how many bytes it grew from the first text in which it holds any to the last.
 func (c *chain) grown() int64 {
-	first := slices.IndexFunc(c.levels, func(n int64) bool { return n > 0 })
-	return c.levels[c.seen] - c.levels[first]
+	first := slices.IndexFunc(c.levels, func(h holding) bool { return h.bytes > 0 })
+	if first < 0 {
+		return 0
+	}
+	return c.last.RSS - c.levels[first].bytes
+}
+
+func (c *chain) add(i int, m profiles.Mapping) {
+	c.levels = append(c.levels, holding{i, m.RSS})
+	c.last, c.seen, c.starts[m.Start] = m, i, true
+}
+
+// An edge is where a mapping begins or ends.
+type edge struct {
+	at  uint64
+	end bool
+}
+
+func edges(m *profiles.Mapping) [2]edge { return [2]edge{{m.Start, false}, {m.End, true}} }
+
+// chains are those of a series of texts, by their edges.
+type chains struct {
+	all    []*chain
+	byEdge map[edge][]*chain
+	before []*chain // that the text before has
+}
+
+// at is the first chain that has an edge of a mapping and is not in text i yet, nil if there is none.
+func (cs *chains) at(m *profiles.Mapping, i int) (found *chain) {
+	for _, e := range edges(m) {
+		list := slices.DeleteFunc(cs.byEdge[e], func(c *chain) bool { return !c.has(e) })
+		cs.byEdge[e] = list
+		for _, c := range list {
+			if c.seen < i && (found == nil || c.number < found.number) {
+				found = c
+			}
+		}
+	}
+	return found
+}
+
+func (c *chain) has(e edge) bool { return edges(&c.last)[0] == e || edges(&c.last)[1] == e }
+
+func (cs *chains) add(c *chain, i int, m profiles.Mapping) {
+	c.add(i, m)
+	for _, e := range edges(&m) {
+		if !slices.Contains(cs.byEdge[e], c) {
+			cs.byEdge[e] = append(cs.byEdge[e], c)
+		}
+	}
 }
 
 // chainsOf follows anonymous mappings from text to text: by the address where they begin or
 // end, or else by size, since mremap and a second mmap move what they make larger.
-func chainsOf(texts [][]profiles.Mapping) (out []*chain) {
+func chainsOf(texts [][]profiles.Mapping) []*chain {
+	cs := chains{byEdge: map[edge][]*chain{}}
 	for i, mappings := range texts {
 		var fresh []profiles.Mapping
+		var now []*chain
 		for _, m := range mappings {
 			if m.Path != "" {
 				continue
 			}
-			at := slices.IndexFunc(out, func(c *chain) bool { return c.seen < i && (c.last.Start == m.Start || c.last.End == m.End) })
-			if at < 0 {
+			c := cs.at(&m, i)
+			if c == nil {
 				fresh = append(fresh, m)
 				continue
 			}
-			out[at].add(i, m)
+			cs.add(c, i, m)
+			now = append(now, c)
 		}
 		for _, m := range fresh {
 			var best *chain
-			for _, c := range out {
-				if c.seen == i-1 && m.RSS >= c.last.RSS && m.RSS <= 2*c.last.RSS && (best == nil || c.last.RSS > best.last.RSS) {
+			for _, c := range cs.before {
+				if c.seen == i-1 && m.RSS >= c.last.RSS && m.RSS <= 2*c.last.RSS && (best == nil || c.last.RSS > best.last.RSS || c.last.RSS == best.last.RSS && c.number < best.number) {
 					best = c
 				}
 			}
 			if best == nil {
-				best = &chain{levels: make([]int64, len(texts)), starts: map[uint64]bool{}}
-				out = append(out, best)
+				best = &chain{number: len(cs.all), starts: map[uint64]bool{}}
+				cs.all = append(cs.all, best)
 			}
-			best.add(i, m)
+			cs.add(best, i, m)
+			now = append(now, best)
 		}
+		cs.before = now
 	}
-	return out
-}
-
-func (c *chain) add(i int, m profiles.Mapping) {
-	c.levels[i], c.last, c.seen, c.starts[m.Start] = m.RSS, m, i, true
+	return cs.all
 }
 
 // growing is the class of the mappings that grow, where the files name those of each text; ok is
@@ -85,8 +141,8 @@ func growing(files []*profiles.File, hosts []*profiles.Host) (out class, ok bool
 	levels := map[*profiles.Host]int64{}
 	moves := 0
 	for _, c := range list {
-		for i, h := range hosts {
-			levels[h] += c.levels[i]
+		for _, l := range c.levels {
+			levels[hosts[l.text]] += l.bytes
 		}
 		moves = max(moves, len(c.starts)-1)
 	}

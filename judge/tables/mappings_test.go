@@ -68,3 +68,24 @@ func TestMappers(t *testing.T) {
 		}
 	}
 }
+
+// TestChainsApart follows mappings of which nothing is resident, and thousands that each come once.
+func TestChainsApart(t *testing.T) {
+	for _, c := range chainsOf([][]profiles.Mapping{{{Start: 4096, End: 8192}}, {{Start: 4096, End: 8192}}}) {
+		if c.grown() != 0 || len(c.levels) != 2 {
+			t.Errorf("of nothing, %d bytes grew in %d texts", c.grown(), len(c.levels))
+		}
+	}
+	const count = 3000
+	var texts [][]profiles.Mapping
+	for i := range uint64(count) {
+		texts = append(texts, []profiles.Mapping{{Start: 1 << 20, End: 2 << 20, RSS: int64(i)}, {Start: i << 30, End: i<<30 + 4096, RSS: count - int64(i)}})
+	}
+	chains, levels := chainsOf(texts), 0
+	for _, c := range chains {
+		levels += len(c.levels) // what is kept grows with the mappings, not with texts times mappings
+	}
+	if first := chains[0]; first.grown() != count-2 || levels != 2*count {
+		t.Errorf("%d bytes grew; %d levels of %d mappings", first.grown(), levels, 2*count)
+	}
+}

@@ -107,7 +107,7 @@ func processIn(b []byte) (pid int, ip string) {
 }
 
 var (
-	worldIn = lazyregexp.New(`(?i)(?:\bnranks |\bworld[_ -]?size\b[ .:="']{1,24}|starting with |\bMEMBER: \d+/|\bnum_processes[ :=]+|\btotal ranks[ :=]+|\bworld of size[ :=]*)(\d{1,6})`)
+	worldIn = lazyregexp.New(`(?i)(?:\bnranks |\bworld[_ -]?size\b[ .:="']{1,24}|starting with |\bMEMBER: \d+/|\bnum_processes[ :=]+|\btotal ranks[ :=]+|\bworld of size[ :=]*)(\d{1,12})`)
 	tensor  = lazyregexp.New(`(?i)(?:tensor[-_]model[-_]parallel[-_ ]size|tensor[-_]parallel(?:[-_](?:size|degree))?|--?tp(?:[-_]size)?|\btp(?:_size|_degree)?)["']?[ :=]{1,3}(\d{1,5})\b`)
 	pipes   = lazyregexp.New(`(?i)(?:pipeline[-_]model[-_]parallel[-_ ]size|pipeline[-_]parallel(?:[-_](?:size|degree))?|--?pp(?:[-_]size)?|\bpp(?:_size|_degree)?)["']?[ :=]{1,3}(\d{1,5})\b`)
 	expert  = lazyregexp.New(`(?i)(?:expert[-_](?:model[-_])?parallel(?:[-_ ](?:size|degree))?|--?ep(?:[-_]size)?|\bep(?:_size|_degree)?)["']?[ :=]{1,3}(\d{1,5})\b`)
@@ -131,11 +131,9 @@ func (t *reader) layout(l lineOf) {
 		}
 		return 0
 	}
-	if x := one(worldIn); x > 0 {
-		t.out.World[x]++
-	}
-	if n, per := one(nodes), one(perNode); n > 0 && per > 0 {
-		t.out.World[n*per]++
+	t.world(one(worldIn))
+	if n, per := one(nodes), one(perNode); n > 0 && per > 0 && n <= maxWorld/per {
+		t.world(n * per)
 	}
 	set := func(to *int, x int) {
 		if x > 0 {
@@ -150,6 +148,16 @@ func (t *reader) layout(l lineOf) {
 	}
 	if x := one(planned); x > 0 {
 		t.out.Planned = int64(x)
+	}
+}
+
+// maxWorld is the largest number of ranks that a job can have.
+const maxWorld = 1 << 17
+
+// world takes a number of ranks that a line states.
+func (t *reader) world(n int) {
+	if n > 0 && n <= maxWorld {
+		t.out.World[n]++
 	}
 }
 
@@ -190,7 +198,7 @@ func (t *reader) mesh(names, sizes string) {
 			return
 		}
 		n, _ := strconv.Atoi(strings.TrimSpace(of[i]))
-		if n == 0 {
+		if n <= 0 || n > maxWorld/world {
 			return
 		}
 		world *= n
@@ -205,5 +213,5 @@ func (t *reader) mesh(names, sizes string) {
 			t.out.Layout.Expert = n
 		}
 	}
-	t.out.World[world]++
+	t.world(world)
 }

@@ -54,7 +54,7 @@ var kinds = map[string]kind{
 	"mib": {longest: func(text []byte) int { return unsigned(text, ".", optional, "mib", "mb") }},
 	"kb":  {longest: func(text []byte) int { return unsigned(text, ",", !optional, "kb") }},
 	"int": {longest: func(text []byte) int { return signed(text, ",", optional) }},
-	"num": {longest: func(text []byte) int { return decimal(text, len(text), len(text)) }},
+	"num": {longest: func(text []byte) int { return decimal(text, maxNumberLength, maxNumberLength) }},
 	// Numbers in lines as they are.
 	"number": {greedy: true, longest: NumberLength},
 	"GiB":    {greedy: true, longest: func(text []byte) int { return WithUnit(text, "GiB", "GB") }},
@@ -79,6 +79,9 @@ const optional = true
 // numeric reports whether a byte can be in a size.
 func numeric(c byte) bool { return Digit(c) || Letter(c) || c == '.' || c == ',' || c == '-' }
 
+// maxNumberLength is as long as a number may be: a place is tried at each length of it.
+const maxNumberLength = 40
+
 // signed is [unsigned] of a number that may have a sign.
 func signed(text []byte, signs string, optional bool, units ...string) int {
 	if len(text) == 0 || text[0] != '-' {
@@ -96,7 +99,10 @@ func unsigned(text []byte, signs string, optional bool, units ...string) int {
 	if len(text) == 0 || !Digit(text[0]) {
 		return 0
 	}
-	n := Run(text, len(text), func(c byte) bool { return Digit(c) || strings.IndexByte(signs, c) >= 0 })
+	n := Run(text, maxNumberLength+1, func(c byte) bool { return Digit(c) || strings.IndexByte(signs, c) >= 0 })
+	if n > maxNumberLength {
+		return 0
+	}
 	for _, unit := range units {
 		if HasPrefix(text[n:], unit) {
 			return n + len(unit)

@@ -50,6 +50,8 @@ func TestLastWording(t *testing.T) {
 		{"rss:{n:kb}, file", "rss:2048kb,file", "rss: 0:2048kb"},
 		{"rss:{n:kb}, file", "rss:2048,file", "rss: -"},
 		{"end {who:word}", "end/a/b", "end 0:/"},
+		{"allocate {n:size}", "allocate" + strings.Repeat("1", maxNumberLength), "allocate 0:" + strings.Repeat("1", maxNumberLength)},
+		{"allocate {n:size}", "allocate" + strings.Repeat("1", maxNumberLength+1), "allocate -"}, // a row of digits is no number
 	} {
 		var m Match
 		w := NewWording(c.wording).Compact()

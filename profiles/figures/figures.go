@@ -21,6 +21,7 @@ const (
 	longest    = 16 << 10 // bytes that are read of a line
 	maxLevels  = 1_000_000
 	maxColumns = 512
+	maxQuote   = 2 << 10 // bytes that are kept of a line
 	// An excerpt has so few lines that two levels are taken for a series.
 	maxExcerpt = 40
 )
@@ -170,9 +171,12 @@ func Sizes() func(line string, take func(name string, bytes float64)) {
 	}
 }
 
+// maxAround is how many bytes on each side of a number are read for what it is.
+const maxAround = 400
+
 // levels takes the sizes in a line.
 func (t *reader) levels(said string) {
-	last, process, known := 0, "", false
+	last, line := 0, statement{text: said}
 	for at := 0; at < len(said); {
 		if !text.Digit(said[at]) {
 			at++
@@ -187,7 +191,7 @@ func (t *reader) levels(said string) {
 		if at += unit.length; from > 0 && (text.Wordly(said[from-1]) || said[from-1] == '.' || said[from-1] == '-') {
 			continue
 		}
-		before, after := said[last:from], said[at:]
+		before, after := said[max(last, from-maxAround):from], said[at:min(len(said), at+maxAround)]
 		if strings.HasPrefix(after, "/s") {
 			continue
 		}
@@ -196,15 +200,7 @@ func (t *reader) levels(said string) {
 			continue
 		}
 		if unit.name != "" || hinted(before) {
-			if !known && t.take == nil {
-				known = true
-				process = processIn(said)
-			}
-			about := process
-			if about == severalDevices {
-				about = deviceBefore(said[:from])
-			}
-			t.figure(about, before, after, said[from:to], unit.name, said)
+			t.figure(&line, from, before, after, said[from:to], unit.name)
 		}
 		if unit.name != "" || strings.ContainsAny(before, ",;:=") {
 			last = at
@@ -268,14 +264,14 @@ func (t *reader) timed(text string) (at float64, rest string, ok bool) {
 // clockText are dates and times, whose digits are no figures.
 var clockText = lazyregexp.New(`\d{2,4}[-/]\d\d[-/]\d{2,4}[T ,]*|(?:^|[\s\[(])\d\d[-/]\d\d(?:[ T,\])]|$)|\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|UTC|E[SD]T|P[SD]T))?`)
 
-// figure takes a number of a line, if it is a level.
-func (t *reader) figure(process, before, after, digits, unit, line string) {
+// figure takes a number of a line that begins at a byte, if it is a level.
+func (t *reader) figure(line *statement, from int, before, after, digits, unit string) {
 	name := label(before)
 	about := t.about(name)
 	if about.excluded {
 		return
 	}
-	factor, ofMemory := 0.0, about.memory || about.inUse && memory.MatchString(line)
+	factor, ofMemory := 0.0, about.memory || about.inUse && line.ofMemory()
 	if unit != "" {
 		factor = factors[lower(unit[0])]
 		binary := len(unit) == 3
@@ -284,17 +280,15 @@ func (t *reader) figure(process, before, after, digits, unit, line string) {
 				name, ofMemory = trailing, true
 			}
 		}
-		if !ofMemory && !binary && !strings.Contains(line, " / ") || len(unit) == 1 && !ofMemory {
+		if !ofMemory && !binary && !strings.Contains(line.text, " / ") || len(unit) == 1 && !ofMemory {
 			return
 		}
 	} else {
 		if !ofMemory {
 			return
 		}
-		if factor = defaultUnit(name, digits); factor == 0 {
-			if m := unitAbove.FindStringSubmatch(line); m != nil && strings.Contains(digits, ".") {
-				factor = factors[lower(m[1][0])]
-			}
+		if factor = defaultUnit(name, digits); factor == 0 && strings.Contains(digits, ".") {
+			factor = line.factor()
 		}
 	}
 	if factor == 0 {
@@ -306,10 +300,14 @@ func (t *reader) figure(process, before, after, digits, unit, line string) {
 	if phase := phaseIn.FindString(name); phase != "" && !memory.MatchString(strings.TrimPrefix(name, phase)) {
 		name = "memory in use"
 	}
+	process := ""
+	if t.take == nil {
+		process = line.about(from)
+	}
 	if strings.HasPrefix(process, devicePrefix) && deviceIn.MatchString(name+":") { // the label tells them apart
 		process = ""
 	}
-	t.add(key{process, name}, numberOf(digits)*factor, line)
+	t.add(key{process, name}, numberOf(digits)*factor, line.text)
 }
 
 // A meaning is what a label says of its figure.
@@ -394,6 +392,9 @@ func (t *reader) add(k key, n float64, line string) {
 		return
 	}
 	t.kept++
+	if len(line) > maxQuote {
+		line = strings.ToValidUTF8(line[:maxQuote], "")
+	}
 	if s.lines[1] = line; len(s.readings) == 0 {
 		s.lines[0] = line
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"strandline/profiles"
 )
@@ -86,6 +87,25 @@ func TestDevices(t *testing.T) {
 		}
 		if slices.Sort(got); !slices.Equal(got, c.want) {
 			t.Errorf("%s: of %q, want %q", c.line, got, c.want)
+		}
+	}
+}
+
+// TestLongLines keeps the beginnings of long lines alone, also of rows with a figure in each cell.
+func TestLongLines(t *testing.T) {
+	for name, line := range map[string]string{
+		"row":  "|" + strings.Repeat(" 1 GiB |", 1000) + "\n",
+		"line": "GPU 1 memory: 7 MiB, GPU 2 memory: 8 MiB" + strings.Repeat(", é 1", 3000) + "\n",
+	} {
+		f, err := Read(strings.NewReader(strings.Repeat(line, 6)))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, c := range f.Columns {
+			if kept := c.Lines[1]; len(kept) > maxQuote || len(kept) < maxQuote-3 || !utf8.ValidString(kept) {
+				t.Errorf("%s: %d bytes are kept of a line", name, len(kept))
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"slices"
 	"strings"
 
 	"strandline/internal/lazyregexp"
@@ -45,13 +46,52 @@ func deviceOf(line string) string {
 	return devicePrefix + device
 }
 
-// deviceBefore is the device that a line names last before a figure, "" if it names none.
-func deviceBefore(figure string) string {
-	all := deviceIn.FindAllStringSubmatch(figure, -1)
-	if len(all) == 0 {
-		return ""
+// A statement is a line of which the sizes are read. What holds for all of them is found once, if
+// one of them asks for it.
+type statement struct {
+	text    string
+	process *string
+	devices [][]int // where devices are named
+	memory  *bool
+	above   *float64
+}
+
+// about is the process, rank or device of a size that begins at a byte.
+func (s *statement) about(from int) string {
+	if s.process == nil {
+		s.process = new(processIn(s.text))
+		if *s.process == severalDevices {
+			s.devices = deviceIn.FindAllStringSubmatchIndex(s.text, -1)
+		}
 	}
-	return devicePrefix + all[len(all)-1][1]
+	if *s.process != severalDevices {
+		return *s.process
+	}
+	device := ""
+	n, _ := slices.BinarySearchFunc(s.devices, from+1, func(m []int, end int) int { return m[1] - end })
+	if n > 0 {
+		device = devicePrefix + s.text[s.devices[n-1][2]:s.devices[n-1][3]]
+	}
+	return device
+}
+
+// ofMemory reports whether the line has a word of memory.
+func (s *statement) ofMemory() bool {
+	if s.memory == nil {
+		s.memory = new(memory.MatchString(s.text))
+	}
+	return *s.memory
+}
+
+// factor is the unit that the beginning of the line states for all its figures, 0 if none.
+func (s *statement) factor() float64 {
+	if s.above == nil {
+		s.above = new(float64)
+		if m := unitAbove.FindStringSubmatch(s.text); m != nil {
+			*s.above = factors[lower(m[1][0])]
+		}
+	}
+	return *s.above
 }
 
 const (

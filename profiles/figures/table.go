@@ -50,6 +50,7 @@ func (t *reader) endTable() {
 		byRow = byRow && moment.MatchString(h)
 	}
 	for _, row := range tb.rows {
+		line := strings.Join(row, " | ")
 		for i, cell := range row {
 			if i == 0 || i >= len(tb.header) {
 				continue
@@ -64,7 +65,7 @@ func (t *reader) endTable() {
 			}
 			for _, m := range found {
 				if len(m[2]) >= 2 {
-					t.add(key{"", name}, numberOf(m[1])*factors[lower(m[2][0])], strings.Join(row, " | "))
+					t.add(key{"", name}, numberOf(m[1])*factors[lower(m[2][0])], line)
 					break
 				}
 			}
