@@ -131,9 +131,24 @@ while period < 2 or os.path.exists(MARK):
 	}
 }
 
+// TestExplained ends the trace of a program without steps when its lines grow as it does.
+func TestExplained(t *testing.T) {
+	got := newModules(t).python(t, t.TempDir(), `
+from strandline import _growing
+g = _growing.Growing(None, "", None)
+line = (("a.py", 5),)
+for held in (900, 1200, 300, 3000):
+    g.periods = [(n, 1000 * n, {line: (held * n, n)}) for n in range(5)]
+    print(g.explained())
+`)
+	if got != "True\nTrue\nFalse\nFalse\n" {
+		t.Error(got)
+	}
+}
+
 // TestTracingIsBounded has lines asked for while a program imports a module and while it
 // loads, which then counts steps. The import is not traced. A look that takes a second is
-// followed by 20 seconds without one, and steps end the trace of what was loaded before.
+// followed by 10 seconds without one, and steps end the trace of what was loaded before.
 func TestTracingIsBounded(t *testing.T) {
 	live.Linux(t)
 	const code = `
@@ -168,7 +183,7 @@ period()
 for _ in range(60):
     period()
     clock.now += 1
-assert len(looks) == 3 and all(b - a >= 20 for a, b in zip(looks, looks[1:])), looks
+assert len(looks) == 5 and all(b - a >= 10 for a, b in zip(looks, looks[1:])), looks
 strandline.step()
 assert not tracemalloc.is_tracing() and not os.path.exists(MARK), "what was loaded is traced"
 strandline.step()

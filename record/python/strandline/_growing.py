@@ -33,8 +33,10 @@ _LINES = 10  # that are written
 _PERIODS = 9  # ends of periods at which a program without steps is looked at
 _DIPS = 0.1  # of its growth, by which what a line holds may be less than a period before
 _FEWEST_PERIODS = 5  # from which something can be told
-_BETWEEN = 20  # times of a look between two, so that the program gets on
+_BETWEEN = 10  # times of a look between two, so that the program gets on
 _LONGEST = 20.0  # seconds that a program without steps is traced, if there are the fewest periods by then
+_PLAIN = 3.0  # seconds after which it is no longer traced where the lines explain its growth
+_NEARLY = 0.25  # of that growth, by which theirs may differ from it
 
 _Stack = Tuple[Tuple[str, int], ...]  # innermost first
 _Sizes = Dict[_Stack, Tuple[int, int]]  # bytes and number
@@ -111,7 +113,7 @@ class Growing:
         own, (objects, ours) = tracemalloc.get_tracemalloc_memory(), self.look()
         self.periods.append((began, held - own - ours, objects))
         first, last = self.periods[0], self.periods[-1]
-        enough = len(self.periods) >= _FEWEST_PERIODS and (last[1] <= first[1] or last[0] - first[0] > _LONGEST)
+        enough = len(self.periods) >= _FEWEST_PERIODS and (last[1] <= first[1] or last[0] - first[0] > _LONGEST or last[0] - first[0] > _PLAIN and self.explained())
         if own > _MOST or enough or len(self.periods) >= _PERIODS:
             self.end()
 
@@ -139,24 +141,34 @@ class Growing:
             tracemalloc.stop()
             self.of_periods()
 
-    def of_periods(self) -> None:
-        """Write what grows in a program that may be looked at in the middle of a step.
+    def stayed(self) -> List[_Stack]:
+        """The lines that hold more with each period. What lives for a moment is sometimes less than before."""
+        out = []
+        for k in self.periods[-1][2]:
+            sizes = [p[2].get(k, _NONE)[0] for p in self.periods]
+            most = _DIPS * (sizes[-1] - sizes[0])
+            if most > 0 and all(x - y <= most for x, y in zip(sizes, sizes[1:])):
+                out.append(k)
+        return out
 
-        What lives for a moment is sometimes less than before. What stays is not.
-        """
+    def grew(self) -> float:
+        """The bytes by which the process grew in the periods, by the median of their rates."""
+        rates = sorted((y[1] - x[1]) / (y[0] - x[0]) for i, x in enumerate(self.periods) for y in self.periods[i + 1 :])
+        return (self.periods[-1][0] - self.periods[0][0]) * rates[len(rates) // 2]
+
+    def explained(self) -> bool:
+        """Whether the lines hold about as much more as the process does. Tracing slows a program of small objects down."""
+        a, c = self.periods[0][2], self.periods[-1][2]
+        held, grew = sum(c[k][0] - a.get(k, _NONE)[0] for k in self.stayed()), self.grew()
+        return abs(held - grew) < _NEARLY * grew
+
+    def of_periods(self) -> None:
+        """Write what grows in a program that may be looked at in the middle of a step."""
         if len(self.periods) < _FEWEST_PERIODS:
             self.write({}, {}, [], {"seconds": 0})
             return
         a, c = self.periods[0], self.periods[-1]
-        stayed = []
-        for k in c[2]:
-            sizes = [p[2].get(k, _NONE)[0] for p in self.periods]
-            most = _DIPS * (sizes[-1] - sizes[0])
-            if most > 0 and all(x - y <= most for x, y in zip(sizes, sizes[1:])):
-                stayed.append(k)
-        seconds = c[0] - a[0]
-        rates = sorted((y[1] - x[1]) / (y[0] - x[0]) for i, x in enumerate(self.periods) for y in self.periods[i + 1 :])
-        self.write(a[2], c[2], stayed, {"seconds": round(seconds, 3), "grew": round(seconds * rates[len(rates) // 2])})
+        self.write(a[2], c[2], self.stayed(), {"seconds": round(c[0] - a[0], 3), "grew": round(self.grew())})
 
     def write(self, a: _Sizes, c: _Sizes, stayed: List[_Stack], basis: Dict[str, Any]) -> None:
         """Write what those lines hold more of in c than in a."""
