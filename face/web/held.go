@@ -86,7 +86,7 @@ func (d *savedDevice) save() error {
 		}
 	}
 	d.describe()
-	d.part = 0
+	d.later = false
 	return d.putDoc("device", d.of(), d.doc)
 }
 

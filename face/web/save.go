@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -33,7 +32,6 @@ import (
 // that of a watch the courses of the weightiest subjects.
 func Save(ctx context.Context, w io.Writer, a engine.Asker) error {
 	s := saver{ctx: ctx, asker: a, index: map[string][3]int{}}
-	s.begin()
 	var err error
 	index := "index.html"
 	switch a := a.(type) {
@@ -92,19 +90,43 @@ func (s *saver) watch(w *engine.Watch) error {
 // A saver collects answers. They are packed in parts, each of which is unpacked
 // as a whole when the page first needs it.
 type saver struct {
-	ctx   context.Context
-	asker engine.Asker
-	parts []bytes.Buffer
-	index map[string][3]int // question: part, place in it, length
-	part  int               // to which answers go
+	ctx    context.Context
+	asker  engine.Asker
+	first  bytes.Buffer // part 0, which the page needs to begin with
+	packed [][]byte     // the parts after it
+	last   bytes.Buffer // the part after these
+	later  bool         // whether answers go to the last part, not to the first
+	packer *flate.Writer
+	index  map[string][3]int // question: part, place in it, length
 
 	leftOut int // devices without pictures
 }
 
 // begin makes the next answers go to a separate part.
 func (s *saver) begin() {
-	s.parts = append(s.parts, bytes.Buffer{})
-	s.part = len(s.parts) - 1
+	if s.last.Len() > 0 {
+		s.packed = append(s.packed, s.pack(s.last.Bytes()))
+		s.last.Reset()
+	}
+	s.later = true
+}
+
+// pack compresses a part.
+func (s *saver) pack(data []byte) []byte {
+	var out bytes.Buffer
+	if s.packer == nil {
+		s.packer, _ = flate.NewWriter(nil, flate.BestCompression) // fails for an unknown level alone
+	}
+	s.packer.Reset(&out)
+	s.packer.Write(data) // to a buffer, which does not fail
+	s.packer.Close()
+	return bytes.Clone(out.Bytes())
+}
+
+// parts packs what is not yet packed, and returns all parts.
+func (s *saver) parts() [][]byte {
+	s.begin()
+	return append([][]byte{s.pack(s.first.Bytes())}, s.packed...)
 }
 
 // params are a question's, as pairs of name and value.
@@ -127,9 +149,12 @@ func question(name string, q url.Values) string {
 
 // put keeps an answer.
 func (s *saver) put(question string, answer []byte) {
-	p := &s.parts[s.part]
-	s.index[question] = [3]int{s.part, p.Len(), len(answer)}
-	p.Write(answer)
+	part, number := &s.first, 0
+	if s.later {
+		part, number = &s.last, len(s.packed)+1
+	}
+	s.index[question] = [3]int{number, part.Len(), len(answer)}
+	part.Write(answer)
 }
 
 // putDoc keeps a document as the answer to a question.
@@ -282,15 +307,11 @@ func (s *saver) write(w io.Writer, name string) error {
 	if _, err := io.WriteString(w, head); err != nil {
 		return err
 	}
-	z, err := flate.NewWriter(io.Discard, flate.BestCompression)
-	if err != nil {
+	if err := writePart(w, "index", s.pack(index)); err != nil {
 		return err
 	}
-	if err := writePart(w, z, "index", index); err != nil {
-		return err
-	}
-	for i := range s.parts {
-		if err := writePart(w, z, strconv.Itoa(i), s.parts[i].Bytes()); err != nil {
+	for i, data := range s.parts() {
+		if err := writePart(w, strconv.Itoa(i), data); err != nil {
 			return err
 		}
 	}
@@ -304,17 +325,16 @@ func hashOf(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// writePart writes data into the page, packed by z.
-func writePart(w io.Writer, z *flate.Writer, name string, data []byte) error {
+// writePart writes packed data into the page.
+func writePart(w io.Writer, name string, packed []byte) error {
 	if _, err := fmt.Fprintf(w, `<script type="text/plain" id="saved-%s">`, name); err != nil {
 		return err
 	}
 	text := base64.NewEncoder(base64.StdEncoding, w)
-	z.Reset(text)
-	if _, err := z.Write(data); err != nil {
+	if _, err := text.Write(packed); err != nil {
 		return err
 	}
-	if err := errors.Join(z.Close(), text.Close()); err != nil {
+	if err := text.Close(); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, "</script>\n")
