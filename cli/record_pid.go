@@ -158,12 +158,14 @@ func growingContainers(r *outside.Result) json.RawMessage {
 	type container struct {
 		Path  string `json:"path"`
 		Count int64  `json:"count"` // of the objects that came
+		// Graphs reports whether it holds tensors with graphs.
+		Graphs bool `json:"graphs,omitzero"`
 	}
 	var h struct {
 		Growing []container `json:"growing"`
 	}
 	for _, c := range r.Containers {
-		h.Growing = append(h.Growing, container{c.Path, c.Grew()})
+		h.Growing = append(h.Growing, container{c.Path, c.Grew(), c.Graph})
 	}
 	if len(h.Growing) == 0 {
 		return nil

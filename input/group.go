@@ -244,6 +244,7 @@ func (r *recordedFiles) named(name string) *compare.Process {
 		}
 	}
 	out.About.Again = r.manifest.Again(p, entries)
+	out.About.Outside = len(p.Dumps) > 0 && p.Dumps[0].Reason == "outside"
 	return out
 }
 

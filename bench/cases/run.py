@@ -69,6 +69,8 @@ class Bench:
             return None, None
         if command in ("gpu", "attach") and case.needs != "device" or command == "attach" and case.beside:
             return None, None
+        if command in ("trace", "diagnose") and case.needs == "device":  # they follow main memory
+            return None, None
         if command == "check":
             return self.run(["check", "--json", "--", *line], env)
         if command == "record":

@@ -32,7 +32,8 @@ func makesNode(frames []symbolize.Frame) bool {
 }
 
 // graph turns the growth of a heap into that of autograd's graph if nodes of a graph are
-// a part of it, by the calls that made them or by how many there were from look to look,
+// a part of it, by the calls that made them, by how many there were from look to look, or as
+// a container that grew holds tensors with theirs,
 // and puts first the calls that make the graph: the largest of those outside a backward
 // pass. It returns how many nodes more there are, if they were counted.
 func (g *hostGrowth) graph(looks *footprint.Growth) (more int64) {
@@ -43,10 +44,11 @@ func (g *hostGrowth) graph(looks *footprint.Growth) (more int64) {
 			nodes += g.residentBytes(u)
 		}
 	}
+	held := false
 	if looks != nil && looks.After != nil {
-		more = keptNodes(looks.After.Nodes, g.resident)
+		more, held = keptNodes(looks.After.Nodes, g.resident), looks.After.Graphs
 	}
-	if g.kind != finding.HeapLeak || g.shape != grows || more == 0 && (nodes == 0 || float64(nodes) < graphShare*float64(all)) {
+	if g.kind != finding.HeapLeak || g.shape != grows || more == 0 && !held && (nodes == 0 || float64(nodes) < graphShare*float64(all)) {
 		return 0
 	}
 	g.kind = finding.AutogradGraph

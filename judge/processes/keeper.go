@@ -44,6 +44,7 @@ type Container struct {
 	Path, Kind string
 	Library    bool // the names are a library's
 	Counts     []int64
+	Graph      bool // it holds a tensor with a graph
 }
 
 // Grew is by how many objects a container grew, if it did from look to look; otherwise 0.
@@ -67,14 +68,14 @@ func (c *Container) Grew() int64 {
 
 // Containers are what was counted of a program.
 type Containers interface {
-	Each(f func(path, kind string, library bool, counts []int64))
+	Each(f func(path, kind string, library bool, counts []int64, graph bool))
 }
 
 // Growing are the containers that grew from look to look, those that grew most first. What a
 // library keeps for each object that the program keeps grows along with it.
 func Growing(all Containers) (out []Container) {
-	all.Each(func(path, kind string, library bool, counts []int64) {
-		if c := (Container{path, kind, library, counts}); c.Grew() > 0 {
+	all.Each(func(path, kind string, library bool, counts []int64, graph bool) {
+		if c := (Container{path, kind, library, counts, graph}); c.Grew() > 0 {
 			out = append(out, c)
 		}
 	})

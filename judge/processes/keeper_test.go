@@ -28,22 +28,22 @@ func TestKeeper(t *testing.T) {
 
 type counted []Container
 
-func (all counted) Each(f func(path, kind string, library bool, counts []int64)) {
+func (all counted) Each(f func(path, kind string, library bool, counts []int64, graph bool)) {
 	for _, c := range all {
-		f(c.Path, c.Kind, c.Library, c.Counts)
+		f(c.Path, c.Kind, c.Library, c.Counts, c.Graph)
 	}
 }
 
 // TestNameContainers names the containers that grew from look to look.
 func TestNameContainers(t *testing.T) {
 	growing := Growing(counted{
-		{"constant", "list", false, []int64{5000, 5000, 5000}},
-		{"sawtooth", "list", false, []int64{100, 5000, 4000, 6000}},
-		{"twice", "dict", false, []int64{100, 9000}},
-		{"slowly", "dict", false, []int64{9000, 9100, 9200}},
-		{"less", "list", false, []int64{100, 200, 300}},
-		{"seen", "dict", false, []int64{3080, 20000, 51120}},
-		{"_types", "dict", true, []int64{110, 210, 310}}, // a library's, beside less
+		{"constant", "list", false, []int64{5000, 5000, 5000}, false},
+		{"sawtooth", "list", false, []int64{100, 5000, 4000, 6000}, false},
+		{"twice", "dict", false, []int64{100, 9000}, false},
+		{"slowly", "dict", false, []int64{9000, 9100, 9200}, false},
+		{"less", "list", false, []int64{100, 200, 300}, false},
+		{"seen", "dict", false, []int64{3080, 20000, 51120}, false},
+		{"_types", "dict", true, []int64{110, 210, 310}, false}, // a library's, beside less
 	})
 	if len(growing) != 3 || growing[0].Path != "seen" || growing[1].Path != "less" {
 		t.Fatalf("%+v", growing)

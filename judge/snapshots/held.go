@@ -71,11 +71,16 @@ func (g *growth) heldBy(places []*place) []finding.HeldBy {
 }
 
 // growingWith is the container that grew by about as many objects as there are blocks, which
-// were allocated meanwhile; nil if none did.
+// were allocated meanwhile; nil if none did. A tensor with a graph keeps several blocks.
 func growingWith(h *compare.Held, blocks int64) *finding.HeldBy {
+	const maxOfGraph = 64
 	for i := range h.Growing {
-		if n := h.Growing[i].Count; 2*n >= blocks && n <= 2*blocks {
-			return &finding.HeldBy{Kind: byPython, Path: plain(h.Growing[i].Path), Share: min(1, float64(n)/float64(blocks))}
+		x := &h.Growing[i]
+		switch n := x.Count; {
+		case x.Graphs && n <= 2*blocks && maxOfGraph*n >= blocks:
+			return &finding.HeldBy{Kind: byAutograd, Path: plain(x.Path), Share: 1}
+		case 2*n >= blocks && n <= 2*blocks:
+			return &finding.HeldBy{Kind: byPython, Path: plain(x.Path), Share: min(1, float64(n)/float64(blocks))}
 		}
 	}
 	return nil
@@ -157,18 +162,20 @@ func heldWords(h *finding.HeldBy) string {
 	if h.File != "" && h.Line != nil {
 		where += " (" + base(finding.Site{File: h.File, Line: *h.Line}) + ")"
 	}
-	switch h.Kind {
-	case byAutograd:
+	switch {
+	case h.Kind == byAutograd && h.ChainLength == nil:
+		return where + " keeps tensors with the graph of each"
+	case h.Kind == byAutograd:
 		text := fmt.Sprintf("%s ends a chain of %s %s", where, units.Count(*h.ChainLength), h.Node)
 		if h.Grew != nil && *h.Grew > 0 {
 			text += fmt.Sprintf("; it grew by %s since the snapshot before", units.Count(*h.Grew))
 		}
 		return text
-	case byGarbage:
+	case h.Kind == byGarbage:
 		return "nothing but " + where + " keeps them: Python's collector frees them when it runs"
-	case byCycles:
+	case h.Kind == byCycles:
 		return where + " kept them at the exit, to which names may have led until then"
-	case byNative:
+	case h.Kind == byNative:
 		return "no Python object refers to them, nor a graph that Python names lead to: C++ code keeps them"
 	}
 	return "they are kept by " + where
@@ -180,10 +187,12 @@ func holderWords(h *finding.HeldBy) string {
 	if h.File != "" && h.Line != nil {
 		where += " (" + base(finding.Site{File: h.File, Line: *h.Line}) + ")"
 	}
-	switch h.Kind {
-	case byAutograd:
+	switch {
+	case h.Kind == byAutograd && h.ChainLength == nil:
+		return "kept by the graphs of " + where
+	case h.Kind == byAutograd:
 		return fmt.Sprintf("kept by the graph of %s: a chain of %s %s", where, units.Count(*h.ChainLength), h.Node)
-	case byNative:
+	case h.Kind == byNative:
 		return "no Python object keeps them: C++ code does"
 	}
 	return "kept by " + where

@@ -304,4 +304,11 @@ func TestGrowingWith(t *testing.T) {
 			t.Errorf("%d blocks: %q, want %q", blocks, got, want)
 		}
 	}
+	h.Growing[1].Graphs = true // of which each keeps several
+	if x := growingWith(h, 900); x == nil || x.Kind != byAutograd || x.Path != "meter.values in main()" {
+		t.Errorf("graphs: %+v", x)
+	}
+	if x := growingWith(h, 20_000); x != nil {
+		t.Errorf("more than graphs of so few keep: %+v", x)
+	}
 }

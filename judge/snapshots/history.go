@@ -110,8 +110,11 @@ func unknown(s *subject) []finding.Finding {
 // recordAgain is how to record the program so that it can be judged: as it was recorded,
 // where strandline did that; "" if no stack names the program.
 func (s *subject) recordAgain() string {
-	if s.process.About != nil {
-		return s.process.About.Again
+	if a := s.process.About; a != nil {
+		if a.Outside && s.judged.StepsFrom == "" && s.newest.Events > 0 { // a longer recording has no steps either
+			return fmt.Sprintf("sudo strandline trace --gpu --pid %d --duration 60s\n# follows the memory of the device and of the host over time, without steps", a.PID)
+		}
+		return a.Again
 	}
 	for _, l := range s.newest.Live {
 		if c := recordingAgain(s.book.Stacks.Stack(l.Stack)); c != "" {

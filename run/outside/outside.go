@@ -23,6 +23,7 @@ import (
 	"strandline/host/code/cpython"
 	"strandline/host/code/image"
 	"strandline/host/gpu/cudaalloc"
+	"strandline/host/proc/autograd"
 	"strandline/host/proc/procfs"
 	"strandline/internal/lazyregexp"
 	"strandline/judge/processes"
@@ -122,6 +123,7 @@ type session struct {
 	final     []cudaalloc.Segment
 	// containers are counted as long as events are watched.
 	containers cpython.History
+	graphs     *autograd.Graphs
 	result     Result
 }
 
@@ -150,6 +152,7 @@ func open(o Options) (_ *session, err error) {
 	}
 	s.snapshot = snapshot.New()
 	s.history = newHistory(o.MaxEvents)
+	s.graphs = autograd.GraphsOf(s.image)
 	s.names = &names{image: s.image, stacks: s.snapshot.Stacks}
 	if err := s.python(); err != nil {
 		return nil, err
@@ -268,7 +271,7 @@ func (s *session) run(ctx context.Context) error {
 			s.options.Progress(s.result)
 		}
 		if s.names.runtime != nil {
-			s.containers.WhenDue(func() { s.containers.Count(s.names.runtime, s.image) })
+			s.containers.WhenDue(func() { s.containers.Count(s.names.runtime, s.image, s.graphs.Keeps) })
 		}
 		select {
 		case <-ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"strandline/finding"
 	"strandline/host/code/cpython"
 	"strandline/host/code/image"
+	"strandline/host/proc/autograd"
 	"strandline/host/proc/procfs"
 	"strandline/judge/processes"
 )
@@ -38,7 +39,7 @@ func (w *Session) countContainers(p procfs.Process) {
 		}
 		defer im.Close()
 		if r, err := cpython.Find(im); err == nil {
-			h.Count(r, im)
+			h.Count(r, im, autograd.GraphsOf(im).Keeps)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strandline/host/proc/footprint"
 	"strandline/host/proc/hooks"
 	"strandline/host/proc/procfs"
+	"strandline/judge/processes"
 )
 
 const (
@@ -151,6 +152,10 @@ func (w *Session) grown() *footprint.Growth {
 	p := w.subject()
 	if len(w.looks[p]) < 2 {
 		return nil
+	}
+	if h := w.containers[p]; h != nil {
+		last := w.looks[p][len(w.looks[p])-1]
+		last.Graphs = slices.ContainsFunc(processes.Growing(h), func(c processes.Container) bool { return c.Graph })
 	}
 	memory, err := p.Memory()
 	if err != nil || !w.running() {

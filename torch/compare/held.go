@@ -38,6 +38,9 @@ type Holder struct {
 	// Estimated reports whether the chain was measured in part: by its newest nodes.
 	Estimated bool `json:"estimated"`
 
+	// Graphs reports, of a container that grew, whether it holds tensors with graphs.
+	Graphs bool `json:"graphs"`
+
 	// Of tensors in main memory.
 	Count int64 `json:"count"`
 	Bytes int64 `json:"bytes"`

@@ -39,6 +39,8 @@ type About struct {
 	Beside map[int]Beside
 	// Again is how to record it again where this recording does not suffice.
 	Again string
+	// Outside reports whether it was recorded from outside, while it ran.
+	Outside bool
 }
 
 // OnHost reports whether the process was recorded and used no device.

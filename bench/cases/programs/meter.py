@@ -12,7 +12,7 @@ class Meter:
         self.values = []
 
     def add(self, value):
-        self.values.append(value)
+        self.values.append(value)  # LINE
 
 
 def main():

@@ -7,7 +7,8 @@ import (
 
 // A History is how many objects the containers of a program held, look by look.
 type History struct {
-	counts map[Kept][]int64 // by all but the number
+	counts map[Kept][]int64 // by all but the number and the tensor
+	graphs map[Kept]bool    // whether it held a tensor with a graph when it was counted last
 	looks  int
 	next   time.Time
 }
@@ -38,11 +39,17 @@ func (h *History) WhenDue(look func()) {
 	h.next = now.Add(max(every, share*now.Sub(began)))
 }
 
-// Count counts what the containers hold now.
-func (h *History) Count(r *Runtime, mem Memory) {
+// Count counts what the containers hold now. The function graph reports whether a tensor keeps
+// a graph.
+func (h *History) Count(r *Runtime, mem Memory, graph func(tensor uint64) bool) {
 	now := map[Kept]int64{}
+	h.graphs = map[Kept]bool{}
 	for _, k := range r.Kept(mem) {
-		now[Kept{Path: k.Path, Kind: k.Kind, Library: k.Library}] += k.Count
+		key := Kept{Path: k.Path, Kind: k.Kind, Library: k.Library}
+		now[key] += k.Count
+		if k.Tensor != 0 && graph(k.Tensor) {
+			h.graphs[key] = true
+		}
 	}
 	if h.counts == nil {
 		h.counts = map[Kept][]int64{}
@@ -57,9 +64,10 @@ func (h *History) Count(r *Runtime, mem Memory) {
 	}
 }
 
-// Each calls f with each container, and the number of its objects at each look.
-func (h *History) Each(f func(path, kind string, library bool, counts []int64)) {
+// Each calls f with each container, the number of its objects at each look, and whether it holds
+// a tensor with a graph.
+func (h *History) Each(f func(path, kind string, library bool, counts []int64, graph bool)) {
 	for k, counts := range h.counts {
-		f(k.Path, k.Kind, k.Library, counts)
+		f(k.Path, k.Kind, k.Library, counts, h.graphs[k])
 	}
 }

@@ -2,6 +2,7 @@ package cpython
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ type Kept struct {
 	Count int64  // how many objects it holds
 	// Library is true if only names in Python's or an installed package's modules lead to it.
 	Library bool
+	// Tensor is the address of a tensor of PyTorch that it leads to; 0 for none.
+	Tensor uint64
 }
 
 // The bounds of a look at a process that runs on, and may be hostile.
@@ -26,6 +29,7 @@ const (
 	maxNames    = 4096 // of a namespace
 	minKept     = 64   // members of a container that is returned
 	maxTable    = 1 << 22
+	maxTensors  = 1000   // that are noted
 	heapType    = 1 << 9 // a flag of types: made by Python code
 	managedDict = 1 << 4
 	inlineDict  = 1 << 2
@@ -46,6 +50,11 @@ func (r *Runtime) Kept(mem Memory) []Kept {
 		k.queue = k.queue[1:]
 		k.follow(o)
 	}
+	for i, n := range k.keepers {
+		if t := slices.IndexFunc(k.tensors, func(t named) bool { return t.in == n.in && strings.HasPrefix(t.path, n.path+"[") }); t >= 0 {
+			k.found[i].Tensor = k.tensors[t].at
+		}
+	}
 	return k.found
 }
 
@@ -57,7 +66,9 @@ type keeping struct {
 	types map[uint64]*pyType
 	queue []named
 	found []Kept
-	until time.Time
+	// keepers are what led to what was found, and tensors the tensors of PyTorch.
+	keepers, tensors []named
+	until            time.Time
 }
 
 // A named is an object that names lead to.
@@ -257,6 +268,10 @@ func (k *keeping) follow(n named) {
 		if dict := k.word(n.at, globals); k.own(dict) {
 			k.push(named{at: dict, path: "", depth: n.depth, namespace: true})
 		}
+	case "Tensor":
+		if len(k.tensors) < maxTensors {
+			k.tensors = append(k.tensors, n)
+		}
 	case "type", "ABCMeta", "EnumMeta", "EnumType", "str", "int", "float", "bytes", "NoneType", "bool", "builtin_function_or_method":
 	default:
 		k.instance(n, t)
@@ -272,7 +287,8 @@ func (k *keeping) add(n named, kind string, count int64) {
 	if n.in != "" {
 		path += " in " + n.in + "()"
 	}
-	k.found = append(k.found, Kept{path, kind, count, n.library})
+	k.found = append(k.found, Kept{Path: path, Kind: kind, Count: count, Library: n.library})
+	k.keepers = append(k.keepers, n)
 }
 
 // own reports whether a namespace is of a module of the program's own: neither Python's nor an

@@ -84,9 +84,9 @@ func TestKept(t *testing.T) {
 				live.Missing(t, "python", err.Error())
 			}
 			got := r.Kept(im)
-			want := []cpython.Kept{{"seen", "dict", 1000, false}, {"cache.ROWS", "list", 400, false}, {"reader.__closure__", "set", 700, false}, {"TABLE", "dict", 600, true}}
+			want := []cpython.Kept{{Path: "seen", Kind: "dict", Count: 1000}, {Path: "cache.ROWS", Kind: "list", Count: 400}, {Path: "reader.__closure__", Kind: "set", Count: 700}, {Path: "TABLE", Kind: "dict", Count: 600, Library: true}}
 			if minor >= 11 {
-				want = append(want, cpython.Kept{"meter.values in main()", "list", 300, false}, cpython.Kept{"queue in main()", "deque", 200, false}, cpython.Kept{"table[...][...] in main()", "list", 500, false})
+				want = append(want, cpython.Kept{Path: "meter.values in main()", Kind: "list", Count: 300}, cpython.Kept{Path: "queue in main()", Kind: "deque", Count: 200}, cpython.Kept{Path: "table[...][...] in main()", Kind: "list", Count: 500})
 			}
 			for _, k := range want {
 				if !slices.Contains(got, k) {

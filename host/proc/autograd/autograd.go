@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"strandline/host/code/image"
@@ -69,8 +70,68 @@ func Nodes(p procfs.Process) (int64, error) {
 	return int64(found * every), nil
 }
 
-// tables are what the first words of nodes point to.
-type tables map[uint64]bool
+// Graphs recognizes tensors of a process that keep a graph.
+type Graphs struct {
+	image  *image.Image
+	tables tables // nil until they are needed
+}
+
+// GraphsOf returns what recognizes the tensors of a process.
+func GraphsOf(im *image.Image) *Graphs { return &Graphs{image: im} }
+
+// The words that lead from a Python object of a tensor to its node: it refers to the tensor,
+// that to what autograd knows of it, and that to the node. Where they are differs by release;
+// the last one is certain, as no other object begins with the table of a node.
+const (
+	objectWords = 5  // of the Python object
+	tensorWords = 6  // of the tensor
+	metaWords   = 12 // of what autograd knows
+)
+
+// Keeps reports whether the Python object of a tensor keeps the graph that it was computed by.
+func (g *Graphs) Keeps(object uint64) bool {
+	if g.tables == nil {
+		g.tables = tablesIn(g.image)
+	}
+	for _, tensor := range g.pointers(object+16, objectWords) { // behind its count and type
+		for _, meta := range g.pointers(tensor+8, tensorWords) {
+			for _, node := range g.pointers(meta+8, metaWords) {
+				if table := g.words(node, 1); len(table) > 0 && g.tables[table[0]] == computed {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// pointers are the words at an address that may be addresses of objects.
+func (g *Graphs) pointers(at uint64, n int) []uint64 {
+	return slices.DeleteFunc(g.words(at, n), func(w uint64) bool { return w%8 != 0 || w < 1<<16 || w>>47 != 0 })
+}
+
+func (g *Graphs) words(at uint64, n int) []uint64 {
+	b := make([]byte, 8*n)
+	if g.image.Read(b, at) != nil {
+		return nil
+	}
+	out := make([]uint64, n)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return out
+}
+
+// tables are what the first words of nodes point to, and what kind of node it is.
+type tables map[uint64]node
+
+type node uint8
+
+const (
+	none     node = iota
+	leaf          // of a tensor that was not computed
+	computed      // of one that was
+)
 
 // tablesIn returns the tables of the libraries in a process.
 func tablesIn(im *image.Image) tables {
@@ -91,26 +152,33 @@ func tablesIn(im *image.Image) tables {
 			continue
 		}
 		for _, s := range symbols {
-			if s.Defined && isNodeTable(s.Name) {
+			if kind := nodeOf(s.Name); s.Defined && kind != none {
 				const head = 16 // the offset to the object's beginning, and its type
-				out[s.Addr+head+place.Bias(m.Start)] = true
+				out[s.Addr+head+place.Bias(m.Start)] = kind
 			}
 		}
 	}
 	return out
 }
 
-// isNodeTable reports whether a symbol is the table of a class of nodes.
-func isNodeTable(symbol string) bool {
+// nodeOf is the kind of node of whose class a symbol is the table.
+func nodeOf(symbol string) node {
 	class, ok := strings.CutPrefix(symbol, "_ZTVN5torch8autograd")
-	return ok && (strings.Contains(class, "Backward") || strings.Contains(class, "AccumulateGrad") || strings.Contains(class, "CopySlices") || strings.Contains(class, "6PyNode"))
+	switch {
+	case !ok:
+	case strings.Contains(class, "AccumulateGrad"):
+		return leaf
+	case strings.Contains(class, "Backward") || strings.Contains(class, "CopySlices") || strings.Contains(class, "6PyNode"):
+		return computed
+	}
+	return none
 }
 
 // count returns how many blocks in some memory, which begins at a multiple of a page,
 // begin with one of the tables.
 func (t tables) count(b []byte) (n uint64) {
 	for ; len(b) >= 8; b = b[min(aligned, len(b)):] {
-		if t[binary.LittleEndian.Uint64(b)] {
+		if t[binary.LittleEndian.Uint64(b)] != none {
 			n++
 		}
 	}

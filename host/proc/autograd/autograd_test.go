@@ -2,8 +2,10 @@ package autograd
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
+	"strandline/host/code/image"
 	"strandline/host/proc/procfs"
 	"strandline/internal/test/live"
 )
@@ -37,6 +39,48 @@ func TestNodes(t *testing.T) {
 	n, err := Nodes(procfs.Process(pid))
 	if err != nil || n != 20000 { // the tables are those of the library: nothing is copied into the program
 		t.Errorf("%d nodes, %v; want 20000", n, err)
+	}
+}
+
+// tensors has three objects that stand for tensors in Python: of one that was computed, of one
+// that was not, and of none.
+const tensors = `
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+extern void *_ZTVN5torch8autograd9generated12AddBackward0E[], *_ZTVN5torch8autograd14AccumulateGradE[];
+static void **words(int n, int at, void *to) {
+  void **w = calloc(n, 8);
+  w[0] = (void *)1;
+  w[at] = to;
+  return w;
+}
+static void **tensor(void **table) { return words(8, 3, words(12, 3, words(16, 6, words(4, 0, table + 2)))); }
+int main() {
+  void **of[3] = {tensor(_ZTVN5torch8autograd9generated12AddBackward0E), tensor(_ZTVN5torch8autograd14AccumulateGradE), words(8, 3, words(12, 2, words(8, 1, 0)))};
+  printf("%lu %lu %lu\n", (unsigned long)of[0], (unsigned long)of[1], (unsigned long)of[2]);
+  fflush(stdout);
+  pause();
+}
+`
+
+func TestKeeps(t *testing.T) {
+	const library = library + "void *_ZTVN5torch8autograd14AccumulateGradE[8] = {0, 0, (void *)1};\n"
+	pid, out := live.Start(t, live.Build(t, tensors, map[string]string{"torch_cpu": library}, "-fPIC"))
+	var at [3]uint64
+	if _, err := fmt.Sscan(out, &at[0], &at[1], &at[2]); err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	files := image.NewFiles()
+	defer files.Close()
+	im, err := image.Open(procfs.Process(pid), files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	g := GraphsOf(im)
+	if !g.Keeps(at[0]) || g.Keeps(at[1]) || g.Keeps(at[2]) || g.Keeps(0) {
+		t.Errorf("%t %t %t of %x", g.Keeps(at[0]), g.Keeps(at[1]), g.Keeps(at[2]), at)
 	}
 }
 

@@ -52,6 +52,9 @@ type Observation struct {
 	// Nodes are how many nodes of PyTorch's autograd graph were in the heap at each look
 	// up to this one that counted them.
 	Nodes []int64
+	// Graphs reports whether a container that grew holds tensors with graphs of autograd; set by
+	// the caller.
+	Graphs bool
 	// Missing states what could not be read, and why.
 	Missing []string
 
