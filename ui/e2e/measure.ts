@@ -1,6 +1,7 @@
 // Measures what the page takes, in Chromium without a GPU:
 //
 //   npm run measure -- FILE…
+//   npm run measure -- FOLDER           of many files: the overview of them
 //   npm run measure -- --site FILE…     dropped on the static site
 //
 // STRANDLINE_MINUTES is how long it is used beyond that, to see that the tab does not
@@ -8,7 +9,7 @@
 // of the site. Times are those of the
 // page's own marks and of input events as the browser stamps them.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { Browser, pause, type Tab } from "./browser.ts";
 import { host, serve, site } from "./server.ts";
 
@@ -73,11 +74,28 @@ async function measure(file: string, show: typeof bySite): Promise<void> {
   const tab = await browser.open("about:blank");
   await tab.send("Page.addScriptToEvaluateOnNewDocument", { source: stamps });
   const { after, began, pid, stop } = await show(tab, file);
-  await tab.until("performance.getEntriesByName('strandline:first-picture').length", 60_000);
-  const first = await tab.eval<number>("performance.timeOrigin + performance.getEntriesByName('strandline:first-picture')[0].startTime");
+  const rows = statSync(file).isDirectory();
+  const mark = `performance.getEntriesByName('strandline:first-${rows ? "rows" : "picture"}')`;
+  await tab.until(`${mark}.length`, 60_000);
+  const first = await tab.eval<number>(`performance.timeOrigin + ${mark}[0].startTime`);
+  if (rows) await wall(tab, first - began, began);
+  else await picture(tab, first - began, began, after);
+  if (pid) {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const kib = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
+    console.log(`server: ${mib(kib("VmRSS"))}, at most ${mib(kib("VmHWM"))}`);
+  }
+  if (tab.problems.length) console.log(tab.problems.join("\n"));
+  await tab.close();
+  await browser.close();
+  await stop();
+}
+
+/** The picture of one file: until it is there, and what moving over it takes. */
+async function picture(tab: Tab, took: number, began: number, after: string): Promise<void> {
   await tab.settled();
   const all = Date.now();
-  console.log(`first picture: ${ms(first - began)} after ${after} (all shown by ${ms(all - began)})`);
+  console.log(`first picture: ${ms(took)} after ${after} (all shown by ${ms(all - began)})`);
   const { left, top, width, height, map } = (await tab.state()).picture.box;
   const rail = await tab.eval<number>("document.querySelector('#rail .box').getBoundingClientRect().top");
   const x = left + width * 0.7;
@@ -101,15 +119,26 @@ async function measure(file: string, show: typeof bySite): Promise<void> {
     await use(tab, x, y, 30_000);
     await heap(tab, `after ${half / 2} min of use`);
   }
-  if (pid) {
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    const kib = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
-    console.log(`server: ${mib(kib("VmRSS"))}, at most ${mib(kib("VmHWM"))}`);
-  }
-  if (tab.problems.length) console.log(tab.problems.join("\n"));
-  await tab.close();
-  await browser.close();
-  await stop();
+}
+
+/** The overview of many files: until it is there, and what scrolling it takes. */
+async function wall(tab: Tab, took: number, began: number): Promise<void> {
+  await tab.until("strandline.state().figures.findings && strandline.state().figures.wall.every(r => r[1] !== null)");
+  const all = Date.now();
+  const n = await tab.eval<number>("strandline.state().figures.wall.length");
+  console.log(`first rows of ${n}: ${ms(took)} after the command (all of them and the findings by ${ms(all - began)})`);
+  const scroll = await tab.eval<number[]>(`(async () => {
+    const el = document.querySelector(".wall .scroll"), out = [];
+    for (let n = 0; n < 120; n++) out.push(await new Promise((done) => requestAnimationFrame(() => {
+      const from = performance.now();
+      el.scrollTop = (n * 137) % el.scrollHeight;
+      el.dispatchEvent(new Event("scroll"));
+      el.offsetHeight;
+      done(performance.now() - from);
+    })));
+    return out;
+  })()`);
+  console.log(`a step of scrolling: p50 ${ms(quantile(scroll, 0.5))}, p95 ${ms(quantile(scroll, 0.95))}`);
 }
 
 async function heap(tab: Tab, when: string): Promise<void> {

@@ -60,6 +60,7 @@ export class WallView {
     this.page.figures.wall = this.rows.map((r) => [r.of.f, r.of.d, r.finding?.title ?? null]);
     this.drawn = "";
     this.draw();
+    performance.mark("strandline:first-rows");
   }
 
   private draw(): void {
