@@ -59,8 +59,11 @@ func OriginOf(f Frame) Origin {
 		return Generated
 	}
 	if _, rest, ok := cutLast(file, "-packages/"); ok {
-		if strings.HasPrefix(rest, "torch/") {
+		switch {
+		case strings.HasPrefix(rest, "torch/"):
 			return Torch
+		case strings.HasPrefix(rest, "jax/") || strings.HasPrefix(rest, "jaxlib/"):
+			return Library
 		}
 		return Own
 	}

@@ -21,11 +21,19 @@ const result = await build({
   write: false,
 });
 const files = result.outputFiles.map((f) => ({ name: f.path.split("/").pop(), bytes: Buffer.from(f.contents) }));
-files.push({ name: "plan.html", bytes: await readFile(here("src/plan/plan.html")) });
-const frame = await readFile(here("src/page/page.html"), "utf8"); // of the pages of snapshots and of both kinds of recordings
-for (const [page, script, style, search, axis] of [["index", "app", "", "Search sites", "events"], ["recording", "recording", "recording.css", "Search stacks", "time"], ["watch", "watch", "watch.css", "Search", "time"]]) {
-  const words = { script, search, axis, style: style && `<link rel="stylesheet" href="${style}">\n` };
-  files.push({ name: `${page}.html`, bytes: Buffer.from(frame.replace(/\{\{(\w+)\}\}/g, (_, word) => words[word])) });
+// All pages have one frame; that of plans has neither files nor a picture, but a main part of its own.
+const frame = await readFile(here("src/page/page.html"), "utf8");
+const main = await readFile(here("src/plan/plan.html"), "utf8");
+const view = { title: "view", view: "view", what: "table", tabs: "Views", main: "", word: "" };
+for (const [page, words] of Object.entries({
+  index: { ...view, script: "app", search: "Search sites", axis: "events" },
+  recording: { ...view, script: "recording", style: "recording", search: "Search stacks", axis: "time" },
+  watch: { ...view, script: "watch", style: "watch", search: "Search", axis: "time" },
+  plan: { title: "plan", view: "answer", what: "plan", tabs: "What is planned", main, word: '\n  <span class="muted">plan</span>', script: "plan", style: "plan" },
+})) {
+  const style = words.style ? `<link rel="stylesheet" href="${words.style}.css">\n` : "";
+  const html = frame.replace(/\{\{#own\}\}([^]*?)\{\{\/own\}\}/g, (_, part) => (words.main ? "" : part)).replace(/\{\{(\w+)\}\}/g, (_, word) => ({ ...words, style })[word]);
+  files.push({ name: `${page}.html`, bytes: Buffer.from(html) });
 }
 
 const check = process.argv.includes("--check");

@@ -1,13 +1,18 @@
 package api
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	"strandline/judge/jobs"
+	"strandline/units"
 )
 
 // Job is the verdict on a job of many ranks.
 type Job struct {
+	Word       string   `json:"word"`  // FAILED, OK or UNKNOWN
+	Title      string   `json:"title"` // the verdict in a line
 	WorldSize  int      `json:"world_size"`
 	First      JobFirst `json:"first"`
 	Cause      string   `json:"cause"`
@@ -86,7 +91,45 @@ func NewJob(j *jobs.Job) *Job {
 	if j.First.Node != "" {
 		out.First.Node = &j.First.Node
 	}
+	out.Title = out.title()
+	switch j.Cause {
+	case jobs.None:
+		out.Word = "OK"
+	case jobs.Unknown:
+		out.Word = "UNKNOWN"
+	default:
+		out.Word = "FAILED"
+	}
 	return out
+}
+
+// title is the verdict in a line.
+func (j *Job) title() string {
+	of := "a job of " + units.Plural(int64(j.WorldSize), "rank")
+	cause := strings.ReplaceAll(j.Cause, "-", " ")
+	switch jobs.Cause(j.Cause) {
+	case jobs.None:
+		return of + " came to its end"
+	case jobs.Unknown:
+		cause = "the cause is unknown"
+	case jobs.NotMemory:
+		cause = "not out of memory"
+	}
+	const doubt = 0.5
+	perhaps := ""
+	if j.First.Confidence < doubt {
+		perhaps = "perhaps "
+	}
+	who := "no rank fell first"
+	switch f := j.First; {
+	case f.Rank != nil && f.Node != nil:
+		who = fmt.Sprintf("%srank %d on %s fell first", perhaps, *f.Rank, *f.Node)
+	case f.Rank != nil:
+		who = fmt.Sprintf("%srank %d fell first", perhaps, *f.Rank)
+	case f.Node != nil:
+		who = fmt.Sprintf("%snode %s fell first", perhaps, *f.Node)
+	}
+	return fmt.Sprintf("%s: %s; %s (%s)", of, who, cause, Sure(j.Confidence))
 }
 
 func newRank(w *jobs.Row) JobRank {

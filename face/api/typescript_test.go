@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"strandline/face/api"
 	"strandline/face/api/page"
@@ -28,6 +31,7 @@ var unions = map[reflect.Type][]string{
 
 // TestTypeScript checks that the page's types of what it reads are those of this package.
 func TestTypeScript(t *testing.T) {
+	read := wordsOf(t, "../../ui/src")
 	for file, documents := range map[string][]any{
 		"../../ui/src/base/api.ts": {
 			page.Session{}, page.Device{}, page.Bands{}, page.At{}, page.Range{}, page.Diff{}, page.Keys{}, page.Hit{}, page.Alloc{},
@@ -36,7 +40,7 @@ func TestTypeScript(t *testing.T) {
 		},
 		"../../ui/src/plan/api.ts": {api.PlanForm{}, api.Plan{}, api.TrainPlan{}, api.RLPlan{}, api.Solved{}, api.Error{}},
 	} {
-		want := typescript(documents)
+		want := typescript(documents, read)
 		if *update {
 			if err := os.WriteFile(file, want, 0o666); err != nil {
 				t.Fatal(err)
@@ -48,9 +52,29 @@ func TestTypeScript(t *testing.T) {
 	}
 }
 
-// typescript is the source of the types of documents and of all that is in them.
-func typescript(documents []any) []byte {
-	g := generator{names: map[string]reflect.Type{}}
+// wordsOf returns the words in the page's source, without those of the types made here.
+func wordsOf(t *testing.T, folder string) map[string]bool {
+	words := map[string]bool{}
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".ts" || d.Name() == "api.ts" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, word := range strings.FieldsFunc(string(text), func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			words[word] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return words
+}
+
+// typescript is the source of the types of documents and of all that is in them. Fields
+// that no source of the page names are left out.
+func typescript(documents []any, read map[string]bool) []byte {
+	g := generator{names: map[string]reflect.Type{}, read: read}
 	for _, d := range documents {
 		g.name(reflect.TypeOf(d))
 	}
@@ -66,6 +90,7 @@ func typescript(documents []any) []byte {
 type generator struct {
 	out     bytes.Buffer
 	names   map[string]reflect.Type
+	read    map[string]bool // the names of fields that are written
 	waiting []reflect.Type
 }
 
@@ -122,7 +147,7 @@ func (g *generator) fields(t reflect.Type) {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case embedded(f) || name == "-" || name == "":
+		case embedded(f) || name == "-" || name == "" || !g.read[name]:
 			continue
 		}
 		optional := slices.Contains([]string{"omitempty", "omitzero"}, options)

@@ -27,6 +27,7 @@ const second = 1_000_000
 // numbered in the order of their labels; executables belong to none.
 func Series(files []*profiles.File) (*snapshot.Snapshot, error) {
 	d := drawn{Snapshot: snapshot.New(), live: map[piece][]uint64{}}
+	d.Drawn = true
 	labels := d.devices(files)
 	for i, f := range files {
 		counts := map[piece]int64{}

@@ -19,14 +19,7 @@ func (d *Diagnosis) SetJob(j *jobs.Job) { d.Job = api.NewJob(j) }
 func (d *Diagnosis) job(w io.Writer, s Style) {
 	j := d.Job
 	b := newBrief(w, s, nil, nil)
-	word := "FAILED"
-	switch jobs.Cause(j.Cause) {
-	case jobs.None:
-		word = "OK"
-	case jobs.Unknown:
-		word = "UNKNOWN"
-	}
-	b.verdict(word, jobTitle(j))
+	b.verdict(j.Word, Line(j.Title))
 	if j.Quote != "" {
 		const maxQuote = 320
 		quote := Line(j.Quote)
@@ -45,35 +38,6 @@ func (d *Diagnosis) job(w io.Writer, s Style) {
 	if j.Again != "" {
 		b.line("RERUN", j.Again)
 	}
-}
-
-// jobTitle is the verdict in a line.
-func jobTitle(j *api.Job) string {
-	of := "a job of " + count(j.WorldSize, "rank")
-	cause := strings.ReplaceAll(j.Cause, "-", " ")
-	switch jobs.Cause(j.Cause) {
-	case jobs.None:
-		return of + " came to its end"
-	case jobs.Unknown:
-		cause = "the cause is unknown"
-	case jobs.NotMemory:
-		cause = "not out of memory"
-	}
-	const doubt = 0.5
-	perhaps := ""
-	if j.First.Confidence < doubt {
-		perhaps = "perhaps "
-	}
-	who := "no rank fell first"
-	switch f := j.First; {
-	case f.Rank != nil && f.Node != nil:
-		who = fmt.Sprintf("%srank %d on %s fell first", perhaps, *f.Rank, Line(*f.Node))
-	case f.Rank != nil:
-		who = fmt.Sprintf("%srank %d fell first", perhaps, *f.Rank)
-	case f.Node != nil:
-		who = fmt.Sprintf("%snode %s fell first", perhaps, Line(*f.Node))
-	}
-	return fmt.Sprintf("%s: %s; %s (%s)", of, who, cause, api.Sure(j.Confidence))
 }
 
 // jobPlace is the line of the program, and that of the text which shows the failure.

@@ -47,6 +47,7 @@ type Snapshot struct {
 	// column for, as "record.key". Their values are kept in the records' Extra.
 	UnknownKeys []string
 
+	Drawn   bool     // from another tool's profiles: no release of PyTorch writes it
 	Partial *Partial // nil if the file was read to its end
 	Faults  []string // rules of the format that the file breaks, a sentence each
 	// BadSizes are those of them about impossible sizes, see [Snapshot.Sane].

@@ -43,8 +43,12 @@ func (s *Snapshot) stated() string {
 // "2.5–2.7", "2.12 or later", inferred from the keys that it has and that it
 // lacks. It is "profiler" for files that torch.cuda._memory_viz makes of a
 // profile, "with torch_npu" for those of Ascend devices, whose keys show nothing
-// of the release, and "unknown" where no release writes these keys together.
+// of the release, "unknown" where no release writes these keys together, and empty for
+// one that is drawn from another tool's profiles.
 func (s *Snapshot) TorchVersion() string {
+	if s.Drawn {
+		return ""
+	}
 	if s.present.category {
 		return "profiler"
 	}

@@ -19,7 +19,8 @@ type Flame struct {
 type Node struct {
 	Frame  int // stack.FrameID, or one of those below
 	Parent int
-	Bytes  int64
+	Bytes  int64 // of a difference: what was added and what went, both
+	Net    int64 // of a difference: what was added less what went
 	Count  int
 }
 
@@ -68,10 +69,12 @@ func (b *branch) grow(t *stack.Table, s StackSum) {
 			at.below[frame] = next
 		}
 		at = next
-		at.Bytes += s.bytes
+		at.Bytes += max(s.bytes, -s.bytes)
+		at.Net += s.bytes
 		at.Count += s.count
 	}
-	b.Bytes += s.bytes
+	b.Bytes += max(s.bytes, -s.bytes)
+	b.Net += s.bytes
 	b.Count += s.count
 	switch s.missing {
 	case timeline.StacksOff:

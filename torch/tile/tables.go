@@ -102,10 +102,16 @@ type StackSum struct {
 // LiveStacks sums what lives after event k by stack.
 func (h *History) LiveStacks(k int) []StackSum {
 	s := newStackSums(h)
-	h.EachLive(k, func(i int) bool {
-		s.add(i)
-		return true
-	})
+	s.live(k, 1)
+	return s.list()
+}
+
+// StacksBetween sums by how much what lives after event b exceeds what lives after event a,
+// by stack.
+func (h *History) StacksBetween(a, b int) []StackSum {
+	s := newStackSums(h)
+	s.live(b, 1)
+	s.live(a, -1)
 	return s.list()
 }
 
@@ -115,7 +121,7 @@ func (h *History) KeptStacks() []StackSum {
 	s := newStackSums(h)
 	h.EachLive(h.Events()-1, func(i int) bool {
 		if h.FateOf(i) == Kept {
-			s.add(i)
+			s.add(i, 1)
 		}
 		return true
 	})
@@ -125,7 +131,7 @@ func (h *History) KeptStacks() []StackSum {
 // MadeStacks sums what the events from … to allocate by stack, both included.
 func (h *History) MadeStacks(from, to int) []StackSum {
 	s := newStackSums(h)
-	h.made(from, to, s.add)
+	h.made(from, to, func(i int) { s.add(i, 1) })
 	return s.list()
 }
 
@@ -140,7 +146,15 @@ func newStackSums(h *History) *stackSums {
 	return &stackSums{h, make([]StackSum, h.Snap.Stacks.Len()), map[timeline.Missing]*StackSum{}}
 }
 
-func (s *stackSums) add(i int) {
+// live adds what lives after event k, so many times.
+func (s *stackSums) live(k, times int) {
+	s.h.EachLive(k, func(i int) bool {
+		s.add(i, times)
+		return true
+	})
+}
+
+func (s *stackSums) add(i, times int) {
 	id := s.h.Stack(i)
 	sum := &s.by[id]
 	if id <= stack.Empty {
@@ -150,8 +164,8 @@ func (s *stackSums) add(i int) {
 		}
 		sum = s.without[why]
 	}
-	sum.bytes += s.h.Size(i)
-	sum.count++
+	sum.bytes += int64(times) * s.h.Size(i)
+	sum.count += times
 }
 
 func (s *stackSums) list() (out []StackSum) {
@@ -161,7 +175,7 @@ func (s *stackSums) list() (out []StackSum) {
 		}
 	}
 	for id, sum := range s.by {
-		if sum.count > 0 {
+		if sum.count != 0 || sum.bytes != 0 {
 			sum.stack = stack.ID(id)
 			out = append(out, sum)
 		}

@@ -207,6 +207,22 @@ func TestFlame(t *testing.T) {
 	}
 }
 
+// TestFlameBetween checks that the tree of a difference sums to it.
+func TestFlameBetween(t *testing.T) {
+	for name, h := range histories(t) {
+		a, b := h.PeakRequested.Event, h.Events()-1
+		f := FlameOf(h.Snap.Stacks, h.StacksBetween(a, b))
+		if got, want := f.Nodes[0].Net, h.Live(b)-h.Live(a); got != want {
+			t.Errorf("%s: the root grows by %d bytes, want %d", name, got, want)
+		}
+		for i, n := range f.Nodes {
+			if abs(n.Net) > n.Bytes {
+				t.Errorf("%s: node %d grows by %d of %d bytes", name, i, n.Net, n.Bytes)
+			}
+		}
+	}
+}
+
 // TestLanes checks for the leaking line of a recorded leak, and no other.
 func TestLanes(t *testing.T) {
 	for file, want := range map[string]string{

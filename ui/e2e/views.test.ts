@@ -314,6 +314,21 @@ scenario("names cannot turn text around, in the picture or beside it", [single],
   assert.ok((await tab.eval<string[]>("drawn")).some((t) => t.includes("\ufffd")), "the picture has the name");
 });
 
+scenario("between two marks, the stacks are red where they grew and blue where they shrank", [last], async ({ tab }) => {
+  await tab.until("document.querySelector('[data-key=\"of diff\"][aria-pressed=true]') && document.querySelectorAll('#view tbody tr').length > 1");
+  const flame = await tab.eval<any>(answer("'api/flame?a=400&b=2400'"));
+  const at = (k: number): number => json("inspect", last, "--at", String(k)).at.requested_bytes;
+  assert.equal(flame.nodes.net[0], at(2400) - at(400));
+  assert.match(await tab.eval("document.querySelector('#view tbody').innerText"), /normalise[\s\S]*MiB[\s\S]*\u2212/, "some places hold less");
+  const colors = await tab.eval<number[]>(`(() => {
+    const c = document.querySelector(".icicle canvas"), px = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+    let red = 0, blue = 0;
+    for (let i = 0; i < px.length; i += 4) if (px[i + 3] && px[i] > px[i + 2] + 60) red++; else if (px[i + 3] && px[i + 2] > px[i] + 60) blue++;
+    return [red, blue];
+  })()`);
+  assert.ok(colors[0]! > 1000, `${colors}`);
+}, { fragment: "#v=sites&a=400&b=2400&o=diff" });
+
 scenario("a block of the allocator is named under the pointer, by a click and by its address", [last], async ({ tab }) => {
   await tab.until("strandline.state().figures.heap && document.querySelector('.heap canvas')");
   const state = await tab.eval<any>(answer("'api/state?k=' + strandline.state().k"));

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { filtered, outliersFirst, type Ranked } from "../src/wall/order.ts";
 
-const row = (text: string, peak: number, severity: Ranked["severity"] = null): Ranked => ({ text, peak, severity });
+const row = (text: string, peak: number, severity: Ranked["severity"] = null, place = 0): Ranked => ({ text, peak, severity, place });
 
-test("outliers come first: findings by severity, then peaks far from the middle", () => {
-  const rows = [row("a", 100), row("b", 101), row("c", 400), row("d", 100, "info"), row("e", 100, "problem"), row("f", 0), row("g", 99)];
-  assert.equal(outliersFirst(rows).map((r) => r.text).join(""), "edfcabg");
+test("outliers come first: findings by severity and in their order, then peaks far from the middle", () => {
+  const rows = [row("a", 100), row("b", 101), row("c", 400), row("d", 100, "info"), row("e", 100, "problem", 1), row("f", 0), row("g", 99), row("h", 1, "problem", 0)];
+  assert.equal(outliersFirst(rows).map((r) => r.text).join(""), "hedfcabg");
 });
 
 test("rows are filtered by severity and by a search", () => {

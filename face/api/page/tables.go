@@ -82,4 +82,5 @@ type Nodes struct {
 	Parent []int   `json:"parent"`
 	Bytes  []int64 `json:"bytes"`
 	Count  []int   `json:"count"`
+	Net    []int64 `json:"net,omitempty"` // of a difference: its bytes are what was added and what went, both
 }

@@ -121,8 +121,20 @@ func (e *Engine) whereIs(j *judgment, f *finding.Finding) *page.Where {
 			out.Keys = append(out.Keys, key)
 		}
 	}
-	out.Event = eventOf(f.Evidence)
+	if out.Event = eventOf(f.Evidence); out.Event == nil && f.Kind == finding.Fragmentation {
+		out.Event = e.files[out.F].mostReserved(f.Device)
+	}
 	return out
+}
+
+// mostReserved is the event at which most is reserved on a device, nil if none is.
+func (c *content) mostReserved(device *int) *int {
+	for _, d := range c.devices {
+		if h := d.requested.h; device != nil && h.Device == *device && h.PeakReserved.Event >= 0 {
+			return &h.PeakReserved.Event
+		}
+	}
+	return nil
 }
 
 // freeable are the kinds of findings whose lines hold memory that could be freed.

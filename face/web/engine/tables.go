@@ -162,6 +162,16 @@ func (q *question) flame() (any, error) {
 			return nil, err
 		}
 		sums = d.h.LiveStacks(k)
+	case q.has("a"):
+		a, err := q.moment(d, "a")
+		if err != nil {
+			return nil, err
+		}
+		b, err := q.moment(d, "b")
+		if err != nil {
+			return nil, err
+		}
+		sums = d.h.StacksBetween(a, b)
 	default:
 		from, to, err := q.stretch(d)
 		if err != nil {
@@ -169,7 +179,14 @@ func (q *question) flame() (any, error) {
 		}
 		sums = d.h.MadeStacks(from, to)
 	}
-	return d.frames.flame(d.h.Snap.Stacks, tile.FlameOf(d.h.Snap.Stacks, sums)), nil
+	f := tile.FlameOf(d.h.Snap.Stacks, sums)
+	doc := d.frames.flame(d.h.Snap.Stacks, f)
+	if q.has("a") {
+		for _, n := range f.Nodes {
+			doc.Nodes.Net = append(doc.Nodes.Net, n.Net)
+		}
+	}
+	return doc, nil
 }
 
 func (d *frameDocs) flame(t *stack.Table, f tile.Flame) page.Flame {

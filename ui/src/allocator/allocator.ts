@@ -1,6 +1,6 @@
 // The allocator's state after one event: every segment and block to one scale.
 
-import { note, textLink } from "../base/controls.ts";
+import { note, scroll, textLink } from "../base/controls.ts";
 import { fresh, json, Latest, link, url } from "../base/ask.ts";
 import { fill, h, placeTip, swatch } from "../base/dom.ts";
 import { base, bytes, count, plural } from "../base/format.ts";
@@ -90,11 +90,10 @@ export class Allocator {
     if (this.page.s.view !== "allocator") return;
     const { heap } = this;
     if (!heap) return fill(this.root, note(this.error || "Building the allocator's state …"));
-    const canvas = h("canvas", { role: "img", "aria-label": `${plural(heap.segments.length, "segment")}, ${bytes(heap.reserved)} reserved, ${bytes(heap.allocated)} allocated; the inspector lists them` });
-    const scroll = h("div", { class: "scroll heap", tabindex: "0", role: "group", "aria-label": "Segments and blocks" }, canvas);
-    canvas.addEventListener("click", (e) => this.click(e));
-    canvas.addEventListener("pointermove", (e) => this.point(e));
-    canvas.addEventListener("pointerleave", () => (this.tooltip.hidden = true));
+    const canvas = h("canvas", {
+      role: "img", "aria-label": `${plural(heap.segments.length, "segment")}, ${bytes(heap.reserved)} reserved, ${bytes(heap.allocated)} allocated; the inspector lists them`,
+      onclick: (e) => this.click(e as MouseEvent), onpointermove: (e) => this.point(e as PointerEvent), onpointerleave: () => (this.tooltip.hidden = true),
+    });
     fill(
       this.root,
       h(
@@ -106,12 +105,12 @@ export class Allocator {
           : h(
               "span",
               { class: "jumps", role: "group", "aria-label": "Jump to" },
-              this.button("segment back", "‹", "Segment event before (,)", () => this.jump("segment", true)),
+              textLink("segment back", "‹", () => this.jump("segment", true), { title: "Segment event before (,)", "aria-label": "Segment event before (,)" }),
               "segment event",
-              this.button("segment", "›", "Next segment event (.)", () => this.jump("segment", false)),
-              this.button("peak", "peak", "Next peak (p)", () => this.jump("peak", false)),
-              this.page.device!.marks.some((m) => m.kind === "oom") ? this.button("oom", "error", "Next out-of-memory error (o)", () => this.jump("oom", false)) : null,
-              matchMedia("(prefers-reduced-motion: reduce)").matches ? null : this.button("play", this.playing ? "stop" : "play", "Play segment events (space)", () => this.play()),
+              textLink("segment", "›", () => this.jump("segment", false), { title: "Next segment event (.)", "aria-label": "Next segment event (.)" }),
+              textLink("peak", "peak", () => this.jump("peak", false), { title: "Next peak (p)" }),
+              this.page.device!.marks.some((m) => m.kind === "oom") ? textLink("oom", "error", () => this.jump("oom", false), { title: "Next out-of-memory error (o)" }) : null,
+              matchMedia("(prefers-reduced-motion: reduce)").matches ? null : textLink("play", this.playing ? "stop" : "play", () => this.play(), { title: "Play segment events (space)" }),
             ),
         h("span", { id: "row-scale", class: "wide" }),
         heap.exact ? null : h("span", { title: heap.notes.join(" ") }, "block sizes of what is gone are lower bounds"),
@@ -122,14 +121,10 @@ export class Allocator {
           link.saved ? null : h("a", { href: url("csv", { table: "state", ...this.page.base, k: heap.event }), download: "strandline-state.csv", "data-key": "csv" }, "save CSV"),
         ),
       ),
-      scroll,
+      scroll("Segments and blocks", canvas, { class: "scroll heap" }),
     );
     this.paint();
     this.inspector.show(this.heap);
-  }
-
-  private button(key: string, text: string, title: string, act: () => void): HTMLElement {
-    return h("button", { type: "button", class: "link", "data-key": key, title, "aria-label": text.length > 1 ? undefined : title, onclick: act }, text);
   }
 
   /** Folds the wholly free segments to one line each group, or shows them all. */

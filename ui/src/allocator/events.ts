@@ -16,8 +16,8 @@ const around = 6; // events before and after the cursor's in a saved page, which
 
 export class EventList {
   readonly root: HTMLElement;
-  private readonly box = h("div", { class: "events-box", tabindex: "0", role: "group", "aria-label": "Events" });
   private readonly list = h("ol", { class: "events" });
+  private readonly box = h("div", { class: "events-box", tabindex: "0", role: "group", "aria-label": "Events", onscroll: () => this.draw() }, this.list);
   private readonly status = h("p", { class: "muted", role: "status" });
   private readonly input = h("input", { type: "search", placeholder: "action, line, address or size", autocomplete: "off", spellcheck: "false", "data-key": "find event" });
   private readonly asking = new Latest(20);
@@ -28,8 +28,6 @@ export class EventList {
   private k = -1;
 
   constructor(private readonly page: Page) {
-    this.box.append(this.list);
-    this.box.addEventListener("scroll", () => this.draw());
     this.input.addEventListener("input", () => this.search());
     this.input.addEventListener("keydown", (e) => {
       if (e.key === "Escape") this.input.value = "";

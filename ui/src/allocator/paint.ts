@@ -98,7 +98,7 @@ function paintFailure(g: CanvasRenderingContext2D, c: Palette, { bytes: wanted, 
     const text = `${name}: ${bytes(n)}`;
     const fits = g.measureText(text).width + 14 < wide;
     g.textAlign = "left";
-    g.fillStyle = css(!fits ? c.ink : i ? c.strandedText : textOn(c.danger));
+    g.fillStyle = css(!fits ? c.ink : i ? c["stranded-text"] : textOn(c.danger));
     write(g, text, fits ? left + 7 : left + wide + 8, y + rowHigh / 2 + 0.5);
   });
   return 24 + failedHigh;
@@ -137,7 +137,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
   y += s.rows * rowStep;
   if (s.folded.length) {
     const sum = s.folded.reduce((m, i) => m + heap.segments[i]!.size, 0);
-    hatch(g, left, y, room, rowHigh, css(c.whole), css(c.wholeLine));
+    hatch(g, left, y, room, rowHigh, css(c.whole), css(c["whole-line"]));
     const text = inRoom(g, `${count(s.folded.length)} whole free ${s.folded.length === 1 ? "segment" : "segments"}, ${bytes(sum)} · folded, not to scale · ${s.private ? "empty_cache() returns them only once their pool is gone" : "empty_cache() would return them"}`, room - 24);
     g.fillStyle = css(c.page);
     g.fillRect(left + 6, y + 1, g.measureText(text).width + 12, rowHigh - 2);
@@ -172,7 +172,7 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
   g.fillRect(x0, y, x1 - x0, rowHigh);
   for (const [from, to] of seg.ranges) {
     const [a, b] = [Math.max(from, p.from), Math.min(to, p.from + p.bytes)];
-    if (a < b) hatch(g, x0 + (a - p.from) * scale, y, (b - a) * scale, rowHigh, css(c.whole), css(c.wholeLine));
+    if (a < b) hatch(g, x0 + (a - p.from) * scale, y, (b - a) * scale, rowHigh, css(c.whole), css(c["whole-line"]));
   }
   // Free pieces wide enough for a word show how much is stranded, and by what.
   const label = (text: string, from: number, to: number, color: string, right: boolean): void => {
@@ -226,7 +226,7 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
   }
   if (labeled && seg.stranded > 0) {
     const by = pins(heap, v.page.bands!.groups, p.segment);
-    label(`${bytes(seg.stranded)} stranded by ${bytes(by.reduce((sum, b) => sum + b.bytes, 0))} in ${count(by.length)}`, widest[0], widest[1], css(c.strandedText), true);
+    label(`${bytes(seg.stranded)} stranded by ${bytes(by.reduce((sum, b) => sum + b.bytes, 0))} in ${count(by.length)}`, widest[0], widest[1], css(c["stranded-text"]), true);
   }
   const pinned = v.page.s.segment === seg.address;
   g.strokeStyle = css(pinned ? c.accent : c.top);
@@ -276,7 +276,7 @@ function legend(g: CanvasRenderingContext2D, heap: Heap, c: Palette, room: numbe
   const hatched = (ground: string, line: string): Entry["draw"] => (g, x, y) => hatch(g, x, y, 16, 12, ground, line);
   const all: [string, Entry["draw"]][] = [["allocated (color of its site)", flat(css(c.slots[0]!))]];
   if (heap.pending) all.push([`deferred frees: ${bytes(heap.pending)}`, hatched(css(c.slots[0]!), css(c.page))]);
-  all.push([`stranded: ${bytes(heap.stranded)}`, flat(css(c.stranded))], [`releasable: ${bytes(heap.releasable)}`, hatched(css(c.whole), css(c.wholeLine))]);
+  all.push([`stranded: ${bytes(heap.stranded)}`, flat(css(c.stranded))], [`releasable: ${bytes(heap.releasable)}`, hatched(css(c.whole), css(c["whole-line"]))]);
   if (heap.slack) all.push([`rounding: ${bytes(heap.slack)}`, flat(css(mix(c.ink, c.page, 0.35)))]);
   let [x, row] = [0, 0];
   return all.map(([text, draw]) => {

@@ -16,7 +16,6 @@ export interface Device {
   device: number;
   events: number;
   allocations: number;
-  measures: string[];
   measures_why: string | null;
   groupings: string[];
   start: Sums;
@@ -29,7 +28,6 @@ export interface Device {
   time: Time | null;
   time_why: string | null;
   marks: Mark[];
-  marks_left_out: number;
   scopes: Scope[];
   torch_version: string;
   settings: string | null;
@@ -180,15 +178,11 @@ export interface Outcome {
   settings: string;
   notes: string[];
   capacity_bytes: number | null;
-  memory_limit_bytes: number | null;
   peak_reserved_bytes: number;
-  peak_allocated_bytes: number;
   peak_stranded_bytes: number;
   oom: Refused | null;
-  ooms: number;
   driver_calls: number;
   driver_ms_estimate: number;
-  alloc_retries: number;
 }
 
 export interface Runs {
@@ -200,9 +194,6 @@ export interface Fits {
 }
 
 export interface Reclaim {
-  line_bytes: number;
-  recorded_peak_bytes: number;
-  in_use_peak_bytes: number;
   policy: string | null;
   text: string;
   tried: TriedPolicy[];
@@ -253,7 +244,6 @@ export interface Watch {
   seconds: number;
   samples: number;
   partial: string | null;
-  devices_note: string;
   verdict: string;
   card: Card;
   findings: WatchFinding[];
@@ -290,13 +280,13 @@ export interface Lines {
 }
 
 export interface Job {
-  world_size: number;
+  word: string;
+  title: string;
   first: JobFirst;
   cause: string;
   confidence: number;
   followers: number;
   missing: number[];
-  restart: string;
   attempts: number;
   why: string;
   text?: string;
@@ -373,7 +363,6 @@ export interface Scope {
 
 export interface Held {
   events: number[];
-  stations: number[];
   next: Record<string, number[]>;
   levels: Record<string, number>;
   near: Stretch[];
@@ -443,6 +432,7 @@ export interface Nodes {
   parent: number[];
   bytes: number[];
   count: number[];
+  net?: number[];
 }
 
 export interface Segment {
@@ -652,10 +642,7 @@ export interface JobFirst {
 
 export interface JobDiffers {
   figure: string;
-  since_step: number | null;
   bytes_per_step: number;
-  above_bytes: number;
-  peers: number;
 }
 
 export interface JobRank {
@@ -704,7 +691,6 @@ export interface FindingFinding {
   severity: "problem" | "warning" | "info";
   confidence: number;
   title: string;
-  brief?: FindingBrief;
   detail?: string[];
   basis?: string;
   device: number | null;
@@ -755,9 +741,6 @@ export interface Site {
 export interface PolicyOn {
   device: number;
   peak_reserved_bytes: number;
-  level_before_bytes: number | null;
-  level_after_bytes: number | null;
-  level_rises_bytes: number;
 }
 
 export interface RecordingGrowth {
@@ -766,7 +749,6 @@ export interface RecordingGrowth {
   shared_bytes: number;
   older_bytes: number;
   unnamed_bytes: number;
-  threads: number;
 }
 
 export interface Devices {
@@ -788,36 +770,20 @@ export interface SplitPart {
 }
 
 export interface FindingLevelsEvidence {
-  bytes_per_request?: number;
-  bytes_per_request_bounds?: [number, number];
   bytes_per_token?: number;
   column: string;
   confidence: number;
   growing: number;
-  keeper?: string;
   level_bounds_bytes: [number, number] | null;
-  level_bounds_percent?: [number, number];
   level_bytes: number | null;
-  level_percent?: number;
   limit_bytes?: number;
   phase?: string;
-  rate_bytes_per_second: number | null;
-  rate_bytes_per_step?: number;
   rate_percent?: number;
   samples: number;
   seconds: number | null;
   seconds_to_limit?: [number | null, number | null];
-  steps_to_limit?: [number | null, number | null];
   unit?: string;
   verdict: string;
-}
-
-export interface FindingBrief {
-  title?: string;
-  fact?: string;
-  why?: string;
-  account?: FindingAccount;
-  next?: string;
 }
 
 export interface FindingSite {
@@ -844,25 +810,14 @@ export interface RecordingGPUDevice {
   at_seconds: number;
   used_bytes: number | null;
   total_bytes: number | null;
-  own_bytes: number | null;
   parts: RecordingGPUPart[];
   beyond_bytes: number;
-  absent_bytes: number;
   notes: string[];
-}
-
-export interface FindingAccount {
-  bytes: number;
-  name?: string;
-  parts: FindingPart[];
 }
 
 export interface FindingEffect {
   peak_reserved_bytes: number;
-  saves_bytes: number;
-  runs_out: boolean;
   exact: boolean;
-  left_bytes?: number;
 }
 
 export interface RecordingGPUPart {
@@ -872,9 +827,4 @@ export interface RecordingGPUPart {
   allocated_bytes?: number;
   since_bytes?: number;
   count?: number;
-}
-
-export interface FindingPart {
-  bytes: number;
-  name: string;
 }

@@ -120,8 +120,17 @@ export async function fresh<T>(name: string, params: Params = {}, signal?: Abort
 /** Runs the last of many questions once the hand rests, and drops answers that came too late. */
 export class Latest {
   private turn = 0;
+  private key = "";
   private timer: ReturnType<typeof setTimeout> | undefined;
   constructor(private readonly rest: number) {}
+
+  /** Asks, and reports it, unless the last question had the same key. */
+  once<T>(key: string, question: () => Promise<T>, answer: (v: T) => void, failed?: (e: Error) => void): boolean {
+    if (key === this.key) return false;
+    this.ask(question, answer, failed);
+    this.key = key;
+    return true;
+  }
 
   ask<T>(question: () => Promise<T>, answer: (v: T) => void, failed: (e: Error) => void = () => {}): void {
     const turn = ++this.turn;
@@ -136,6 +145,7 @@ export class Latest {
 
   cancel(): void {
     this.turn++;
+    this.key = "";
     clearTimeout(this.timer);
   }
 }

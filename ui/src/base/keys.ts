@@ -6,7 +6,7 @@ export interface Key {
   keys: string[]; // as event.key has them; shift is shown by the key itself or by `shift`
   show: string;
   does: string;
-  act: (e: KeyboardEvent) => unknown;
+  act: (e: KeyboardEvent, second: boolean) => unknown; // the second of its keys, or a later one, was pressed
 }
 
 /** Opens the help: the keys, and what else there is to know. */
@@ -37,6 +37,6 @@ export function listen(table: () => Key[]): void {
     const found = table().find((k) => k.keys.includes(e.key) || k.keys.includes(name));
     if (!found) return;
     e.preventDefault();
-    found.act(e);
+    found.act(e, e.key !== found.keys[0] && name !== found.keys[0]);
   });
 }

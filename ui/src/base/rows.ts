@@ -20,7 +20,8 @@ export class LongTable {
     private readonly row: (i: number) => HTMLElement,
   ) {
     this.table = h("table", {}, h("caption", { class: "unseen" }, name), h("thead", {}, this.head), this.body);
-    this.root = own(scroll(name, this.table, { onscroll: () => this.draw() }));
+    this.root = own(scroll(name, this.table));
+    for (const change of ["scroll", "resize"]) addEventListener(change, () => this.root.isConnected && this.draw(), { capture: true, passive: true }); // on a phone the page scrolls
   }
 
   /** Shows other rows, under the names of their columns. */
@@ -34,8 +35,9 @@ export class LongTable {
   }
 
   private draw(): void {
-    const from = Math.max(0, Math.floor(this.root.scrollTop / this.height) - beyond);
-    const to = Math.min(this.n, from + Math.ceil((this.root.clientHeight || innerHeight) / this.height) + 2 * beyond);
+    const above = this.root.scrollTop + Math.max(0, -this.root.getBoundingClientRect().top);
+    const from = Math.max(0, Math.floor(above / this.height) - beyond);
+    const to = Math.min(this.n, from + Math.ceil(Math.min(this.root.clientHeight || innerHeight, innerHeight) / this.height) + 2 * beyond);
     if (this.drawn === `${from} ${to}`) return;
     this.drawn = `${from} ${to}`;
     const row = (i: number): HTMLElement => {

@@ -62,7 +62,7 @@ export function matching(commands: Command[], text: string): Command[] {
 
 /** Keys as commands. */
 export const keyCommands = (keys: Key[]): Command[] =>
-  keys.filter((k) => k.does && k.keys.length && !/^(\d|\?|Escape)/.test(k.keys[0]!)).map((k) => ({ key: `key ${k.keys[0]}`, name: k.does, does: k.show, act: () => k.act(new KeyboardEvent("keydown", { key: k.keys[0]! })) }));
+  keys.filter((k) => k.does && k.keys.length && !/^(\d|\?|Escape)/.test(k.keys[0]!)).map((k) => ({ key: `key ${k.keys[0]}`, name: k.does, does: k.show, act: () => k.act(new KeyboardEvent("keydown", { key: k.keys[0]! }), false) }));
 
 /** Opens the palette of commands on ⌘K and Ctrl-K. */
 export function palette(list: () => Command[]): void {

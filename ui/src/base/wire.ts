@@ -47,6 +47,12 @@ export interface Tile {
   flag: Uint16Array;
 }
 
+/** What a tile of totals has no shapes of. */
+export const noShapes = {
+  id: new Int32Array(0), count: new Uint32Array(0), height: new Float32Array(0), c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0),
+  alloc: new Uint32Array(0), band: new Uint32Array(0), flag: new Uint16Array(0),
+};
+
 /** Reads a tile. Throws if it is not one. */
 export function decodeTile(buf: ArrayBuffer): Tile {
   const view = new DataView(buf);
@@ -68,6 +74,7 @@ export function decodeTile(buf: ArrayBuffer): Tile {
   events.set(first);
   events[n] = end[0]!;
   const tile: Tile = {
+    ...noShapes,
     kind,
     level: view.getUint8(6),
     first: view.getFloat64(16, true),
@@ -82,29 +89,18 @@ export function decodeTile(buf: ArrayBuffer): Tile {
     last: take(Float64Array, n, 8),
     reserved: take(Float64Array, n, 8),
     m,
-    id: new Int32Array(0),
-    count: new Uint32Array(0),
-    height: new Float32Array(0),
-    c0: new Uint16Array(0),
-    c1: new Uint16Array(0),
-    y0: new Float64Array(0),
-    alloc: new Uint32Array(0),
-    band: new Uint32Array(0),
-    flag: new Uint16Array(0),
   };
-  if (kind === "band") {
-    tile.id = take(Int32Array, m, 4);
-    tile.count = take(Uint32Array, m, 4);
-    tile.height = take(Float32Array, m * n, 4);
-  } else if (kind === "alloc") {
-    tile.c0 = take(Uint16Array, m, 2);
-    tile.c1 = take(Uint16Array, m, 2);
-    tile.y0 = take(Float64Array, m, 8);
-    tile.height = take(Float32Array, m, 4);
-    tile.alloc = take(Uint32Array, m, 4);
-    tile.band = take(Uint32Array, m, 4);
-    tile.count = take(Uint32Array, m, 4);
-    tile.flag = take(Uint16Array, m, 2);
-  }
-  return tile;
+  if (kind === "band") return { ...tile, id: take(Int32Array, m, 4), count: take(Uint32Array, m, 4), height: take(Float32Array, m * n, 4) };
+  if (kind === "total") return tile;
+  return {
+    ...tile,
+    c0: take(Uint16Array, m, 2),
+    c1: take(Uint16Array, m, 2),
+    y0: take(Float64Array, m, 8),
+    height: take(Float32Array, m, 4),
+    alloc: take(Uint32Array, m, 4),
+    band: take(Uint32Array, m, 4),
+    count: take(Uint32Array, m, 4),
+    flag: take(Uint16Array, m, 2),
+  };
 }

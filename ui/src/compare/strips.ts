@@ -62,11 +62,10 @@ export class Strips {
 
   /** The canvas to be put into the view. */
   canvas(files: number): HTMLCanvasElement {
-    const canvas = h("canvas", { role: "img", "aria-label": `What each of ${files} files holds, by site; the table below shows the same` });
-    canvas.addEventListener("click", (e) => this.click(e));
-    canvas.addEventListener("pointermove", (e) => this.point(e));
-    canvas.addEventListener("pointerleave", () => (this.tooltip.hidden = true));
-    return canvas;
+    return h("canvas", {
+      role: "img", "aria-label": `What each of ${files} files holds, by site; the table below shows the same`,
+      onclick: (e) => this.click(e as MouseEvent), onpointermove: (e) => this.point(e as MouseEvent), onpointerleave: () => (this.tooltip.hidden = true),
+    });
   }
 
   /** All sites with the most bytes of each in each file, as far as their bands are known: also what nothing is left of at the snapshots. */

@@ -3,17 +3,32 @@
 
 import { button } from "../base/controls.ts";
 import { json } from "../base/ask.ts";
-import { command, fill, h } from "../base/dom.ts";
+import { command, fill, h, type Child } from "../base/dom.ts";
 import { base, bytes, count, duration } from "../base/format.ts";
 import { purposes } from "../base/names.ts";
 import type { Card, Lines } from "../base/api.ts";
-import { curve, head, keptBy, stackOf, type Judgment } from "./card.ts";
-import { evidenceName, evidenceWords, kindName, marked } from "./words.ts";
+import { cardOf, curve, head, keptBy, stackOf, type Judgment } from "./card.ts";
+import { evidenceName, kindName, marked, remedy } from "./words.ts";
 
 const severities = { problem: "problem", warning: "warning", info: "note" };
 
-/** The list of findings; go is called with the chosen one. */
-export function findingList<F extends Judgment>(findings: F[], chosen: number, go: (i: number) => void, owner: (f: F) => Node | null): HTMLElement {
+/** What a page adds to its findings. */
+interface Added<F> {
+  go: (i: number) => void; // a finding is chosen
+  owner?: (f: F) => string; // whose it is
+  acts: (f: F, i: number) => (Node | null)[]; // what can be done about it
+  act?: (f: F, setting: string) => Node | null; // with a setting of a remedy
+}
+
+/** All findings, the chosen one in full; of none what the verdict says. */
+export function findingsView<F extends Judgment & { card: Card }>(root: HTMLElement, findings: F[], card: Card, finding: number | null, added: Added<F>, none: Child = null): void {
+  const i = Math.max(0, Math.min(finding ?? 0, findings.length - 1));
+  const f = findings[i];
+  fill(root, h("div", { class: "findings" }, f ? [findingList(findings, i, added), article(f, added.acts(f, i), (setting) => added.act?.(f, setting) ?? null)] : h("article", {}, none ?? cardOf(card, null, {}))));
+}
+
+/** The list of findings. */
+function findingList<F extends Judgment>(findings: F[], chosen: number, { go, owner }: Added<F>): HTMLElement {
   return h(
     "ol",
     { "aria-label": "Findings" },
@@ -21,7 +36,7 @@ export function findingList<F extends Judgment>(findings: F[], chosen: number, g
       h(
         "li",
         {},
-        button(`finding ${i}`, [h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${kindName(f.kind)}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null, owner(f)), h("div", {}, f.title), f.site?.file ? h("div", { class: "mono muted" }, placeOf(f.site)) : null], () => go(i), { "aria-current": i === chosen ? "true" : undefined }),
+        button(`finding ${i}`, [h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${kindName(f.kind)}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null, owner?.(f) ? h("span", { class: "muted" }, ` · ${owner(f)}`) : null), h("div", {}, f.title), f.site?.file ? h("div", { class: "mono muted" }, placeOf(f.site)) : null], () => go(i), { "aria-current": i === chosen ? "true" : undefined }),
       ),
     ),
   );
@@ -31,7 +46,7 @@ export function findingList<F extends Judgment>(findings: F[], chosen: number, g
 const placeOf = (s: { file: string | null; line: number | null; function: string | null }): string => `${base(s.file ?? "")}${s.line ? `:${s.line}` : ""} ${s.function}`;
 
 /** All of a finding, with what can be done about it on the page. */
-export function article(f: Judgment & { card: Card }, acts: (Node | null)[], act: (setting: string) => Node | null, words = evidenceWords): HTMLElement {
+function article(f: Judgment & { card: Card }, acts: (Node | null)[], act: (setting: string) => Node | null): HTMLElement {
   return h(
     "article",
     { tabindex: "0", "aria-label": "Finding" },
@@ -40,7 +55,7 @@ export function article(f: Judgment & { card: Card }, acts: (Node | null)[], act
     f.card.fact ? h("p", {}, f.card.fact) : null,
     f.card.why ? h("p", { class: "muted" }, f.card.why) : null,
     h("div", { class: "acts" }, acts),
-    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, marked(r.text)), r.detail ? h("p", { class: "muted" }, marked(r.detail)) : null, r.setting ? [command(r.setting), act(r.setting)] : null])] : null,
+    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [remedy(r.text), r.detail ? h("p", { class: "muted" }, marked(r.detail)) : null, r.setting ? [command(r.setting), act(r.setting)] : null])] : null,
     f.detail?.length ? [h("h3", {}, "in detail"), f.detail.map((d) => h("p", {}, marked(d)))] : null,
     evident(f.evidence),
     f.site?.file && f.site.line ? excerpt(f.site.file, f.site.line) : null,
@@ -48,7 +63,7 @@ export function article(f: Judgment & { card: Card }, acts: (Node | null)[], act
     keptBy(f),
     stackOf(f),
     f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? placeOf(s) : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
-    f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence, words)] : null,
+    f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence)] : null,
     f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
   );
 }
@@ -74,7 +89,7 @@ function excerpt(path: string, line: number): HTMLElement {
 /** Evidence whose figures stand elsewhere, or mean nothing to a reader, as numbers of stacks. */
 const unshown = ["confidence", "stacks"];
 
-function evidence(e: Record<string, unknown>, words: Record<string, string>): HTMLElement {
+function evidence(e: Record<string, unknown>): HTMLElement {
   const rows: Node[] = [];
   const show = (name: string, v: unknown): string => {
     if (v === null) return name === "seconds_to_limit" ? "never" : "–";
@@ -92,7 +107,7 @@ function evidence(e: Record<string, unknown>, words: Record<string, string>): HT
     const parts = typeof v === "object" && !Array.isArray(v) ? Object.entries(v) : null;
     if (parts?.some(([, x]) => typeof x !== "number")) continue;
     const values = parts ? parts.sort((a, b) => b[1] - a[1]).map(([k, x]) => `${bytes(x)} ${purposes[k] ?? k}`) : show(name, v).split(", ");
-    if (name === "by_purpose" || !parts) rows.push(h("dt", {}, evidenceName(name, words)), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
+    if (name === "by_purpose" || !parts) rows.push(h("dt", {}, evidenceName(name)), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
   }
   return h("dl", {}, rows);
 }

@@ -3,10 +3,10 @@
 
 import { button, textLink } from "../base/controls.ts";
 import type { Card, Finding } from "../base/api.ts";
-import { command, fill, h, svg } from "../base/dom.ts";
+import { byId, command, fill, h, svg } from "../base/dom.ts";
 import { bytes, plural } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
-import { holders, holderWords, marked } from "./words.ts";
+import { holders, holderWords, remedy } from "./words.ts";
 
 /** A finding, of a session or of a recording. */
 export type Judgment = Omit<Finding, "where">;
@@ -28,6 +28,14 @@ export function head({ word, line, title, sure }: Card, who = ""): Node[] {
     h("h2", { class: "what" }, (line || title || "nothing is said of it").split(/(?<=[_:/.])(?=[^\s])/).map((part, i) => [i ? h("wbr") : null, part])),
     ...(line ? [h("p", { class: "how" }, title)] : []),
   ];
+}
+
+/** Writes the verdict on all into the head of the page, where a click shows its card. */
+export function verdict(c: Card | null, act: () => void): void {
+  const word = byId("word");
+  word.hidden = !c;
+  if (c) word.dataset.word = word.textContent = c.word;
+  word.onclick = act;
 }
 
 /** Draws a card in full, which a button closes, with buttons for the other findings that ask for something, or for all notes. */
@@ -60,7 +68,7 @@ export function cardOf(c: Card, f: Judgment | null, { who, curve, freed, acts }:
     curve ?? null,
     c.course ? h("p", { class: "course" }, c.course) : null,
     freed ?? null,
-    ...remedy(c),
+    ...toDo(c),
     ...(f ? [...stackOf(f, c.via), ...keptBy(f)] : []),
     ...(c.why ? [h("h3", {}, "why"), h("p", {}, c.why)] : []),
     ...(c.next ? [h("h3", {}, "next"), command(c.next)] : []),
@@ -70,9 +78,9 @@ export function cardOf(c: Card, f: Judgment | null, { who, curve, freed, acts }:
 }
 
 /** What to do first, ready to paste. */
-function remedy({ fix, paste, effect }: Card): Node[] {
+function toDo({ fix, paste, effect }: Card): Node[] {
   if (!fix) return [];
-  return [h("h3", {}, "to do"), h("p", { class: "fix" }, marked(fix)), ...(paste?.length ? [command(paste.join("\n"))] : []), ...(effect ? [h("p", { class: "good" }, effect)] : [])];
+  return [h("h3", {}, "to do"), ...remedy(fix), ...(paste?.length ? [command(paste.join("\n"))] : []), ...(effect ? [h("p", { class: "good" }, effect)] : [])];
 }
 
 /** The stack of a finding, innermost first. */

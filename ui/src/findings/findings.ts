@@ -4,15 +4,15 @@
 import type { Finding, Findings as Answer } from "../base/api.ts";
 import { engine } from "../base/ask.ts";
 import { Once } from "../base/once.ts";
-import { byId, fill, h } from "../base/dom.ts";
+import { fill, h } from "../base/dom.ts";
 import { note, textLink } from "../base/controls.ts";
 import { bytes, count, deviceName } from "../base/format.ts";
 import { levelFor } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { bucketsPerTile, tileOf } from "../picture/tiles.ts";
-import { article, findingList } from "./article.ts";
-import { cardOf, curve, fullCard, shortCard } from "./card.ts";
+import { findingsView } from "./article.ts";
+import { curve, fullCard, shortCard, verdict } from "./card.ts";
 
 /** Kinds of findings whose evidence is the state of segments and blocks. */
 const ofAllocator = ["oom", "fragmentation"];
@@ -50,11 +50,8 @@ export class Findings {
     const f = page.findings[page.finding];
     const card = f?.card ?? page.verdict;
     root.hidden = !card || page.s.finding === -1;
-    const word = byId("word");
-    word.hidden = !card;
-    if (!card) return;
-    word.dataset.word = word.textContent = (page.verdict ?? card).word;
-    if (root.hidden) return;
+    verdict(page.verdict ?? card ?? null, () => this.pin(null));
+    if (!card || root.hidden) return;
     if (!full) return shortCard(root, card, () => this.pin(page.finding < 0 ? null : page.finding));
     const all = (i: number): void => page.store.set({ view: "findings", finding: i }, true);
     const acts = f ? [f.where ? textLink("show", "show in the timeline", () => this.go(page.finding, "timeline")) : null, textLink("evidence", "the evidence", () => all(page.finding))] : [];
@@ -101,10 +98,12 @@ export class Findings {
     if (this.page.s.view !== "findings") return;
     const { answer, error } = this.once;
     if (!answer) return fill(this.root, note(error || "Reading all files and judging them …"));
-    const { findings, card } = answer;
-    if (!findings.length) return fill(this.root, h("div", { class: "findings" }, h("article", {}, cardOf(card, null, {}))));
-    const chosen = Math.max(0, Math.min(this.page.s.finding ?? 0, findings.length - 1));
-    fill(this.root, h("div", { class: "findings" }, findingList(findings, chosen, (i) => this.go(i), (f) => (this.owner(f) ? h("span", { class: "muted" }, ` · ${this.owner(f)}`) : null)), this.detail(findings[chosen]!, chosen)));
+    findingsView(this.root, answer.findings, answer.card, this.page.s.finding, {
+      go: (i) => this.go(i),
+      owner: (f) => this.owner(f),
+      acts: ({ where, kind }, i) => [where ? textLink("show", "show in the timeline", () => this.go(i, "timeline")) : null, where && ofAllocator.includes(kind) ? textLink("show allocator", "show in the allocator", () => this.go(i, "allocator")) : null],
+      act: (f, setting) => (f.where && settingOf(setting) !== null ? textLink(`try ${setting}`, "run it in What if", () => this.tryOut(f, settingOf(setting)!)) : null),
+    });
   }
 
   /** Whose finding it is, where there are several processes or devices. */
@@ -126,14 +125,6 @@ export class Findings {
   private tryOut(f: Finding, set: string): void {
     const w = f.where;
     this.page.store.set({ ...(w ? { f: w.f, d: w.d } : {}), view: "whatif", sets: [set], capacity: null, fraction: "", empty: "", win: null }, true);
-  }
-
-  private detail(f: Finding, i: number): HTMLElement {
-    return article(
-      f,
-      [f.where ? textLink("show", "show in the timeline", () => this.go(i, "timeline")) : null, f.where && ofAllocator.includes(f.kind) ? textLink("show allocator", "show in the allocator", () => this.go(i, "allocator")) : null],
-      (setting) => (settingOf(setting) !== null ? textLink(`try ${setting}`, "run it in What if", () => this.tryOut(f, settingOf(setting)!)) : null),
-    );
   }
 }
 

@@ -1,45 +1,40 @@
 // The figures of evidence in words.
 
-import { h } from "../base/dom.ts";
+import { command, h } from "../base/dom.ts";
 import { base, count } from "../base/format.ts";
 
-export const evidenceWords: Record<string, string> = {
-  allocations_after: "allocations that followed",
-  bytes_at_checkpoints: "live at each checkpoint",
-  checkpoint_events: "checkpoints at events",
-  count_at_checkpoints: "allocations at each checkpoint",
-  device_free_bytes: "free on the device",
+/** Keys of evidence that do not say by themselves what they count. */
+const evidenceWords: Record<string, string> = {
+  assumed_bytes: "whose release may have been missed",
+  beyond_bytes: "more than the driver counts",
+  early_bytes: "grown at first, and not counted",
   echo_bytes: "of the backward pass, the same sizes",
   events_of_kind: "errors of this kind",
   exact: "replayed exactly",
-  file_count: "files",
-  intervals: "intervals between checkpoints",
-  kept_for_backward_bytes: "kept for the backward pass",
-  largest_free_bytes: "largest free piece",
+  file_bytes: "of files",
   lost: "times that something was freed",
   lost_bytes: "lost to rounding",
-  next_peak_event: "the next peak, at event",
+  older_bytes: "in older memory",
   outlived: "times that nothing was freed",
   overhead_bytes: "reserved above what the peak explains",
+  owner: "requested by",
   passing_bytes: "activations and temporaries at the peak",
-  peak_reserved_bytes: "most reserved",
   peak_waiting_bytes: "most deferred frees at once",
-  peak_without_bytes: "the peak without it",
   place_bytes: "of this site at the peak",
-  private_active_bytes: "active in private pools",
-  private_free_bytes: "free in private pools",
-  private_reserved_bytes: "reserved by private pools",
+  pytorch_bytes: "of PyTorch's allocator",
   request_bytes: "the failed request",
   rounds: "intervals with growth that lasted",
-  rate_bytes_per_second: "growth per second",
+  rate_percent: "growth per second, %",
   seconds: "watched",
   seconds_to_limit: "time until the limit",
+  settled_seconds: "time until it settled",
   sharable_bytes: "less free, were the pools one",
   taken_though_free_bytes: "taken from the driver although enough was free",
   tiny_count: "requests below 512 bytes",
   tiny_lost_bytes: "lost to requests below 512 bytes",
   unknown_bytes: "of unknown sites",
-  unknown_count: "allocations of unknown sites",
+  unnamed_bytes: "stack unknown",
+  unseen_bytes: "calls not seen",
   unsplit_bytes: "lost to blocks that were not split",
   waiting_bytes: "deferred frees",
   waiting_count: "deferred frees, in number",
@@ -51,8 +46,15 @@ export const kindName = (kind: string): string => (kind === "oom" ? "out of memo
 /** A text in which commands stand between backquotes. */
 export const marked = (text: string): (Node | string)[] => text.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));
 
+/** What to do, as a sentence; a command at its end is ready to be copied. */
+export function remedy(text: string): Node[] {
+  const [, sentence, toPaste] = /^(.*?):? `([^`]+)`$/s.exec(text) ?? [];
+  return [h("p", { class: "fix" }, marked(sentence ?? text)), ...(toPaste ? [command(toPaste)] : [])];
+}
+
 /** A key of evidence in words. */
-export const evidenceName = (key: string, words: Record<string, string>): string => words[key] ?? key.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ");
+export const evidenceName = (key: string): string =>
+  evidenceWords[key] ?? key.replace(/^rate_/, "growth_").replace(/_bounds/, ",_in_9_of_10_cases").replace(/_percent$/, ",_%").replace(/_bytes(?=_|$)/, "").replaceAll("_", " ");
 
 /** What keeps tensors alive, as evidence.held_by has it. */
 export interface Holder {

@@ -7,7 +7,7 @@ import type { Job as Answer, JobRank } from "../base/api.ts";
 import { Once } from "../base/once.ts";
 import { LongTable } from "../base/rows.ts";
 import type { Page } from "../session/page.ts";
-import { order, title, when, type By } from "./words.ts";
+import { order, when, type By } from "./words.ts";
 
 export class JobView {
   private readonly once = new Once<Answer>("job", (v) => this.take(v), () => this.update());
@@ -51,8 +51,8 @@ export class JobView {
     const at = [j.site, j.text && j.line ? `${base(j.text)}:${j.line}` : ""].filter(Boolean).join(", ");
     return h(
       "header",
-      { "data-state": j.cause === "none" ? "ok" : j.cause === "unknown" ? "unknown" : "failed" },
-      h("h2", {}, title(j)),
+      { "data-state": j.word },
+      h("h2", {}, `${j.word}: ${j.title}`),
       h(
         "dl",
         {},

@@ -1,19 +1,6 @@
-// The words of a verdict on a job, and the order of its ranks.
+// The order of the ranks of a job, and when they ended.
 
-import { plural } from "../base/format.ts";
-import type { Job, JobRank } from "../base/api.ts";
-
-/** The verdict in a line, as `diagnose` prints it. */
-export function title(j: Job): string {
-  const of = `a job of ${plural(j.world_size, "rank")}`;
-  if (j.cause === "none") return `OK: ${of} came to its end`;
-  const { rank, node, confidence } = j.first;
-  const perhaps = confidence < 0.5 ? "perhaps " : "";
-  const place = node === null ? "" : ` on ${node}`;
-  const who = rank !== null ? `${perhaps}rank ${rank}${place} fell first` : node !== null ? `${perhaps}node ${node} fell first` : "no rank fell first";
-  const cause: Record<string, string> = { unknown: "the cause is unknown", "not-memory": "not out of memory" };
-  return `${j.failed ? "FAILED" : "UNKNOWN"}: ${of}: ${who}; ${cause[j.cause] ?? j.cause.replaceAll("-", " ")} (${Math.round(100 * j.confidence)}% sure)`;
-}
+import type { JobRank } from "../base/api.ts";
 
 /** A time after the first end. */
 export function when(seconds: number): string {

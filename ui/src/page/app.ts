@@ -34,7 +34,7 @@ const parts = {
 
 let railOff = false;
 
-const manyFiles = 12; // of more, the page begins with the overview
+const manyProcesses = 12; // of more, the page begins with the overview
 const ownRows: View[] = ["compare", "job", "wall"]; // in place of the rail
 
 function showRail(off = railOff): void {
@@ -66,7 +66,6 @@ frame({
   say: (text) => refused(new Error(text)),
 });
 theme(() => page.notify("theme"));
-byId("word").addEventListener("click", () => parts.findings.pin(null));
 for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => toggleBanner(byId(id).title));
 
 // ---- all together
@@ -98,7 +97,7 @@ page.on((what) => {
     page.load();
     parts.findings.load();
     parts.job.load();
-    if ((page.session?.files.length ?? 0) > manyFiles && !page.session?.job && page.untouched && store.link === "") store.set({ view: "wall" });
+    if (new Set(page.session?.files.map((x) => x.process ?? x.f)).size > manyProcesses && !page.session?.job && page.untouched && store.link === "") store.set({ view: "wall" });
     drawTop();
     showRail();
   }

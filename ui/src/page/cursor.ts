@@ -8,7 +8,6 @@ import type { Alloc, Event } from "../base/wire.ts";
 import { announce, banner, page, refused } from "./elements.ts";
 
 const askEvent = new Latest(30);
-let eventKey = "";
 let eventOf = "";
 let allocKey = "";
 
@@ -18,20 +17,14 @@ export function follow(): void {
   const of = `${page.f} ${page.d} ${page.u}`;
   if (of !== eventOf) page.event = null; // that of another file may have the same number
   eventOf = of;
-  const ek = `${of} ${page.k}`;
-  if (ek !== eventKey && device.events > 0) {
-    eventKey = ek;
-    askEvent.ask(
-      () => json<Event>("event", { f: page.f, d: page.d, u: page.u, k: page.k }),
-      (e) => {
-        page.event = e;
-        page.figures.active = e.live;
-        page.figures.reserved = e.reserved;
-        page.notify("event");
-        announce(`${e.event < 0 ? "before the first event" : `event ${count(e.event)}`}, ${measureName[page.u]} ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
-      },
-      () => {},
-    );
+  if (device.events > 0) {
+    askEvent.once(`${of} ${page.k}`, () => json<Event>("event", { f: page.f, d: page.d, u: page.u, k: page.k }), (e) => {
+      page.event = e;
+      page.figures.active = e.live;
+      page.figures.reserved = e.reserved;
+      page.notify("event");
+      announce(`${e.event < 0 ? "before the first event" : `event ${count(e.event)}`}, ${measureName[page.u]} ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
+    });
   }
   const ak = s.alloc === null ? "" : `${page.f} ${page.d} ${page.file?.blocks} ${page.segments} ${s.alloc}`; // its block is known once the replay is done
   if (ak === allocKey) return;

@@ -72,12 +72,13 @@ function runsHere(page: Page): Node[] {
 /** What the file records about how it was made. */
 function thisFile({ device }: Page): Node[] {
   const { torch_version: version, settings, most_events: most, capacity } = device!;
+  if (!version) return [];
   return [
     h("h2", {}, "this file"),
     h(
       "dl",
       { id: "recorded" },
-      version ? row("PyTorch", version) : [],
+      row("PyTorch", version),
       row("settings", settings === null ? "not recorded" : settings || "the defaults"),
       most === null ? [] : row("recorded at most", plural(most, "event")),
       capacity == null ? [] : row("capacity", bytes(capacity), capacity),

@@ -16,7 +16,8 @@ const names: Record<View, string> = { job: "Job", wall: "Overview", timeline: "T
 export function views(): Tab[] {
   const files = page.session?.files ?? [];
   const judged = files.some((x) => x.state === "judged") && files.every((x) => x.state === "judged" || x.state === "failed"); // there is no picture
-  const has = (v: View): boolean => (v === "job" ? !!page.session?.job : v === "wall" ? files.length > 1 : v === "compare" ? files.length > 1 && !judged : v === "findings" || !judged);
+  const allocates = page.device?.torch_version !== ""; // not of another tool's profiles
+  const has = (v: View): boolean => (v === "job" ? !!page.session?.job : v === "wall" ? files.length > 1 : v === "compare" ? files.length > 1 && !judged : v === "findings" || (!judged && (allocates || (v !== "allocator" && v !== "whatif"))));
   return (Object.keys(names) as View[]).filter(has).map((key) => ({ key, name: names[key], n: key === "findings" ? page.findings.length : 0 }));
 }
 

@@ -2,7 +2,7 @@
 
 import { missing } from "../base/names.ts";
 import { h, own, placeTip } from "../base/dom.ts";
-import { base, bytes, count, percent } from "../base/format.ts";
+import { base, bytes, count, delta, percent } from "../base/format.ts";
 import { css, mix, palette, siteColor, textOn, type RGB } from "./palette.ts";
 import type { Flame, Frame } from "../base/wire.ts";
 import { begin, fontOf, inRoom, size, write } from "./canvas.ts";
@@ -133,6 +133,8 @@ export class Icicle {
         const slot = this.how.slot(frame);
         color = slot >= 0 ? siteColor(c, slot) : mix(c.accent, c.page, 0.3);
       }
+      const net = this.flame.nodes.net?.[b.node];
+      if (net !== undefined) color = mix(net > 0 ? c.danger : c.accent, c.page, 0.25 + (0.75 * Math.abs(net)) / Math.max(1, b.bytes)); // red grew, blue shrank
       if (found && !found.test(this.nameOf(b))) color = mix(color, c.page, 0.3);
       g.fillStyle = css(color);
       const y = b.depth * rowHeight;
@@ -146,7 +148,7 @@ export class Icicle {
       const room = x1 - x0 - 10;
       g.fillStyle = css(textOn(color));
       write(g, inRoom(g, this.nameOf(b), room), x0 + 5, y + rowHeight / 2);
-      const amount = bytes(b.bytes);
+      const amount = net === undefined ? bytes(b.bytes) : delta(net);
       const w = g.measureText(amount).width;
       if (g.measureText(this.nameOf(b)).width + w + 20 < room) write(g, amount, x1 - w - 6, y + rowHeight / 2);
     }
@@ -189,9 +191,10 @@ export class Icicle {
     t.hidden = !b;
     if (!b || !this.flame) return;
     const f = this.frameOf(b);
+    const net = this.flame.nodes.net?.[b.node];
     t.replaceChildren(
       h("div", { class: "head" }, this.nameOf(b)),
-      h("div", { "data-bytes": b.bytes }, `${bytes(b.bytes)}, ${percent(b.bytes, this.flame.bytes)} in ${count(this.flame.nodes.count[b.node]!)} ${this.how.pieces}`),
+      h("div", { "data-bytes": b.bytes }, net === undefined ? "" : `${delta(net)}: `, `${bytes(b.bytes)}, ${percent(b.bytes, this.flame.bytes)} in ${count(this.flame.nodes.count[b.node]!)} ${this.how.pieces}`),
       ...(f ? [h("span", { class: "mono" }, f.line > 0 ? `${f.file}:${f.line}` : f.file)] : []),
     );
     placeTip(t, e.clientX, e.clientY);

@@ -45,49 +45,17 @@ export const textOn = (fill: RGB): RGB => (contrast(white, fill) >= contrast(bla
 /** How strongly what was freed keeps the color of its site. */
 export const wash = 0.42;
 
-export interface Palette {
-  page: RGB;
-  panel: RGB;
-  ink: RGB;
-  muted: RGB;
-  hair: RGB;
-  accent: RGB;
-  danger: RGB;
-  good: RGB;
-  reserved: RGB;
-  top: RGB;
-  spare: RGB; // reserved and not in use
-  neutral: RGB;
-  stranded: RGB;
-  strandedText: RGB;
-  whole: RGB;
-  wholeLine: RGB;
-  slots: RGB[];
-}
+const names = ["page", "panel", "ink", "muted", "hair", "accent", "danger", "good", "reserved", "top", "spare", "neutral", "stranded", "stranded-text", "whole", "whole-line"] as const;
+
+/** The colors by the names of their properties, and those of sites. */
+export type Palette = Record<(typeof names)[number], RGB> & { slots: RGB[] };
 
 /** The palette of the theme that is on. */
 export function palette(): Palette {
   const style = getComputedStyle(document.documentElement);
   const c = (name: string): RGB => parse(style.getPropertyValue(`--${name}`));
-  return {
-    page: c("page"),
-    panel: c("panel"),
-    ink: c("ink"),
-    muted: c("muted"),
-    hair: c("hair"),
-    accent: c("accent"),
-    danger: c("danger"),
-    good: c("good"),
-    reserved: c("reserved"),
-    top: c("top"),
-    spare: c("spare"),
-    neutral: c("neutral"),
-    stranded: c("stranded"),
-    strandedText: c("stranded-text"),
-    whole: c("whole"),
-    wholeLine: c("whole-line"),
-    slots: [...Array.from({ length: markSlot }, (_, i) => c(`s${i}`)), c("mark")],
-  };
+  const slots = [...Array.from({ length: markSlot }, (_, i) => c(`s${i}`)), c("mark")];
+  return { ...(Object.fromEntries(names.map((name) => [name, c(name)])) as Record<(typeof names)[number], RGB>), slots };
 }
 
 /** The slot of what the pinned finding is about. */

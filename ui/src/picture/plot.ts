@@ -1,7 +1,8 @@
 // What all plots over events or time draw alike: lines by columns, the names of bands, the
 // values at the right edge, and what is selected.
 
-import type { Bands, Tile } from "../base/wire.ts";
+import { pixelAt, type Span } from "../base/scale.ts";
+import { noShapes, type Bands, type Tile } from "../base/wire.ts";
 import { labelPlaces, type Frame, type Run } from "./blit.ts";
 import { clipped, left, write } from "./canvas.ts";
 import { fillOf } from "./paint.ts";
@@ -12,6 +13,25 @@ export interface Area {
   top: number;
   width: number;
   height: number;
+}
+
+/** The pixels that the columns of a tile fill, each from and to a time. Where several share a pixel, the highest has it. */
+export function columnRuns(tile: Tile, at: (c: number) => Span, { win, width }: Frame): Run[] {
+  const owner = new Int32Array(width).fill(-1);
+  for (let c = 0; c < tile.n; c++) {
+    const [x0, end] = at(c).map((t) => pixelAt(t, win, width)) as Span;
+    if (end < 0 || x0 > width) continue;
+    const from = Math.max(0, Math.min(x0, width - 1));
+    for (let x = from; x < Math.min(width, Math.max(end, from + 1)); x++) if (owner[x]! < 0 || tile.max[c]! > tile.max[owner[x]!]!) owner[x] = c;
+  }
+  const out: Run[] = [];
+  for (let x = 0; x < width; x++) {
+    const c = owner[x]!;
+    const last = out[out.length - 1];
+    if (last && last.x1 === x && last.c === c) last.x1++;
+    else if (c >= 0) out.push({ x0: x, x1: x + 1, tile, c });
+  }
+  return out;
 }
 
 /** A line through columns, in steps; null where there is none. */
@@ -107,10 +127,9 @@ export function cursorLine(g: CanvasRenderingContext2D, { top, height }: Area, c
 
 /** A picture of one tile for the painter: bands by columns, from heights. */
 export const tileOf = (n: number, m: number, height: Float32Array, of: { max: Float64Array; min: Float64Array; last: Float64Array; reserved: Float64Array }): Tile => ({
-  ...of, kind: "band", level: 0, first: 0, n, flags: 0, threshold: 0, size: 0, m, height,
+  ...noShapes, ...of, kind: "band", level: 0, first: 0, n, flags: 0, threshold: 0, size: 0, m, height,
   witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
   id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
-  c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0), alloc: new Uint32Array(0), band: new Uint32Array(0), flag: new Uint16Array(0),
 });
 
 /** Bands that are drawn from groups, which no history has. */

@@ -20,22 +20,16 @@ interface Shown {
   set: (change: { win: Span | null }) => void;
 }
 
-const wide = (e: KeyboardEvent): number => (e.shiftKey ? 4 : 1);
-
 /** The keys of a picture over time, which act where there is one. */
 export function timeKeys(picture: Moves, ready: () => unknown, moment: string): Key[] {
-  const key = (key: string, show: string, does: string, act: (e: KeyboardEvent) => unknown): Key => ({ keys: [key], show, does, act: (e) => ready() && act(e) });
+  const key = (keys: string[], show: string, does: string, act: (sign: 1 | -1, wide: number) => unknown): Key => ({ keys, show, does, act: (e, second) => ready() && act(second ? 1 : -1, e.shiftKey ? 4 : 1) });
   return [
-    key("ArrowLeft", "←  →", `the cursor, by ${moment}s (shift: ten)`, (e) => picture.move(e.shiftKey ? -10 : -1)),
-    key("ArrowRight", "", "", (e) => picture.move(e.shiftKey ? 10 : 1)),
-    key("Home", "Home  End", `the first, the last ${moment}`, () => picture.end(false)),
-    key("End", "", "", () => picture.end(true)),
-    key("w", "w  s", "zoom (shift: more)", (e) => picture.zoomBy(0.8 ** wide(e))),
-    key("s", "", "", (e) => picture.zoomBy(1.25 ** wide(e))),
-    key("a", "a  d", "move (shift: more)", (e) => picture.pan(-0.1 * wide(e))),
-    key("d", "", "", (e) => picture.pan(0.1 * wide(e))),
-    key("0", "0", "all of time", () => picture.show(null)),
-    key("f", "f", "fit the selection", () => picture.fit()),
+    key(["ArrowLeft", "ArrowRight"], "←  →", `the cursor, by ${moment}s (shift: ten)`, (sign, wide) => picture.move(sign * (wide > 1 ? 10 : 1))),
+    key(["Home", "End"], "Home  End", `the first, the last ${moment}`, (sign) => picture.end(sign > 0)),
+    key(["w", "s"], "w  s", "zoom (shift: more)", (sign, wide) => picture.zoomBy(1.25 ** (sign * wide))),
+    key(["a", "d"], "a  d", "move (shift: more)", (sign, wide) => picture.pan(0.1 * sign * wide)),
+    key(["0"], "0", "all of time", () => picture.show(null)),
+    key(["f"], "f", "fit the selection", () => picture.fit()),
   ];
 }
 

@@ -6,7 +6,6 @@ export interface PlanForm {
 }
 
 export interface Plan {
-  schema: string;
   model: PlannedModel;
   engine: string;
   gpu: PlanGPU;
@@ -28,7 +27,6 @@ export interface Plan {
 }
 
 export interface TrainPlan {
-  schema: string;
   model: PlannedModel;
   trainer: string;
   gpu: PlanGPU;
@@ -37,32 +35,26 @@ export interface TrainPlan {
   peak: PlannedPart;
   outside: PlannedPart;
   host_bytes: number;
-  stage: number;
   moments: PlannedMoment[];
   largest: number;
   notes: string[];
 }
 
 export interface RLPlan {
-  schema: string;
   total_bytes: number;
   host_bytes: number;
   components: PlannedPart[];
   ways: PlannedWay[];
   notes: string[];
-  speeds: PlannedSpeeds | null;
-  rollouts: PlannedRollouts | null;
 }
 
 export interface Solved {
-  schema: string;
   model: PlannedModel;
   question: string;
   answers: SolvedAnswer[];
 }
 
 export interface Error {
-  schema: string;
   error: string;
 }
 
@@ -87,15 +79,7 @@ export interface PlannedModel {
 
 export interface PlanGPU {
   name: string;
-  arch: string;
   total_bytes: number;
-  board_bytes: number;
-  bandwidth_bytes_per_s: number;
-  link_bytes_per_s: number;
-  bf16_flops: number;
-  fp8_flops: number;
-  int8_flops: number;
-  fp4_flops: number;
   source: string;
 }
 
@@ -106,7 +90,6 @@ export interface PlannedParallel {
   ep: number;
   dp: number;
   nodes: number | null;
-  gpus_per_node: number | null;
 }
 
 export interface PlannedPart {
@@ -127,7 +110,6 @@ export interface PlannedKV {
   window_tokens: number;
   state_bytes: number;
   block_tokens: number;
-  block_bytes: number;
   tokens: [number, number];
   length_tokens: number;
   request_bytes: number;
@@ -161,7 +143,6 @@ export interface PlannedOffload {
 export interface PlannedLoad {
   requests: number;
   prompt_tokens: number;
-  output_tokens: number;
   kv_bytes: number;
   at_once: [number, number];
   answer_us: [number, number] | null;
@@ -171,8 +152,6 @@ export interface PlannedImages {
   count: number;
   width: number;
   height: number;
-  image_tokens: number;
-  image_patches: number;
   source: string;
   request_tokens: number;
   kv_bytes: number;
@@ -196,37 +175,10 @@ export interface PlannedWay {
   binding: string;
   phases: PlannedMoment[];
   highest: number;
-  hand_overs: PlannedHandOver[];
-  hand_over_seconds: [number, number] | null;
-  rollouts_at_once: number | null;
-}
-
-export interface PlannedSpeeds {
-  host_link: number;
-  sync_link: number;
-  disk: number;
-}
-
-export interface PlannedRollouts {
-  prompts: number;
-  group: number;
-  prompt_tokens: number;
-  response_tokens: number;
-  engines: number;
-  sequences_per_engine: number;
-  sequence_bytes: number;
-  kv_low_bytes: number;
-  kv_high_bytes: number;
 }
 
 export interface SolvedAnswer {
   setup: string;
   value: number | null;
   binding: string;
-}
-
-export interface PlannedHandOver {
-  phase: string;
-  seconds: [number, number];
-  moves: string[];
 }

@@ -71,8 +71,11 @@ export function drawGhost(scene: Scene, g: CanvasRenderingContext2D, ghost: Run 
     g.setLineDash([]);
   });
   const text = `${name}: ${bytes(ghost.outcome.peak_reserved_bytes)} reserved at most`;
-  const y = Math.max(l.top + 8, scene.y(highest(event, values, last.tile.events[last.c]!, last.tile.events[last.c + 1]!)) - 12);
-  plate(g, text, left + l.width - g.measureText(text).width - 13, y, css(scene.colors.good), css(scene.colors.page));
+  const { peak } = scene.page.device!;
+  const leftward = scene.px(scene.placeOf(peak.event) ?? 0) > l.width / 2; // away from the flag of the peak
+  const at = leftward ? scene.drawn[scene.drawn.length >> 3]! : last;
+  const y = Math.max(l.top + 8, scene.y(highest(event, values, at.tile.events[at.c]!, at.tile.events[at.c + 1]!)) - 12);
+  plate(g, text, leftward ? left + at.x0 / scene.ratio : left + l.width - g.measureText(text).width - 13, y, css(scene.colors.good), css(scene.colors.page));
 }
 
 /** The line of what PyTorch could have. */

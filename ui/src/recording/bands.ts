@@ -160,63 +160,41 @@ export function tileOf(slice: Slice, l: Layers, alone: string | null): Tile {
   return tile(n, m, height, { max: total, min: total, last: total, reserved: alone === null ? slice.growth.map((v) => Math.max(0, v)) : total });
 }
 
-/** The tree of stacks that hold so much each, as the icicle draws it. */
+/** The tree of stacks that hold so much each, as the icicle draws it: depth first, the larger child first. */
 export function flameOf(r: Recording, amounts: { bytes: number; count: number }[]): Flame {
-  const out: Flame = { bytes: 0, count: 0, frames: [], nodes: { frame: [-1], parent: [-1], bytes: [0], count: [0] }, left_out: 0 };
-  const frames = new Map<string, number>();
-  const { nodes } = out;
-  const below: Map<number, number>[] = [new Map()];
+  interface Node { frame: number; bytes: number; count: number; below: Map<number, Node> }
+  const frames: Frame[] = [];
+  const known = new Map<string, number>();
   const frameOf = (f: Frame): number => {
     const key = `${f.file}\n${f.line}\n${f.function}`;
-    let at = frames.get(key);
-    if (at === undefined) frames.set(key, (at = out.frames.push(f) - 1));
-    return at;
+    if (!known.has(key)) known.set(key, frames.push(f) - 1);
+    return known.get(key)!;
   };
-  const step = (from: number, frame: number): number => {
-    let to = below[from]!.get(frame);
-    if (to === undefined) {
-      to = nodes.frame.push(frame) - 1;
-      nodes.parent.push(from);
-      nodes.bytes.push(0);
-      nodes.count.push(0);
-      below.push(new Map());
-      below[from]!.set(frame, to);
-    }
-    return to;
-  };
+  const node = (frame: number): Node => ({ frame, bytes: 0, count: 0, below: new Map() });
+  const root = node(-1);
   amounts.forEach(({ bytes, count }, i) => {
     if (bytes <= 0) return;
-    const s = r.stacks[i];
-    const path = s?.frames.length ? s.frames.map(frameOf).reverse() : [notCopied];
-    let at = 0;
-    const add = (node: number): void => {
-      nodes.bytes[node]! += bytes;
-      nodes.count[node]! += count;
-    };
-    add(at);
-    for (const f of path) add((at = step(at, f)));
+    const stack = r.stacks[i]?.frames ?? [];
+    let at = root;
+    for (const frame of [...(stack.length ? stack.map(frameOf).reverse() : [notCopied]), null]) {
+      at.bytes += bytes;
+      at.count += count;
+      if (frame === null) break;
+      const to = at.below.get(frame) ?? node(frame);
+      at.below.set(frame, to);
+      at = to;
+    }
   });
-  out.bytes = nodes.bytes[0]!;
-  out.count = nodes.count[0]!;
-  // Children stand where the larger one is first, whatever the order of the stacks.
-  return sortTree(out);
-}
-
-/** A tree in the order in which it is drawn: depth first, the larger child first. */
-function sortTree(f: Flame): Flame {
-  const { frame, parent, bytes, count } = f.nodes;
-  const children: number[][] = frame.map(() => []);
-  for (let i = 1; i < frame.length; i++) children[parent[i]!]!.push(i);
   const nodes: Flame["nodes"] = { frame: [], parent: [], bytes: [], count: [] };
-  const put = (i: number, above: number): void => {
-    const me = nodes.frame.push(frame[i]!) - 1;
-    nodes.parent.push(above);
-    nodes.bytes.push(bytes[i]!);
-    nodes.count.push(count[i]!);
-    for (const c of children[i]!.sort((a, b) => bytes[b]! - bytes[a]!)) put(c, me);
+  const put = ({ frame, bytes, count, below }: Node, parent: number): void => {
+    const me = nodes.frame.push(frame) - 1;
+    nodes.parent.push(parent);
+    nodes.bytes.push(bytes);
+    nodes.count.push(count);
+    for (const c of [...below.values()].sort((a, b) => b.bytes - a.bytes)) put(c, me);
   };
-  put(0, -1);
-  return { ...f, nodes };
+  put(root, -1);
+  return { bytes: root.bytes, count: root.count, frames, nodes, left_out: 0 };
 }
 
 /** A time since the recording began. */

@@ -1,28 +1,20 @@
 // The findings of a recording.
 
 import { textLink } from "../base/controls.ts";
-import { fill, h } from "../base/dom.ts";
-import { article, findingList } from "../findings/article.ts";
+import { h } from "../base/dom.ts";
+import { findingsView } from "../findings/article.ts";
 import { cardOf } from "../findings/card.ts";
-import { hostWords } from "../findings/hostwords.ts";
 import { root } from "./elements.ts";
 import { doc, layers, s, set, whole } from "./model.ts";
+import type { RecordedFinding } from "../base/api.ts";
 import type { View } from "./state.ts";
 
 export function findings(): void {
-  if (!doc.findings.length) return fill(root, h("div", { class: "findings" }, h("article", {}, cardOf(doc.card, null, {}), doc.judged_seconds === null ? h("p", {}, "This recording ends before memory was judged for the first time.") : null)));
-  const i = Math.max(0, Math.min(s.finding ?? 0, doc.findings.length - 1));
-  const f = doc.findings[i]!;
-  const show = f.kind === "driver-leak" ? "show where it is taken" : f.stacks.length ? "show in the timeline" : null;
-  fill(
-    root,
-    h(
-      "div",
-      { class: "findings" },
-      findingList(doc.findings, i, (n) => go(n, "findings"), () => null),
-      article(f, [show ? textLink("show", show, () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline")) : null], () => null, hostWords),
-    ),
-  );
+  const show = ({ kind, stacks }: RecordedFinding): string => (kind === "driver-leak" ? "show where it is taken" : stacks.length ? "show in the timeline" : "");
+  findingsView(root, doc.findings, doc.card, s.finding, {
+    go: (n) => go(n, "findings"),
+    acts: (f, i) => [show(f) ? textLink("show", show(f), () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline")) : null],
+  }, doc.judged_seconds === null ? [cardOf(doc.card, null, {}), h("p", {}, "This recording ends before memory was judged for the first time.")] : null);
 }
 
 /** Takes the page to the stack of a finding, and to the time in which it holds something. */

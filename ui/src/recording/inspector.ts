@@ -5,7 +5,7 @@ import { byId, fill, h, swatch } from "../base/dom.ts";
 import { bytes, count, delta, percent, plural, utc } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
 import { traceTerms } from "../base/hostterms.ts";
-import { curve, fullCard, shortCard } from "../findings/card.ts";
+import { curve, fullCard, shortCard, verdict } from "../findings/card.ts";
 import { go } from "./findings.ts";
 import { heldBy, others, time, type Group } from "./bands.ts";
 import { memoryWords } from "./gpu.ts";
@@ -28,6 +28,7 @@ function card(chosen: Group | undefined, other: boolean): void {
   const i = pinned();
   const f = doc.findings[i];
   byId("inspector").hidden = view() === "findings";
+  verdict(doc.card, () => set({ finding: null, ...(view() === "findings" ? { view: "timeline" } : {}) }, true));
   if ((root.hidden = s.finding === -1)) return;
   const c = f?.card ?? doc.card;
   const own = chosen?.slot === markSlot;

@@ -8,10 +8,8 @@ import { at, s, set, whole } from "./model.ts";
 export function keyTable(): Key[] {
   return [
     ...timeKeys(picture, () => whole.n, "moment"),
-    { keys: ["ArrowUp"], show: "↑  ↓", does: "the next band at the cursor", act: () => picture.next(true) },
-    { keys: ["ArrowDown"], show: "", does: "", act: () => picture.next(false) },
-    { keys: ["["], show: "[  ]", does: "the selection begins, ends at the cursor", act: () => setEnd(0) },
-    { keys: ["]"], show: "", does: "", act: () => setEnd(1) },
+    { keys: ["ArrowUp", "ArrowDown"], show: "↑  ↓", does: "the next band at the cursor", act: (_, down) => picture.next(!down) },
+    { keys: ["[", "]"], show: "[  ]", does: "the selection begins, ends at the cursor", act: (_, end) => setEnd(end ? 1 : 0) },
     { keys: ["z"], show: "z", does: "the chosen band alone, or all", act: () => s.sel !== null && set({ alone: !s.alone }, true) },
     { keys: ["g"], show: "g", does: "bands by own line, or by stack", act: () => set({ g: s.g === "line" ? "stack" : "line", sel: null, stack: null }, true) },
     { keys: ["y"], show: "y", does: "scale to mapped or to resident memory", act: () => set({ y: picture.fits === "mapped" ? "resident" : "mapped" }, true) },

@@ -1,18 +1,18 @@
 // The picture of a recording: what each place holds over time, the growth of
 // resident memory above it, and lanes for the classes of growth and for the GPU.
 
-import { stackOf, type Run } from "../picture/blit.ts";
+import { stackOf } from "../picture/blit.ts";
 import { begin, gutterName, left, write } from "../picture/canvas.ts";
 import { h, swatch } from "../base/dom.ts";
 import { bytes, delta, plural } from "../base/format.ts";
 import { paintFor } from "../picture/paint.ts";
 import { css, mix, palette } from "../picture/palette.ts";
-import { bandLabels, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
+import { bandLabels, columnRuns, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
 import { marksHeight, TimePicture } from "../picture/time.ts";
 import { others, tileOf, time, type Group, type Layers, type Slice } from "./bands.ts";
 import type { Recording } from "../base/api.ts";
 import type { State } from "./state.ts";
-import { pixelAt, type Span } from "../base/scale.ts";
+import type { Span } from "../base/scale.ts";
 
 /** What the picture needs of the page. */
 export interface Shown {
@@ -71,7 +71,7 @@ export class Picture extends TimePicture<Shown> {
     const alone = s.alone ? s.sel : null;
     this.tile = tileOf(slice, layers, alone);
     const step = this.reach((alone === null && this.fits === "resident" ? highest(this.tile.reserved) : Math.max(highest(this.tile.max), highest(this.tile.reserved))) * 1.04);
-    this.drawn = this.cut();
+    this.drawn = columnRuns(this.tile, (c) => [slice.edges[c]!, slice.edges[c + 1]!], this.frame);
     this.paint();
     this.write(lanes, step, alone);
     this.cursor();
@@ -91,19 +91,6 @@ export class Picture extends TimePicture<Shown> {
     const c = slice.n - 1;
     const what = alone === null ? "Memory that is mapped" : (layers.groups.find((g) => g.key === alone)?.label ?? "nothing");
     return `${what} over ${plural(doc.moments, "moment")}, ${bytes(this.tile!.max[c] ?? 0)} at the end; resident memory ${delta(slice.growth[c] ?? 0)}. Arrow keys move the cursor.`;
-  }
-
-  /** The pixels that each column fills. */
-  private cut(): Run[] {
-    const { edges, n } = this.shown!.slice;
-    const { win, width } = this.frame;
-    const out: Run[] = [];
-    for (let c = 0; c < n; c++) {
-      const x0 = Math.max(0, pixelAt(edges[c]!, win, width));
-      const x1 = Math.min(width, pixelAt(edges[c + 1]!, win, width));
-      if (x1 > x0) out.push({ x0, x1, tile: this.tile!, c });
-    }
-    return out;
   }
 
   protected paint(): void {

@@ -21,14 +21,8 @@ const lacks: Record<string, string> = {
   state: "This saved page contains the allocator for a few events only: the keys , and . step through them",
 };
 
-class Refusal extends Error {
-  constructor(
-    message: string,
-    readonly status: number,
-  ) {
-    super(message);
-  }
-}
+/** Is thrown where there is no answer. */
+const refusal = (error: string, status: number): Response => new Response(JSON.stringify({ error }), { status });
 
 class Saved {
   private readonly index = unpack("index").then((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Record<string, Place>);
@@ -43,8 +37,8 @@ class Saved {
     try {
       return new Response(await this.answer(name, q));
     } catch (e) {
-      if (!(e instanceof Refusal)) throw e;
-      return new Response(JSON.stringify({ error: e.message }), { status: e.status });
+      if (!(e instanceof Response)) throw e;
+      return e;
     }
   };
 
@@ -78,7 +72,7 @@ class Saved {
 
   private async must(name: string, q: URLSearchParams, lack = name): Promise<Uint8Array<ArrayBuffer>> {
     const found = await this.look(name, q);
-    if (!found) throw new Refusal(`${lacks[lack] ?? "This saved page has no answer to that"}; open the snapshot with strandline view for all of it.`, 404);
+    if (!found) throw refusal(`${lacks[lack] ?? "This saved page has no answer to that"}; open the snapshot with strandline view for all of it.`, 404);
     return found;
   }
 
@@ -133,7 +127,7 @@ class Saved {
     try {
       pattern = new RegExp(q.get("q")!, "i");
     } catch (e) {
-      throw new Refusal((e as Error).message, 400);
+      throw refusal((e as Error).message, 400);
     }
     const { groups } = await this.read<{ groups: { key: string; label: string; file?: string; function?: string }[] }>("bands", only(q, "f", "d", "g"));
     return groups.filter((g) => [g.label, g.file, g.function].some((text) => text && pattern.test(text))).map((g) => g.key);

@@ -183,6 +183,7 @@ export class Page {
     if (!places || !this.device?.events || !this.s.ghost || this.s.view !== "timeline" || this.asked === key || !exact) return;
     this.asked = key;
     runOf({ f: this.f, d: this.d, own: 1, without: places }).then((run) => {
+      if (run.outcome.peak_reserved_bytes === this.device?.peak_reserved.bytes) return; // it needs the same segments
       this.freed = { key, run };
       this.notify("ghost");
     }, () => {}); // a saved page may lack it

@@ -4,7 +4,7 @@ import { Address, flag, number, oneOf, some, span, Store as Stored, text, type F
 
 export type View = "job" | "wall" | "timeline" | "allocator" | "sites" | "compare" | "whatif" | "findings";
 export type YMode = "reserved" | "active" | "window" | number;
-export type Source = "cursor" | "range" | "kept";
+export type Source = "cursor" | "range" | "kept" | "diff";
 
 export interface State {
   view: View;
@@ -57,7 +57,7 @@ const print: Field<string> = { name: "f", write: (v) => `x${v}`, read: (t) => /^
 
 const address = new Address<State>(initial, {
   view: oneOf("v", views), d: some(number("d")), g: text("g", /^[a-z]{1,20}$/), u: oneOf("u", ["requested", "allocated", "reserved"]), x: oneOf("x", ["ev", "us"]), each: flag("each"), y: axis,
-  win: some(span("w")), k: some(number("k")), range: some(span("r")), solo, alloc: some(number("p")), a: some(number("a")), b: some(number("b")), of: oneOf("o", ["cursor", "range", "kept"]), q: text("q"),
+  win: some(span("w")), k: some(number("k")), range: some(span("r")), solo, alloc: some(number("p")), a: some(number("a")), b: some(number("b")), of: oneOf("o", ["cursor", "range", "kept", "diff"]), q: text("q"),
   segment: some(text("seg", /^0x[0-9a-f]{1,16}$/)), finding: some(number("n")), ghost: flag("gh"), sets: some(sets), capacity: some(text("cap", /^/, 40)), fraction: text("part", /^/, 20), empty: text("empty", /^/, 80),
   without: text("out"), under: text("under", /^/, 40), lane: oneOf("lane", ["unused", "stranded"]), search: flag("try"), zoom: number("z", /^\d{1,15}$/), group: some(number("cg")), peaks: flag("cp"), runs: some(flag("cr")),
   f: some(number("f")), print: some(print),

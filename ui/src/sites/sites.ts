@@ -3,7 +3,7 @@
 import { button, note, refill, scroll, textLink } from "../base/controls.ts";
 import { json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
-import { base, bytes, bytesOrDash, count, percent, plural } from "../base/format.ts";
+import { base, bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
 import { pattern } from "../base/frame.ts";
 import { Icicle } from "../picture/icicle.ts";
 import type { Page } from "../session/page.ts";
@@ -33,7 +33,8 @@ const placeLabel = (f: Frame, by: By): string => (by === "line" ? `${base(f.file
 
 /** Sums of a tree by place: total counts a place once a stack, self is what it is the innermost frame of. */
 export function places(flame: Flame, by: By): SiteRow[] {
-  const { frame, parent, bytes, count } = flame.nodes;
+  const { frame, parent, count } = flame.nodes;
+  const bytes = flame.nodes.net ?? flame.nodes.bytes;
   const rows = new Map<string, SiteRow>();
   const inner = Float64Array.from(bytes);
   for (let i = 1; i < frame.length; i++) inner[parent[i]!]! -= bytes[i]!;
@@ -54,18 +55,17 @@ export function places(flame: Flame, by: By): SiteRow[] {
     row.self += inner[i]!;
     row.own ||= f >= 0 && flame.frames[f]!.origin === "own";
   }
-  return [...rows.values()].sort((a, b) => b.bytes - a.bytes);
+  return [...rows.values()].sort((a, b) => Math.abs(b.bytes) - Math.abs(a.bytes));
 }
 
 export class Sites {
   private readonly asking = new Latest(60);
-  private asked = "";
   private flame: Flame | null = null;
   private readonly icicle: Icicle;
   private readonly order = new Sorting(() => this.draw(), 0);
   private error = "";
   private groups: SiteRow[] = []; // where the grouping is not by a place
-  private groupsAsked = "";
+  private readonly groupsAsking = new Latest(0);
   private table: { name: string; rows: SiteRow[]; columns: Column<SiteRow>[] } | null = null;
 
   constructor(
@@ -80,33 +80,37 @@ export class Sites {
   private params(): Record<string, string | number | undefined> {
     const { s, d, k } = this.page;
     if (s.of === "kept") return { f: this.page.f, d, kept: 1 };
+    if (this.of === "diff") return { f: this.page.f, d, a: s.a!, b: s.b! };
     if (s.of === "range" && s.range) return { f: this.page.f, d, from: s.range[0], to: s.range[1] };
     return { f: this.page.f, d, k };
   }
 
+  /** What the stacks are of: what the reader chose, where it is there. */
+  private get of(): Source {
+    const { of, range, a, b } = this.page.s;
+    return (of === "range" && !range) || (of === "diff" && (a === null || b === null)) ? "cursor" : of;
+  }
+
   update(): void {
     if (!this.page.device || !this.page.bands) return fill(this.root);
-    const key = url("flame", this.params());
-    if (key !== this.asked) {
-      this.asked = key;
-      this.asking.ask(
-        () => json<Flame>("flame", this.params()),
-        (v) => {
-          const again = this.flame !== null;
-          this.flame = v;
-          this.error = "";
-          this.icicle.show(v);
-          if (again && this.page.s.zoom) this.page.store.set({ zoom: 0 }); // it was of other stacks
-          else this.icicle.zoom(this.page.s.zoom);
-          this.page.figures.flame = v.bytes;
-          this.draw();
-        },
-        (e) => {
-          this.error = e.message;
-          this.draw();
-        },
-      );
-    }
+    this.asking.once(
+      url("flame", this.params()),
+      () => json<Flame>("flame", this.params()),
+      (v) => {
+        const again = this.flame !== null;
+        this.flame = v;
+        this.error = "";
+        this.icicle.show(v);
+        if (again && this.page.s.zoom) this.page.store.set({ zoom: 0 }); // it was of other stacks
+        else this.icicle.zoom(this.page.s.zoom);
+        this.page.figures.flame = v.bytes;
+        this.draw();
+      },
+      (e) => {
+        this.error = e.message;
+        this.draw();
+      },
+    );
     if (!this.by) this.askGroups();
     this.draw();
   }
@@ -114,23 +118,17 @@ export class Sites {
   /** Asks for the groups of what the stacks are of. */
   private askGroups(): void {
     const { device, base } = this.page;
-    const { k, kept, from, to } = this.params() as Record<string, number | undefined>;
+    const { k, kept, from, to, a, b } = this.params() as Record<string, number | undefined>;
     const end = device!.events - 1;
-    const params = { ...base, limit: 400, ...(from !== undefined ? { from, to } : { k: kept ? end : k }) };
-    const key = url(from !== undefined ? "range" : "at", params);
-    if (key === this.groupsAsked) return;
-    this.groupsAsked = key;
-    this.groups = [];
-    json<At & Range>(from !== undefined ? "range" : "at", params).then(
-      (v) => {
-        if (key !== this.groupsAsked) return;
-        if (!this.page.bands) return void (this.groupsAsked = "");
-        const { groups } = this.page.bands;
-        this.groups = v.rows.map((r) => ({ key: r.key, label: groups[r.group]?.label ?? r.key, slot: groups[r.group]?.slot ?? -1, bytes: r.bytes, self: r.bytes, count: r.count, kept: r.kept, own: true }));
-        this.draw();
-      },
-      () => {},
-    );
+    const params = { ...base, limit: 400, ...(from !== undefined ? { from, to } : a !== undefined ? { a, b } : { k: kept ? end : k }) };
+    const name = from !== undefined ? "range" : a !== undefined ? "diff" : "at";
+    const other = this.groupsAsking.once(url(name, params), () => json<At & Range>(name, params), (v) => {
+      const groups = this.page.bands?.groups;
+      if (!groups) return this.groupsAsking.cancel();
+      this.groups = v.rows.map((r) => ({ key: r.key, label: groups[r.group]?.label ?? r.key, slot: groups[r.group]?.slot ?? -1, bytes: r.bytes, self: r.bytes, count: r.count, kept: r.kept, own: true }));
+      this.draw();
+    });
+    if (other) this.groups = [];
   }
 
   private draw(): void {
@@ -173,7 +171,7 @@ export class Sites {
   private bar(): HTMLElement {
     const { s, store, k } = this.page;
     const choice = (of: Source, label: string, ready = true): Node =>
-      button(`of ${of}`, label, () => store.set({ of }, true), { "aria-pressed": String((s.of === "range" && !s.range ? "cursor" : s.of) === of), disabled: !ready });
+      button(`of ${of}`, label, () => store.set({ of }, true), { "aria-pressed": String(this.of === of), disabled: !ready });
     const flame = this.flame;
     return h(
       "div",
@@ -184,8 +182,9 @@ export class Sites {
         choice("cursor", liveAt(k, this.page.device?.events ?? 0)),
         link.saved ? null : choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range),
         choice("kept", "kept"),
+        s.a !== null && s.b !== null ? choice("diff", `difference ${count(s.a)} → ${count(s.b)}`) : null,
       ),
-      flame ? h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${plural(flame.count, "allocation")}`) : null,
+      flame ? h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, flame.nodes.net ? `${delta(flame.nodes.net[0]!)} in all` : `${bytes(flame.bytes)} in ${plural(flame.count, "allocation")}`) : null,
       h(
         "div",
         { class: "end" },

@@ -48,9 +48,8 @@ const limit = 200;
 export class Timeline {
   private readonly asking = new Latest(30);
   private answer: Answer | null = null;
-  private asked = "";
   private readonly by = new Sorting(() => this.draw());
-  private drawn: object[] = [];
+  private drawn: unknown[] = []; // what the elements show
 
   private twin = false; // the picture itself, as a table
   private readonly twinBy = new Sorting(() => this.draw());
@@ -92,30 +91,27 @@ export class Timeline {
   update(): void {
     if (!this.page.bands || !this.page.device) {
       this.answer = null;
-      this.asked = "";
+      this.asking.cancel();
       this.drawn = [];
       fill(this.root);
       return;
     }
-    const key = url(this.mode, this.params());
-    if (key !== this.asked) {
-      this.asked = key;
-      const mode = this.mode;
-      this.asking.ask(
-        () => json<At & Range & Diff>(mode, { ...this.params(), limit }),
-        (v) => {
-          if (!this.page.bands) return void (this.asked = ""); // they are those of another grouping by now, and on their way
-          this.answer = this.read(mode, v);
-          if (mode === "at") {
-            this.page.at = v;
-            this.page.figures.live = v.live;
-            this.page.notify("at");
-          }
-          this.draw();
-        },
-        (e) => fill(this.root, note(e.message)),
-      );
-    }
+    const { mode } = this;
+    this.asking.once(
+      url(mode, this.params()),
+      () => json<At & Range & Diff>(mode, { ...this.params(), limit }),
+      (v) => {
+        if (!this.page.bands) return this.asking.cancel(); // they are those of another grouping by now, and on their way
+        this.answer = this.read(mode, v);
+        if (mode === "at") {
+          this.page.at = v;
+          this.page.figures.live = v.live;
+          this.page.notify("at");
+        }
+        this.draw();
+      },
+      (e) => fill(this.root, note(e.message)),
+    );
     this.draw();
   }
 
@@ -169,9 +165,9 @@ export class Timeline {
   /** The columns of the picture. */
   private drawTwin(): void {
     const parts = this.rail.columns(mostParts);
-    const key = [parts[0]?.from, parts[parts.length - 1]?.to, parts.length, this.page.u, this.page.s.solo, this.twinBy.column, this.twinBy.up] as unknown as object[];
-    if (JSON.stringify(key) === JSON.stringify(this.drawn)) return;
-    this.drawn = key;
+    const key = JSON.stringify([parts[0]?.from, parts[parts.length - 1]?.to, parts.length, this.page.u, this.page.s.solo, this.twinBy.column, this.twinBy.up]);
+    if (key === this.drawn[0]) return;
+    this.drawn = [key];
     const rows: Part[] = parts.map((p) => ({ ...p, key: String(p.from), label: p.from === p.to ? `event ${count(p.from)}` : `events ${count(p.from)} – ${count(p.to)}`, slot: -1 }));
     const columns: Column<Part>[] = [
       { name: `${measureName[this.page.u]}, highest`, of: (r) => r.max, show: (r) => bytes(r.max), bytes: true },
@@ -192,15 +188,13 @@ export class Timeline {
     const a = this.answer;
     if (!a) return;
     const { s, found, lit } = this.page;
-    // Nothing that the table shows has changed: leave the elements in peace.
-    const shows = [a, s.solo, found ?? a, s.range ?? a, { lit, finding: this.page.finding, sort: this.by.column, up: this.by.up, a: s.a, b: s.b, x: s.x, error: this.page.searchError }] as object[];
-    if (shows.length === this.drawn.length && shows.every((v, i) => (i < 4 ? v === this.drawn[i] : JSON.stringify(v) === JSON.stringify(this.drawn[i])))) return;
-    const onlyLit = this.drawn.length > 0 && shows.every((v, i) => (i < 4 ? v === this.drawn[i] : JSON.stringify({ ...v, lit: 0 }) === JSON.stringify({ ...this.drawn[i], lit: 0 })));
-    this.drawn = shows;
-    if (onlyLit) {
+    const { bands, finding, searchError } = this.page;
+    const shows = [a, s.solo, found, s.range, bands, finding, searchError, this.by.column, this.by.up, s.a, s.b, s.x];
+    if (shows.every((v, i) => v === this.drawn[i])) {
       for (const tr of this.root.querySelectorAll<HTMLElement>("tr[data-site]")) tr.classList.toggle("lit", tr.dataset.site === lit);
       return;
     }
+    this.drawn = shows;
     const columns = this.columns(a);
     const rows = this.searched(a, found)
       .map((r) => ({ ...r, slot: this.page.group(r.key)?.slot ?? r.slot, fixed: !this.page.hasAlone(r.key), selected: s.solo.includes(r.key), dim: s.solo.length > 0 && !s.solo.includes(r.key), lit: r.key === lit }));

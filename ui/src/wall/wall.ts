@@ -6,6 +6,7 @@ import { fresh } from "../base/ask.ts";
 import { cut, fill, h, svg } from "../base/dom.ts";
 import { base, bytes, count, deviceName } from "../base/format.ts";
 import { LongTable } from "../base/rows.ts";
+import { short } from "../compare/strips.ts";
 import { kindName } from "../findings/words.ts";
 import type { Page } from "../session/page.ts";
 import { filtered, outliersFirst, type Only, type Ranked } from "./order.ts";
@@ -49,12 +50,14 @@ export class WallView {
     const { session, findings } = this.page;
     const files = new Map(session!.files.map((f) => [f.f, f]));
     const devices = new Set(rows.map((r) => r.d)).size > 1;
+    const processes = new Set(session!.files.map((f) => f.process)).size > 1;
+    const all = session!.files.map((f) => f.name);
     this.rows = outliersFirst(
       rows.map((of) => {
         const file = files.get(of.f);
         const finding = of.finding === null ? null : (findings[of.finding] ?? null);
-        const name = [file?.process, file?.name ?? String(of.f), devices && of.d !== null ? deviceName(of.d) : null].filter(Boolean).join(" · ");
-        return { of, name, finding, severity: finding?.severity ?? null, peak: of.peak, text: `${name} ${file?.path} ${finding ? `${finding.kind} ${finding.title} ${finding.site?.file}` : ""}` };
+        const name = [...new Set([processes && file?.process, file ? short(file.name, all) : String(of.f), devices && of.d !== null && deviceName(of.d)])].filter(Boolean).join(" · ");
+        return { of, name, finding, severity: finding?.severity ?? null, place: of.finding ?? 0, peak: of.peak, text: `${name} ${file?.path} ${finding ? `${finding.kind} ${finding.title} ${finding.site?.file}` : ""}` };
       }),
     );
     this.page.figures.wall = this.rows.map((r) => [r.of.f, r.of.d, r.finding?.title ?? null]);
@@ -66,7 +69,7 @@ export class WallView {
   private draw(): void {
     if (this.page.s.view !== "wall") return;
     if (!this.rows.length) return fill(this.root, note("Reading the files …"));
-    const kind = `${this.rows.length} ${this.only} ${this.page.s.q} ${this.asked}`;
+    const kind = `${this.rows.length} ${this.only} ${this.page.s.q} ${this.asked} ${this.page.finding}`;
     if (this.root.querySelector(".wall") && this.drawn === kind) return;
     this.drawn = kind;
     this.shown = filtered(this.rows, this.only, this.page.s.q);
@@ -89,7 +92,7 @@ export class WallView {
     const site = finding?.site?.file ? `${base(finding.site.file)}${finding.site.line ? `:${finding.site.line}` : ""}` : "";
     return h(
       "tr",
-      { "aria-rowindex": i + 2 },
+      { "aria-rowindex": i + 2, class: finding && finding === this.page.findings[this.page.finding] ? "pinned" : undefined },
       h("th", { scope: "row" }, button(`open ${of.f} ${of.d}`, cut(name), () => this.open(of))),
       h("td", {}, curve(of.course, finding?.severity)),
       h("td", { "data-bytes": of.peak }, of.d === null ? "" : bytes(of.peak)),

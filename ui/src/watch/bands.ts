@@ -2,6 +2,7 @@
 
 import { stackOf } from "../picture/blit.ts";
 import { lastAt } from "../base/scale.ts";
+import { markSlot } from "../picture/palette.ts";
 import { bandsOf, tileOf as tile } from "../picture/plot.ts";
 import { time } from "../recording/bands.ts";
 import type { Bands, Tile } from "../base/wire.ts";
@@ -19,6 +20,7 @@ export const slots: Record<string, number> = {
 export interface Part {
   name: string;
   slot: number;
+  readonly own: number; // the slot where nothing is found of it
   beside: boolean; // it is drawn as a line, and not stacked
   values: Float64Array;
 }
@@ -31,9 +33,14 @@ export class Course {
   constructor(readonly of: Levels) {
     this.n = of.from.length;
     let turn = 0;
-    this.parts = of.parts.map((p, i) => ({ name: p.name, slot: slots[p.name] ?? turn++ % 10, beside: p.beside, values: Float64Array.from(of.bytes[i]!, (v) => v ?? NaN) }));
+    this.parts = of.parts.map((p, i) => ({ name: p.name, slot: 0, own: slots[p.name] ?? turn++ % 10, beside: p.beside, values: Float64Array.from(of.bytes[i]!, (v) => v ?? NaN) }));
     const rest = Float64Array.from(of.max_bytes, (total, c) => this.parts.reduce((left, p) => (p.beside || Number.isNaN(p.values[c]!) ? left : left - p.values[c]!), total));
-    if (rest.some((v) => v > 0)) this.parts.push({ name: others, slot: -1, beside: false, values: rest.map((v) => Math.max(0, v)) });
+    if (rest.some((v) => v > 0)) this.parts.push({ name: others, slot: 0, own: -1, beside: false, values: rest.map((v) => Math.max(0, v)) });
+  }
+
+  /** Gives the parts that a finding is about the color of the mark, and all others their own. */
+  mark(names: string[]): void {
+    for (const p of this.parts) p.slot = names.includes(p.name) ? markSlot : p.own;
   }
 
   /** The last column that begins no later than a time; −1 if none does. */

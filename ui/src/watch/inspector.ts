@@ -2,12 +2,11 @@
 // and who it is.
 
 import { textLink } from "../base/controls.ts";
-import { byId, command, fill, h, swatch } from "../base/dom.ts";
+import { byId, fill, h, swatch } from "../base/dom.ts";
 import { bytes, count, delta, utc } from "../base/format.ts";
 import { watchTerms } from "../base/hostterms.ts";
-import { fullCard } from "../findings/card.ts";
+import { fullCard, verdict } from "../findings/card.ts";
 import { moment } from "./bands.ts";
-import { commandsOf } from "./commands.ts";
 import { loadAt } from "./load.ts";
 import { doc, engine, judged, s, seen, set, spot, subject, view } from "./model.ts";
 
@@ -75,6 +74,7 @@ function card(): void {
   const f = judged();
   const x = subject();
   byId("inspector").hidden = view() === "findings";
+  verdict(doc.reading ? null : doc.card, () => set({ finding: null, ...(view() === "findings" ? { view: null } : {}) }, true));
   if ((root.hidden = s.finding === -1)) return;
   const i = f ? doc.findings.indexOf(f) : -1;
   const show = (n: number): void => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, win: null, range: null, ahead: null, alone: false }, true);
@@ -88,7 +88,7 @@ function card(): void {
   const own = !f && x?.verdict ? { word: "NOTE", title: x.verdict } : null;
   fullCard(root, f?.card ?? own ?? (doc.reading ? { word: "UNKNOWN", title: "The recording is still being read." } : doc.card), doc.findings, i, {
     who: others ? (x?.label ?? "") : "", curve: left,
-    acts: [...(f ? commandsOf(f).filter((c) => !f.card.paste?.includes(c)).map((c) => command(c)) : []), f ? textLink("whole finding", "the evidence", () => show(i)) : null],
+    acts: f ? [textLink("whole finding", "the evidence", () => show(i))] : [],
   }, go, show);
 }
 

@@ -3,12 +3,11 @@
 
 import { h, swatch } from "../base/dom.ts";
 import { bytes, count, utc } from "../base/format.ts";
-import { pixelAt, type Span } from "../base/scale.ts";
-import type { Run } from "../picture/blit.ts";
+import type { Span } from "../base/scale.ts";
 import { begin, left, plate } from "../picture/canvas.ts";
 import { paintFor } from "../picture/paint.ts";
 import { css, palette } from "../picture/palette.ts";
-import { bandLabels, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
+import { bandLabels, columnRuns, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
 import { axisHeight, TimePicture } from "../picture/time.ts";
 import { entriesOf, grows, layersOf, standsOnZero, tileOf, timeTick, moment, type Course, type Evidence, type Layers } from "./bands.ts";
 import { drawLoad, loadHeight, loadRows } from "./load.ts";
@@ -69,7 +68,7 @@ export class Picture extends TimePicture<Shown> {
     const top = 20;
     this.lay(top, Math.max(160, Math.round(innerHeight * 0.44) - top), this.under);
     this.tile = tileOf(course, this.layers, alone);
-    this.drawn = this.cut();
+    this.drawn = columnRuns(this.tile, (c) => [course.of.from[c]!, course.end(c)], this.frame);
     const step = this.reach(this.highest(ahead) * 1.05);
     this.paint();
     this.write(step);
@@ -118,29 +117,6 @@ export class Picture extends TimePicture<Shown> {
     const { subject, finding, course } = this.shown!;
     const what = `Memory of ${subject.label}, ${subject.place}: ${bytes(course.of.last_bytes[course.n - 1] ?? 0)} at the end, ${bytes(subject.peak_bytes)} at most`;
     return `${what}. ${finding ? `${finding.title}. ` : ""}Arrow keys move the cursor.`;
-  }
-
-  /** The pixels that each column fills. Where several share a pixel, the highest has it. */
-  private cut(): Run[] {
-    const { course } = this.shown!;
-    const { win, width } = this.frame;
-    const tile = this.tile!;
-    const owner = new Int32Array(width).fill(-1);
-    for (let c = 0; c < course.n; c++) {
-      let x0 = pixelAt(course.of.from[c]!, win, width);
-      let x1 = pixelAt(course.end(c), win, width);
-      if (x1 < 0 || x0 > width) continue;
-      if (x1 <= x0) [x0, x1] = [Math.min(x0, width - 1), Math.min(x0, width - 1) + 1];
-      for (let x = Math.max(0, x0); x < Math.min(width, x1); x++) if (owner[x]! < 0 || tile.max[c]! > tile.max[owner[x]!]!) owner[x] = c;
-    }
-    const out: Run[] = [];
-    for (let x = 0; x < width; x++) {
-      const c = owner[x]!;
-      const last = out[out.length - 1];
-      if (last && last.x1 === x && last.c === c) last.x1++;
-      else if (c >= 0) out.push({ x0: x, x1: x + 1, tile, c });
-    }
-    return out;
   }
 
   protected paint(): void {
@@ -222,7 +198,7 @@ export class Picture extends TimePicture<Shown> {
         g.setLineDash([]);
       }
       const when = this.judged?.e.toLimit ? `, reached ${this.shown!.subject.left || "soon"}` : "";
-      plate(g, words + when, left + l.width - g.measureText(words + when).width - 5, inside && y - 10 > 8 ? y - 10 : 9, css(c.danger), css(c.page));
+      plate(g, words + when, Math.max(6, left + l.width - g.measureText(words + when).width - 5), inside && y - 10 > 8 ? y - 10 : 9, css(c.danger), css(c.page));
     }
   }
 

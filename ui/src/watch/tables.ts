@@ -1,17 +1,15 @@
 // The subjects of a view as a table, and the findings.
 
 import { note, refill, scroll, textLink } from "../base/controls.ts";
-import { byId, command, fill, h, swatch } from "../base/dom.ts";
+import { byId, h, swatch } from "../base/dom.ts";
 import { bytes, bytesOrDash } from "../base/format.ts";
 import { pattern, type Tab } from "../base/frame.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
-import { article, findingList } from "../findings/article.ts";
-import { cardOf } from "../findings/card.ts";
-import { hostWords } from "../findings/hostwords.ts";
+import { findingsView } from "../findings/article.ts";
 import { time } from "../recording/bands.ts";
+import { markSlot } from "../picture/palette.ts";
 import { slots } from "./bands.ts";
-import { commandsOf } from "./commands.ts";
 import { doc, hooks, s, set, subject, view } from "./model.ts";
 import { kinds, views, type View } from "./state.ts";
 import type { Subject } from "../base/api.ts";
@@ -23,7 +21,7 @@ interface Line extends Row {
 }
 
 const ranks: Record<string, number> = { problem: 3, warning: 2, info: 1 };
-const marks: Record<string, number> = { problem: 1, warning: 4 };
+const marks: Record<string, number> = { problem: markSlot, warning: 4 };
 
 /** The subjects that the view lists. */
 export function listed(): Subject[] {
@@ -53,7 +51,7 @@ export function subjects(root: HTMLElement): void {
   const columns: Column<Line>[] = [
     ...(places ? [{ name: "where", of: (r: Line) => (r.of.place === "host" ? -1 : Number(r.of.place.replace(/\D/g, ""))), show: (r: Line) => r.of.place }] : []),
     { name: "bytes", of: (r) => r.of.now_bytes, show: (r) => bytesOrDash(r.of.now_bytes), bytes: true },
-    ...(v === "process" ? [{ name: "split", of: (r: Line) => r.of.split[0]?.bytes ?? 0, show: splitText, node: split }] : []),
+    ...(v === "process" ? [{ name: "split", of: (r: Line) => r.of.split[0]?.bytes ?? 0, show: splitText, node: split, wide: true }] : []),
     { name: "most", of: (r) => r.of.peak_bytes, show: (r) => bytesOrDash(r.of.peak_bytes), bytes: true, wide: true },
     ...(rows.some((r) => r.of.limit_bytes !== null) ? [{ name: "limit", of: (r: Line) => r.of.limit_bytes ?? 0, show: (r: Line) => bytesOrDash(r.of.limit_bytes ?? 0), bytes: true }] : []),
     { name: "seen for", of: (r) => r.of.last - r.of.first, show: (r) => time(r.of.last - r.of.first), wide: true },
@@ -69,21 +67,15 @@ export function subjects(root: HTMLElement): void {
   );
 }
 
-export function findings(root: HTMLElement): void {
-  if (!doc.findings.length) return fill(root, h("div", { class: "findings" }, h("article", {}, doc.reading ? "The recording is still being read." : cardOf(doc.card, null, {}))));
-  const i = Math.max(0, Math.min(s.finding ?? 0, doc.findings.length - 1));
-  const f = doc.findings[i]!;
-  const kind = doc.subjects.find((x) => x.key === f.subject)?.kind;
-  const show = kind ? textLink("show", "show its table", () => set({ view: kind, sub: f.subject, finding: i, win: null, range: null }, true)) : null;
-  fill(
-    root,
-    h(
-      "div",
-      { class: "findings" },
-      findingList(doc.findings, i, (n) => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, win: null, range: null, ahead: null, alone: false }, true), () => null),
-      article({ ...f, trend: [] }, [show, ...commandsOf(f).map((c) => command(c))], () => null, hostWords),
-    ),
-  );
+function findings(root: HTMLElement): void {
+  const anew = { win: null, range: null, ahead: null, alone: false } as const;
+  findingsView(root, doc.findings.map((f) => ({ ...f, trend: [] })), doc.card, s.finding, {
+    go: (n) => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, ...anew }, true),
+    acts: ({ subject }, finding) => {
+      const view = doc.subjects.find((x) => x.key === subject)?.kind;
+      return [view ? textLink("show", "show its table", () => set({ view, sub: subject, finding, win: null, range: null }, true)) : null];
+    },
+  }, doc.reading ? "The recording is still being read." : null);
 }
 
 /** The views that have something to list. */

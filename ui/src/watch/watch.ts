@@ -31,6 +31,8 @@ function draw(): void {
     drawing = 0;
     const { course, whole } = seen;
     byId("rail").hidden = !course?.n;
+    const f = judged();
+    for (const x of [course, whole]) x?.mark(f && f.severity !== "info" && s.finding !== -1 ? f.parts : []);
     if (course?.n && whole) picture.draw({ doc, subject: subject()!, course, whole, load: engine.course, finding: judged(), judged: drawn(), ahead: ahead(), s, spot: spot(), set });
     head();
     tabs(shownViews(), view(), go);
@@ -94,8 +96,7 @@ const stackable = (): boolean => !!drawn()?.parts.length && drawn()!.parts.every
 function keyTable(): Key[] {
   return [
     ...timeKeys(picture, () => seen.course?.n, "sample"),
-    { keys: ["ArrowUp"], show: "↑  ↓", does: "the one above, below in the table", act: () => neighbor(-1) },
-    { keys: ["ArrowDown"], show: "", does: "", act: () => neighbor(1) },
+    { keys: ["ArrowUp", "ArrowDown"], show: "↑  ↓", does: "the one above, below in the table", act: (_, down) => neighbor(down ? 1 : -1) },
     { keys: ["l"], show: "l", does: "as far as the limit, or to the last sample", act: () => drawn()?.e.toLimit && set({ ahead: !ahead(), win: null }, true) },
     { keys: ["z"], show: "z", does: "what was judged alone, or all", act: () => stackable() && set({ alone: !s.alone }, true) },
     { keys: ["m"], show: "m", does: "mappings by address, or kinds of memory", act: () => subject()?.mappings && set({ mapped: !mapped(), alone: false }, true) },
