@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 // which a watch sees alone.
 var apartFrom = []string{"page-cache", "file-mapping", "copy-on-write", "kernel", "thp", "memfd"}
 
-// TestSameVerdict asks six commands about the same programs. Each finds that a program leaks, or
+// TestSameVerdict asks seven commands about the same programs. Each finds that a program leaks, or
 // that it does not, and those that know the cause name the same one. The commands that they
 // print are run.
 func TestSameVerdict(t *testing.T) {
@@ -52,6 +53,7 @@ func TestSameVerdict(t *testing.T) {
 				check = ask(append([]string{"check", "--json", "--at-most", "40s", "--"}, args...)...)
 			}
 			v.judge(t, "check", check, true)
+			v.refuse(t, "record --pid", ask("record", "--json", "--pid", v.pid, "--duration", "1s", "-o", filepath.Join(t.TempDir(), "recording")))
 			v.judge(t, "trace --", ask(append([]string{"trace", "--json", "--", timeout, "10"}, args...)...), true)
 			v.run(t)
 		})
@@ -59,6 +61,46 @@ func TestSameVerdict(t *testing.T) {
 	if tried < 10 {
 		t.Errorf("%d programs", tried)
 	}
+}
+
+// TestSameVerdictOfServer soaks a server, whose traffic lets two other commands judge it meanwhile.
+func TestSameVerdictOfServer(t *testing.T) {
+	live.Traces(t)
+	live.Unraced(t, "it traces programs, and starts no goroutine that others do not")
+	python := live.Tool(t, "python3")
+	t.Parallel()
+	for kind, program := range map[string]string{"objects": string(finding.PythonObjects), "steady": "quiet"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			pid, port := live.Start(t, python, "../bench/cases/programs/server.py", kind, "0")
+			v := &verdicts{program: program, pid: strconv.Itoa(pid), printed: map[string]bool{}}
+			answers := make(chan reply, 2)
+			go func() { answers <- ask("trace", "--json", "--pid", v.pid, "--duration", "15s") }()
+			go func() { answers <- ask("watch", "--json", "--pid", v.pid, "--duration", "15s") }()
+			soak := ask("soak", "--json", "--url", "http://127.0.0.1:"+port+"/v1", "--requests", "60", "--settle", "300ms")
+			v.judge(t, "soak", soak, true)
+			for range cap(answers) {
+				v.judge(t, "trace or watch", <-answers, false)
+			}
+			v.refuse(t, "record --pid", ask("record", "--json", "--pid", v.pid, "--duration", "1s", "-o", filepath.Join(t.TempDir(), "recording")))
+			v.run(t)
+		})
+	}
+}
+
+// refuse compares the answer of a command that cannot judge a program: it says why, and which one
+// can.
+func (v *verdicts) refuse(t *testing.T, command string, a reply) {
+	t.Helper()
+	var doc struct{ Error string }
+	if err := json.Unmarshal([]byte(a.stdout+a.stderr), &doc); err != nil || a.code == exitOK {
+		t.Errorf("%s: exit status %d, %v: %s%s", command, a.code, err, a.stdout, a.stderr)
+	}
+	next := printedCommand.FindStringSubmatch(doc.Error)
+	if next == nil {
+		t.Fatalf("%s names no command that can: %s", command, doc.Error)
+	}
+	v.printed[next[1]] = true
 }
 
 // verdicts are what the commands say of a program.

@@ -141,7 +141,7 @@ func open(o Options) (_ *session, err error) {
 		return nil, readError(o.PID, err)
 	}
 	if s.allocator, err = cudaalloc.Find(s.image); err != nil {
-		return nil, fmt.Errorf("process %d: %w", o.PID, err)
+		return nil, fmt.Errorf("process %d: %w. `strandline trace --pid %d` follows its main memory", o.PID, err, o.PID)
 	}
 	s.result.Library, s.result.Version = s.allocator.Library, s.allocator.Version
 	if why := cudaalloc.Untried(s.result.Version); why != "" {
