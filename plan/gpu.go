@@ -127,10 +127,19 @@ var makers = strings.NewReplacer("nvidia", "", "geforce", "", "tesla", "", "inst
 	"(r)", "", "(tm)", "", "generation", "", "blackwell", "", "workstationedition", "", "serveredition", "", "graphics", "", "laptopgpu", "laptop", "mobile", "laptop",
 	"sxm5", "", "sxm4", "", "sxm2", "", "sxm", "", "hbm3e", "", "hbm3", "", "hbm2e", "", "hbm2", "", "oam", "")
 
+var separators = strings.NewReplacer("-", "", " ", "", "_", "")
+
+// plainGPUs are the names of the known devices in their normal form.
+var plainGPUs = sync.OnceValue(func() (names []string) {
+	for _, g := range gpus() {
+		names = append(names, PlainGPU(g.Name))
+	}
+	return names
+})
+
 // PlainGPU returns a device's name in its normal form.
 func PlainGPU(name string) string {
-	name = strings.NewReplacer("-", "", " ", "", "_", "").Replace(strings.ToLower(name))
-	name = makers.Replace(name)
+	name = makers.Replace(separators.Replace(strings.ToLower(name)))
 	for _, unit := range []string{"gib", "gb"} {
 		if short, ok := strings.CutSuffix(name, unit); ok {
 			name = short + "g"
@@ -160,16 +169,13 @@ func FindGPU(name string) (*GPU, error) {
 
 // findPlain finds a name with or without the size of the board, nil if there is none.
 func findPlain(asked string) *GPU {
-	all := gpus()
-	for i := range all {
-		if PlainGPU(all[i].Name) == asked {
-			return &all[i]
-		}
+	all, names := gpus(), plainGPUs()
+	if i := slices.Index(names, asked); i >= 0 {
+		return &all[i]
 	}
 	const tolerance = 0.12 // of the size that is sold
 	digits, sized := strings.CutSuffix(asked, "g")
-	for i := range all {
-		plain := PlainGPU(all[i].Name)
+	for i, plain := range names {
 		gib := strconv.FormatInt((all[i].Board+GiB/2)/GiB, 10)
 		if plain == asked+gib+"g" {
 			return &all[i]
@@ -213,9 +219,9 @@ func (e *UnknownGPU) Error() string {
 func similarGPUs(asked string) (out []string) {
 	const maxNames, minLength, maxLength = 5, 2, 64
 	for n := min(len(asked), maxLength); n >= minLength && len(out) == 0; n-- {
-		for _, g := range gpus() {
-			if strings.HasPrefix(PlainGPU(g.Name), asked[:n]) && len(out) < maxNames {
-				out = append(out, g.Name)
+		for i, name := range plainGPUs() {
+			if strings.HasPrefix(name, asked[:n]) && len(out) < maxNames {
+				out = append(out, gpus()[i].Name)
 			}
 		}
 	}
