@@ -1,9 +1,12 @@
 package ranks
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
+
+	"strandline/logs/text"
 )
 
 // TestWorld takes the number of ranks that a line states, unless no job has as many.
@@ -18,9 +21,32 @@ func TestWorld(t *testing.T) {
 		"[rank0]: Building 2-D device mesh with ['pp', 'tp'], [4, 8]":                            {32: 1},
 		"[rank0]: Building 3-D device mesh with ['pp', 'tp', 'dp'], [4194304, 4194304, 4194304]": {},
 	} {
-		text, err := Read(strings.NewReader(line+"\n"), "job.log", nil)
-		if err != nil || !maps.Equal(text.World, want) {
-			t.Errorf("%s: %v, want %v (%v)", line, text.World, want, err)
+		found, err := Read(strings.NewReader(line+"\n"), "job.log", func(string, func(string, float64)) {})
+		if err != nil || !maps.Equal(found.World, want) {
+			t.Errorf("%s: %v, want %v (%v)", line, found.World, want, err)
 		}
+	}
+}
+
+// TestKillOfLongLine takes a kill from the first piece of a line that is longer than a piece, and
+// from each other line.
+func TestKillOfLongLine(t *testing.T) {
+	kill := func(pid int) string {
+		return fmt.Sprintf("n1 kernel: Memory cgroup out of memory: Killed process %d (python) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB, UID:0", pid)
+	}
+	pieces := kill(1)
+	for pid := 2; len(pieces) < 3*text.LongestLine; pid++ {
+		pieces += " " + kill(pid)
+	}
+	got, err := Read(strings.NewReader(pieces+"\n"+kill(7)+"\n"+kill(8)+"\n"), "kern.log", func(string, func(string, float64)) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[int64]int{}
+	for _, k := range got.Kills {
+		lines[k.Line]++
+	}
+	if want := map[int64]int{1: 1, 2: 1, 3: 1}; !maps.Equal(lines, want) {
+		t.Errorf("kills by line: %v, want %v", lines, want)
 	}
 }

@@ -103,9 +103,10 @@ func (l *lineOf) match(words flag, re *lazyregexp.Regexp) [][]byte {
 // kill takes a statement that a process was ended for the host's memory.
 func (t *reader) kill(v *voice, l lineOf) bool {
 	const maxKills = 512
-	if len(t.out.Kills) == maxKills {
+	if len(t.out.Kills) == maxKills || l.number == t.looked { // once a line, of which this may be a later piece
 		return false
 	}
+	t.looked = l.number
 	f := t.statement(l)
 	if f == nil || !f.Host {
 		return false

@@ -138,7 +138,8 @@ type reader struct {
 	table   table   // of elastic
 	ooms    int     // the index of the first of these words
 	others  int
-	ending  bool // a launcher ends processes
+	looked  int64 // the last line in which a kill was looked for
+	ending  bool  // a launcher ends processes
 	// described is the pod that `kubectl describe` describes.
 	described string
 	sizesIn   Sizer

@@ -167,7 +167,10 @@ func Sizes() func(line string, take func(name string, bytes float64)) {
 	var t reader
 	return func(line string, take func(name string, bytes float64)) {
 		t.take = take
-		t.levels(clockText.ReplaceAllString(line, ""))
+		if strings.ContainsAny(line, ":-/") { // of times and dates
+			line = clockText.ReplaceAllString(line, "")
+		}
+		t.levels(line)
 	}
 }
 
@@ -297,7 +300,7 @@ func (t *reader) figure(line *statement, from int, before, after, digits, unit s
 	if !ofMemory && stepIn.MatchString(before) {
 		name = "memory"
 	}
-	if phase := phaseIn.FindString(name); phase != "" && !memory.MatchString(strings.TrimPrefix(name, phase)) {
+	if t.about(name).moment {
 		name = "memory in use"
 	}
 	process := ""
@@ -310,8 +313,8 @@ func (t *reader) figure(line *statement, from int, before, after, digits, unit s
 	t.add(key{process, name}, numberOf(digits)*factor, line.text)
 }
 
-// A meaning is what a label says of its figure.
-type meaning struct{ excluded, memory, inUse bool }
+// A meaning is what a label says of its figure. One that is only of a moment does not say what it is.
+type meaning struct{ excluded, memory, inUse, moment bool }
 
 // about is the meaning of a label. Programs print few labels, again and again.
 func (t *reader) about(name string) meaning {
@@ -319,7 +322,8 @@ func (t *reader) about(name string) meaning {
 	if m, ok := t.known[name]; ok {
 		return m
 	}
-	m := meaning{excluded.MatchString(name), memory.MatchString(name), inUse.MatchString(name)}
+	phase := phaseIn.FindString(name)
+	m := meaning{excluded.MatchString(name), memory.MatchString(name), inUse.MatchString(name), phase != "" && !memory.MatchString(strings.TrimPrefix(name, phase))}
 	if t.known == nil {
 		t.known = map[string]meaning{}
 	}

@@ -24,11 +24,26 @@ func processIn(text string) string {
 		}
 	}
 	for _, word := range []string{"evice", "GPU", "gpu", "cuda"} {
-		if strings.Contains(text, word) {
+		if numbered(text, word) {
 			return deviceOf(text)
 		}
 	}
 	return ""
+}
+
+// numbered reports whether a digit follows shortly behind a word of a line.
+func numbered(line, word string) bool {
+	const maxDistance = len("_id ='")
+	for {
+		i := strings.Index(line, word)
+		if i < 0 {
+			return false
+		}
+		line = line[i+len(word):]
+		if strings.ContainsAny(line[:min(len(line), maxDistance+1)], "0123456789") {
+			return true
+		}
+	}
 }
 
 // deviceOf is the device that a line is about, "" if it names none.

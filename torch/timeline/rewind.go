@@ -18,6 +18,7 @@ import (
 // allocations' blocks, if they are known; without them [Cut] states what is exact.
 func (t *Timeline) StateBefore(to int, sizes []int64) (out []snapshot.Segment, faults []string) {
 	if to == t.Trace.Len() {
+		out = make([]snapshot.Segment, 0, len(t.device.Segments))
 		for _, i := range t.device.Segments {
 			out = append(out, t.Snap.Segments[i])
 		}

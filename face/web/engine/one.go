@@ -267,13 +267,17 @@ func (d *measured) state(b *tile.Bands, k int) *page.State {
 		sizes = r.sizes
 	}
 	segments, notes := h.StateBefore(k+1, sizes)
+	blocks := 0
+	for i := range segments {
+		blocks += len(segments[i].Blocks)
+	}
 	w := stater{d: d.device, h: h, b: b, stacks: map[stack.ID]int{}, live: map[uint64]int{}, taken: h.TakenBy(k), takers: map[compare.Place]*page.Taker{}, strand: make([]page.Strand, len(b.Groups))}
 	h.EachLive(k, func(i int) bool {
 		w.live[h.Addr(i)] = i
 		return true
 	})
-	w.doc = page.State{Event: k, Exact: sizes != nil || k+1 == h.Events(), Notes: append([]string{}, notes...), Segments: []page.Segment{}, Stacks: [][]page.Frame{}, Strands: []page.Strand{}, Takers: []page.Taker{},
-		Blocks: page.Blocks{Offset: []int64{}, Size: []int64{}, Requested: []int64{}, Alloc: []int{}, Group: []int{}}}
+	w.doc = page.State{Event: k, Exact: sizes != nil || k+1 == h.Events(), Notes: append([]string{}, notes...), Segments: make([]page.Segment, 0, len(segments)), Stacks: [][]page.Frame{}, Strands: []page.Strand{}, Takers: []page.Taker{},
+		Blocks: page.Blocks{Offset: make([]int64, 0, blocks), Size: make([]int64, 0, blocks), Requested: make([]int64, 0, blocks), Alloc: make([]int, 0, blocks), Group: make([]int, 0, blocks)}}
 	for i := range segments {
 		w.segment(&segments[i])
 	}
