@@ -71,7 +71,7 @@ func TestDevices(t *testing.T) {
 		{"local_rank %d: memory_reserved %d MiB", []string{"0", "3"}},
 		{"GPU 1 memory: 7 MiB, GPU %d memory: %d MiB", []string{"device 0", "device 1", "device 3"}},
 		{"[device=5] on GPU 5%% %d: memory %d MiB", []string{""}},
-		{"GPU use of gpu_id = %d, memory allocated: %d MiB", []string{"device 0", "device 3"}},
+		{"GPU use of gpu_id '%d', memory allocated: %d MiB", []string{"device 0", "device 3"}},
 	} {
 		var text strings.Builder
 		for i := range 12 {
