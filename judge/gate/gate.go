@@ -80,6 +80,7 @@ type Judgment struct {
 	Verdict finding.Verdict // ok, leak or unknown
 	Course  trend.Course
 	Growth  Growth
+	InUse   bool // the growth is that of memory in use, without what an allocator keeps
 	allowed bool // it grows, and no more than a limit allows
 	// Why states what the verdict rests on, or what is missing for a verdict.
 	Why string
@@ -191,7 +192,7 @@ func Judge(s *Series, o Limits) Judgment {
 		usedGrows, usedUndecided := used.grows(minBytes, s.Own)
 		switch {
 		case usedGrows:
-			c, grows = used, true
+			c, grows, j.InUse = used, true, true
 			basis += " of memory in use"
 		case grows && used.Shape == trend.SawtoothGrowth && used.Low <= 0:
 			// The troughs of what is in use grow. A line is not near its teeth, so the

@@ -80,13 +80,14 @@ func (j *judging) lines(findings []finding.Finding) {
 		if !ok || e.Metric != gate.Host || f.Severity != finding.Problem {
 			continue
 		}
-		if j.run.traced != nil {
-			if cause := processes.Cause(j.run.traced.Findings, j.run.grower(f)); cause != nil {
+		traced := j.tracedFor(f)
+		if traced != nil {
+			if cause := processes.Cause(traced.Findings, j.run.grower(f)); cause != nil {
 				processes.Attribute(f, cause)
 				continue
 			}
 		}
-		if byObjects(f, j.run.grower(f), j.run.growing) || j.run.traced != nil && (byCalls(f, j.run.traced) || byKind(f, j.run.traced, j.run.grower(f))) {
+		if byObjects(f, j.run.grower(f), j.run.growing) || traced != nil && (byCalls(f, traced) || byKind(f, traced, j.run.grower(f))) {
 			continue
 		}
 		f.Detail = append(f.Detail, noLine+j.unnamed(f))
@@ -101,6 +102,22 @@ func (j *judging) lines(findings []finding.Finding) {
 			f.Remedies[k].Text = strings.Replace(f.Remedies[k].Text, "-- CMD", "-- "+command, 1)
 		}
 	}
+}
+
+// tracedFor is what a trace found that can be the cause of a finding: where the memory in use
+// grows, what an allocator keeps of freed memory is not. It is nil if nothing was traced.
+func (j *judging) tracedFor(f *finding.Finding) *report.Trace {
+	inUse := slices.ContainsFunc(j.all, func(k gate.Judgment) bool {
+		return k.InUse && k.Series.Metric == gate.Host && k.Series.Process == f.Process
+	})
+	if j.run.traced == nil || !inUse {
+		return j.run.traced
+	}
+	out := *j.run.traced
+	out.Findings = slices.DeleteFunc(slices.Clone(out.Findings), func(g finding.Finding) bool {
+		return g.Kind == finding.ArenaRetention || g.Kind == finding.AllocatorRetention
+	})
+	return &out
 }
 
 // noLine begins the detail that says so.

@@ -149,3 +149,19 @@ func TestLinesOfContainers(t *testing.T) {
 		}
 	}
 }
+
+// TestLinesOfMemoryInUse does not take what malloc keeps of freed memory for the cause where the
+// memory in use grows.
+func TestLinesOfMemoryInUse(t *testing.T) {
+	kept := finding.Finding{Kind: finding.ArenaRetention, Severity: finding.Warning, Process: "pid 7 (train)", Evidence: &finding.CallGrowthEvidence{ResidentBytes: 900, RSSGrowthBytes: 1000}}
+	for inUse, want := range map[bool]finding.Kind{false: finding.ArenaRetention, true: finding.Leak} {
+		f := leaking()
+		f.Kind = finding.Leak
+		j := judging{run: &Run{traced: &report.Trace{Document: recording.Document{Findings: []finding.Finding{kept}}}}}
+		j.all = []gate.Judgment{{Series: &gate.Series{Metric: gate.Host, Process: f.Process}, InUse: inUse}}
+		all := []finding.Finding{*f}
+		if j.lines(all); all[0].Kind != want {
+			t.Errorf("in use %v: %s, %q", inUse, all[0].Kind, all[0].Detail)
+		}
+	}
+}

@@ -18,13 +18,13 @@ import time
 import types
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
-from . import _clock, _engine, _garbage, _graph, _lines, _owned, _paths
+from . import _blocks, _clock, _engine, _garbage, _graph, _lines, _owned, _paths
 
 BUDGET = 2.0  # seconds of a pass
 NODES = 2_000_000  # objects of a pass
 _GRAPHS = 8  # that are described
-_SITES = 12  # places that are looked into
-_SAMPLE = 48  # blocks of a place
+_SITES = 12  # names that are described
+_SAMPLE = 48  # of what a name holds
 LIBRARIES = 0.5  # seconds of a pass for the names of libraries, and for arrays
 _TELLING = 0.5  # seconds of a pass for what was found, which the search does not use up
 _PATIENCE = 1.0  # seconds that a pass waits for the end of a backward pass
@@ -32,6 +32,7 @@ _LONGEST = 0.02  # seconds that a pass lets requests of other threads for the in
 _LEVELS = 3  # of owners that are looked at, to see whether Python keeps a tensor at all
 _MANY = 4096  # objects that one may refer to between two looks at the clock
 _FEW = 8  # blocks without an owner, such as workspaces of libraries
+_GROWN = 1 << 18  # bytes of such tensors in main memory, by which they grew
 _REFERRERS = 24  # tensors whose owners outside the program's names are looked for
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -40,7 +41,6 @@ _LEAVES = frozenset(
     + (types.WrapperDescriptorType, types.MethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType)
 )
 
-Block = Tuple[int, int]  # address and size
 
 
 class Bound(Exception):
@@ -52,8 +52,9 @@ class Holders:
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
-        self.blocks: Dict[Any, Set[Block]] = {}  # by place, of the snapshot before
+        self.blocks: Dict[Any, Set[_blocks.Block]] = {}  # by place, of the snapshot before
         self.chains: Dict[str, Tuple[int, int]] = {}  # length and newest node, by path, of the snapshot before
+        self.rest = 0  # bytes of tensors in main memory to which no name of the program led, of the snapshot before
         self.lines = _lines.Lines()
         self.main = _main_file()
 
@@ -71,8 +72,8 @@ class Holders:
         sys.setswitchinterval(max(switch, 4 * BUDGET))
         try:
             _let_others(switch)
-            now = _by_place(snapshot)
-            out = self.look(_sample(now, self.blocks), began + BUDGET)
+            now = _blocks.by_place(snapshot)
+            out = self.look(_blocks.sample(now, self.blocks), began + BUDGET)
             self.blocks = now
             _garbage.qualify(out, ended)
         except Exception as e:
@@ -98,7 +99,8 @@ class Holders:
                     tensors.list()
                     left = walk.names(tensors.ids) - tensors.gradients()
                     tensors.in_arrays()
-                    walk.libraries([t for ts in tensors.at.values() for t in ts if id(t) in left], tensors)
+                    # A variable would keep the list: frames that were seen live on.
+                    walk.libraries([t for ts in tensors.at.values() for t in ts if id(t) in left] or self.unnamed(tensors, walk), tensors)
                 except Bound as e:
                     walk.bound = walk.bound or str(e)
                 walk.deadline = deadline
@@ -119,6 +121,13 @@ class Holders:
             self.place(entry, path)
         out["holders"] += cycles
         return out
+
+    def unnamed(self, tensors: _Tensors, walk: Walk) -> List[Any]:
+        """Some tensors in main memory to which no name of the program leads, if they take more than at the look before."""
+        rest = [(t, size) for t, size in tensors.host.values() if not walk.found(t)]
+        total = sum(size for _, size in rest)
+        grew, self.rest = total - self.rest, total
+        return [t for t, _ in rest[:: 1 + len(rest) // _REFERRERS]] if grew > _GROWN else []
 
     def owners(self, walk: Walk, tensors: _Tensors, wanted: Set[int]) -> Tuple[Dict[str, Any], List[_paths.Path]]:
         """The result of a pass but for its graphs, and the paths of its holders."""
@@ -317,9 +326,10 @@ class Walk:
         self.parents: List[int] = []  # -1 at a root
         self.seen: Dict[int, int] = {}
         self.roots: Dict[int, _paths.Root] = {}
-        self.tiers: List[List[int]] = [[], [], []]
+        self.tiers: List[List[int]] = [[], [], [], []]  # the program's own, libraries' frames, libraries' modules by their tier
         self.locals: List[_paths.Locals] = []
         self.arrays: List[Any] = []  # of objects, which were come to
+        self.ours: Set[int] = set()  # ids of lists of this pass that hold tensors
         self.rest: Iterable[int] = ()  # that was not followed, as nothing was left to find
 
     def names(self, targets: Mapping[int, bool]) -> Set[int]:
@@ -364,6 +374,7 @@ class Walk:
 
     def libraries(self, left: List[Any], tensors: _Tensors) -> None:
         """Find tensors from the names of libraries, if something that Python keeps refers to them."""
+        self.ours.add(id(left))
         held = self.referred(left[:_REFERRERS], tensors) if left else set()
         self.deadline = min(self.deadline, _clock.now() + LIBRARIES)
         for tier in self.tiers[1:]:
@@ -376,6 +387,8 @@ class Walk:
         out = {i for r in owners for i in map(id, _owned.referents(r)) if i in wanted}
         known: Set[int] = set()
         for _ in range(_LEVELS):  # what a node of a graph refers to is C++'s in the end
+            if any(self.seen.get(id(r), -1) in self.roots for r in owners):
+                return out
             known.update(map(id, owners))
             known.add(id(owners))
             owners = [r for r in self.owners(owners[:_REFERRERS], tensors) if id(r) not in known]
@@ -387,6 +400,7 @@ class Walk:
         """The holder of tensors that only reference cycles keep. Those that may be such leave the result."""
         lost: List[int] = [a for a, ts in tensors.at.items() if not any(map(self.found, ts))]
         some, unknown = [tensors.at[a][0] for a in lost[:_REFERRERS]], lost[_REFERRERS:]
+        self.ours.add(id(some))
         try:
             found = _garbage.Cycles(some, lambda objects: self.owners(objects, tensors))
             garbage, shared = ([a for a, t in zip(lost, some) if id(t) in ids] for ids in (found.ids, found.shared))
@@ -400,6 +414,7 @@ class Walk:
     def owners(self, objects: List[Any], tensors: _Tensors) -> List[Any]:
         """What refers to some objects, but for tensors and this pass itself."""
         out = []
+        ours = {*self.ours, id(tensors.with_graph), id(tensors.leaves), *map(id, tensors.at.values())}
         if _clock.now() + tensors.looked > self.deadline:
             raise Bound("time")
         for r in _owned.referrers(objects, tensors.kinds) if objects else ():
@@ -407,7 +422,7 @@ class Walk:
                 continue
             if type(r) is tuple and len(r) == len(objects) and all(map(operator.is_, r, objects)):  # the call's arguments, since 3.13
                 continue
-            if type(r) is list and len(r) > 0 and id(r) not in self.seen and _ours(r, tensors.ids):
+            if id(r) in ours:
                 continue
             out.append(r)
         return out
@@ -429,7 +444,7 @@ class Walk:
             if name == "__main__":
                 file = file or self.main
             tier = 0 if name == "__main__" else _paths.tier(file if type(file) is str else "")
-            self.root(names, _paths.Root("" if name == "__main__" else name, file if type(file) is str else "", 0, ""), tier)
+            self.root(names, _paths.Root("" if name == "__main__" else name, file if type(file) is str else "", 0, ""), tier and tier + 1)
         for frames in self.stacks():
             for frame in frames:
                 self.frame_root(frame)
@@ -448,15 +463,16 @@ class Walk:
         if self.late():
             raise Bound("time")
         code = frame.f_code
+        tier = min(_paths.tier(code.co_filename), 1)
         self.seen.setdefault(id(frame), -1)
         if code.co_filename.startswith(_HERE):
             return
         if not code.co_flags & 1:  # its locals are the globals of a module, or the names of a class
             if id(frame.f_locals) not in self.seen and type(frame.f_locals) is dict:
-                self.root(frame.f_locals, _paths.Root("", code.co_filename, frame.f_lineno, ""), _paths.tier(code.co_filename))
+                self.root(frame.f_locals, _paths.Root("", code.co_filename, frame.f_lineno, ""), tier)
             return
         name = getattr(code, "co_qualname", code.co_name).replace("<locals>.", "")
-        self.root(_paths.locals_of(frame), _paths.Root("", code.co_filename, frame.f_lineno, name), _paths.tier(code.co_filename))
+        self.root(_paths.locals_of(frame), _paths.Root("", code.co_filename, frame.f_lineno, name), tier)
 
     def root(self, names: Any, root: _paths.Root, tier: int) -> None:
         i = self.add(names, -1)
@@ -537,11 +553,6 @@ def _in_parts(objects: List[Any]) -> Iterable[List[Any]]:
     return (objects,) if len(objects) <= _MANY else (objects[i : i + _MANY] for i in range(0, len(objects), _MANY))
 
 
-def _ours(o: List[Any], targets: Mapping[int, bool]) -> bool:
-    """Whether a list is one of this pass: it holds nothing but what is looked for."""
-    return all(id(x) in targets for x in o)
-
-
 def _quiet(torch: Any) -> Any:
     """Within it, attributes of tensors are read without the program's __torch_function__."""
     c = torch._C
@@ -554,47 +565,3 @@ class _Nothing:
 
     def __exit__(self, *exc: Any) -> None:
         pass
-
-
-def _by_place(snapshot: Mapping[str, Any]) -> Dict[Any, Set[Block]]:
-    """The blocks in use, by the place in the program that made them, and by size."""
-    out: Dict[Any, Set[Block]] = {}
-    places: Dict[int, Any] = {}  # by list of frames, which blocks share
-    for segment in snapshot.get("segments", ()):
-        address = segment.get("address", 0)
-        for block in segment.get("blocks", ()):
-            at = block.get("address", address)
-            address = at + block["size"]
-            if block.get("state") != "active_allocated":
-                continue
-            frames = block.get("frames")
-            if frames is None:  # before 2.1
-                history = block.get("history") or [{}]
-                frames = history[0].get("frames", ())
-            key = id(frames)
-            if key not in places:
-                places[key] = _place(frames)
-            out.setdefault(places[key], set()).add((at, block["size"]))
-    return out
-
-
-def _place(frames: Any) -> Any:
-    for f in frames:
-        if _paths.tier(f["filename"]) < 2 and f["filename"].endswith(".py"):
-            return f["filename"], f["line"]
-    return "", 0
-
-
-def _sample(now: Mapping[Any, Set[Block]], before: Mapping[Any, Set[Block]]) -> List[int]:
-    """Addresses of blocks at the places that grew most in number, survivors first."""
-    nothing: Set[Block] = set()
-    grown = sorted(now, key=lambda p: (len(now[p]) - len(before.get(p, nothing)), len(now[p])), reverse=True)
-    out: List[int] = []
-    for place in grown[:_SITES]:
-        blocks = sorted(now[place])
-        survivors = [b for b in blocks if b in before.get(place, nothing)]
-        if len(survivors) >= 4:
-            blocks = survivors
-        every = max(1, -(-len(blocks) // _SAMPLE))
-        out += [b[0] for b in blocks[::every]]
-    return out
