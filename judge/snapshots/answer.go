@@ -28,6 +28,9 @@ type Answer struct {
 	Processes []*compare.Process
 	// Judged states, by process and device, what the judgment of growth rests on.
 	Judged []verdict.Judged
+	// Kept are tensors in main memory that a name kept more of at a few looks: too few for a
+	// finding, and enough to say what makes the process grow if it surely does.
+	Kept []finding.Finding
 	// Doubtful marks files of one process that do not belong together.
 	Doubtful bool
 }
@@ -47,6 +50,10 @@ func Files(b *digest.Book, processes []*compare.Process, o Options) Answer {
 			if d := &detectors[i]; d.needs(s) {
 				a.Findings = append(a.Findings, d.findings(s)...)
 			}
+		}
+		if recordedGraphs(s) {
+			_, few := keptOnHost(s)
+			a.Kept = append(a.Kept, few...)
 		}
 	}
 	for i := range a.Judged {

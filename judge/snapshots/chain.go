@@ -111,9 +111,15 @@ func hostBytes(p *compare.Process, files []*digest.File) (out []int64) {
 	return out
 }
 
-// growingOnHost are the findings of tensors in main memory that a name keeps, more of them with
-// each snapshot.
-func growingOnHost(s *subject) (out []finding.Finding) {
+// growingOnHost are the findings of tensors in main memory that a name keeps.
+func growingOnHost(s *subject) []finding.Finding {
+	out, _ := keptOnHost(s)
+	return out
+}
+
+// keptOnHost are the tensors in main memory that a name keeps more of with each snapshot; and those
+// for which too few looks show that.
+func keptOnHost(s *subject) (out, few []finding.Finding) {
 	graphs, host := s.process.LastHeld(graphsOf), s.process.LastHeld(func(h *compare.Held) []compare.Holder { return h.Host })
 	for i := range host {
 		x := &host[i]
@@ -129,7 +135,8 @@ func growingOnHost(s *subject) (out []finding.Finding) {
 		}
 		const minFiles, minGrown = minLooks + 1, 1 << 20
 		n := len(files)
-		if n < minFiles || !grows(counts, complete) || bytes[n-1]-bytes[0] < minGrown || find(graphs, x.Path) != nil {
+		enough := n >= minFiles && grows(counts, complete)
+		if n < 2 || !enough && (!complete || counts[n-1] <= counts[0]) || bytes[n-1]-bytes[0] < minGrown || find(graphs, x.Path) != nil {
 			continue
 		}
 		held := finding.HeldBy{Kind: byPython, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: 1}
@@ -147,9 +154,13 @@ func growingOnHost(s *subject) (out []finding.Finding) {
 		if e.Steps = s.process.About.Steps[files[n-1]] - s.process.About.Steps[files[0]]; e.Steps > 0 {
 			f.BytesPerStep = finding.Int((bytes[n-1] - bytes[0]) / int64(e.Steps))
 		}
+		if !enough {
+			few = append(few, f)
+			continue
+		}
 		out = append(out, withSteps(f, outlastsSteps(s.process, files), "no step ended between these snapshots: a table that a program fills looks the same"))
 	}
-	return out
+	return out, few
 }
 
 // siteOfHolder is the line that puts tensors there, nil if it is unknown.

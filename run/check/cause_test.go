@@ -61,3 +61,19 @@ func TestOneCause(t *testing.T) {
 		t.Errorf("a graph that the trace found: %+v", out)
 	}
 }
+
+// TestKeptAtFewLooks joins the growth of a process with the tensors that take as much a step.
+func TestKeptAtFewLooks(t *testing.T) {
+	site := &finding.Site{File: "a.py", Line: 7}
+	for per, want := range map[int64]bool{900: true, 1200: true, 300: false, 3000: false} {
+		kept := finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Process: "pid7", Site: site, BytesPerStep: &per,
+			Evidence: &finding.LeakEvidence{HeldBy: []finding.HeldBy{{Kind: "python", Path: "kept[...]"}}}}
+		host := leaking()
+		host.Process = "pid7"
+		out := []finding.Finding{*host}
+		out = oneCause(append(out, (&judging{}).kept(out, []finding.Finding{kept})...))
+		if len(out) != 1 || (out[0].Site == site) != want {
+			t.Errorf("%d bytes a step: %+v", per, out)
+		}
+	}
+}

@@ -55,6 +55,9 @@ func Judge(r *Run, limits Limits, snapshots *snapshots.Answer) *api.CheckRun {
 		j.markUnfinished(out)
 	}
 	j.lines(out.Findings)
+	if snapshots != nil {
+		out.Findings = append(out.Findings, j.kept(out.Findings, snapshots.Kept)...)
+	}
 	out.Findings = oneCause(out.Findings)
 	j.peaks(out)
 	out.Growth = j.growth()
@@ -118,6 +121,24 @@ func (j *judging) snapshots(out *api.CheckRun, a *snapshots.Answer) {
 			out.Missing = append(out.Missing, fmt.Sprintf("device %d: too few snapshots to judge growth: run for longer, or count steps (strandline.step)", d.Device))
 		}
 	}
+}
+
+// kept are the tensors in main memory that explain the growth of a process which has no line, though
+// few looks saw them: they take as much a step.
+func (j *judging) kept(findings, few []finding.Finding) (out []finding.Finding) {
+	for i := range findings {
+		host := &findings[i]
+		if e, ok := host.Evidence.(*finding.StepGrowthEvidence); !ok || e.Metric != gate.Host || host.Severity != finding.Problem || host.Site != nil || host.BytesPerStep == nil {
+			continue
+		}
+		k := slices.IndexFunc(few, func(f finding.Finding) bool {
+			return f.BytesPerStep != nil && sameProcess(host, &f) && math.Abs(float64(*f.BytesPerStep-*host.BytesPerStep)) < tolerance*float64(*host.BytesPerStep)
+		})
+		if k >= 0 {
+			out = append(out, few[k])
+		}
+	}
+	return out
 }
 
 // oneCause joins findings of one cause: the growth of a process's main memory, and what its
