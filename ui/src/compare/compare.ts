@@ -1,8 +1,8 @@
 // Compare: one row of picture a file, all to one scale, and what grew.
 
+import { Once } from "../base/ask.ts";
 import { button, note, refill, scroll } from "../base/controls.ts";
 import type { Comparison, Process, Site } from "../base/api.ts";
-import { Once } from "../base/once.ts";
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, delta, plural } from "../base/format.ts";
 import type { Page } from "../session/page.ts";

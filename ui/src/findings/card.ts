@@ -19,7 +19,7 @@ export interface Beside {
   acts?: (Node | null)[];
 }
 
-const chip = (word: string): HTMLElement => h("span", { class: "word", "data-word": word }, word);
+export const chip = (word: string): HTMLElement => h("span", { class: "word", "data-word": word }, word);
 
 /** The verdict in a word, and what it is about in large type. */
 export function head({ word, line, title, sure }: Card, who = ""): Node[] {

@@ -2,8 +2,7 @@
 // evidence.
 
 import type { Finding, Findings as Answer } from "../base/api.ts";
-import { engine } from "../base/ask.ts";
-import { Once } from "../base/once.ts";
+import { engine, Once } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { note, textLink } from "../base/controls.ts";
 import { bytes, count, deviceName } from "../base/format.ts";
@@ -86,7 +85,7 @@ export class Findings {
       const level = levelFor(device.events, bucketsPerTile);
       if (!device.held) tileOf({ picture: { f: w.f, d: page.d!, g: w.g, u: "requested", x: "ev", solo: w.keys[0]! }, kind: "total", level, i: 0, y: 0 }).then((t) => {
         if (key !== this.curveOf) return;
-        this.values = t.max;
+        this.values = f.bytes_per_step ? t.min.map((v, i) => (i < t.n - 1 ? v : t.last[i]!)) : t.max; // of what grows, what stays
         page.notify("curve");
       }, () => {});
     }

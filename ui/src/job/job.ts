@@ -1,13 +1,12 @@
 // Job: the verdict on a job of many ranks, and how each of them ended.
 
+import { Once } from "../base/ask.ts";
 import { button, choice, note, textLink } from "../base/controls.ts";
 import { cut, fill, h } from "../base/dom.ts";
 import { base, bytes, count, plural } from "../base/format.ts";
 import type { Job as Answer, JobRank } from "../base/api.ts";
-import { Once } from "../base/once.ts";
 import { LongTable } from "../base/rows.ts";
 import type { Page } from "../session/page.ts";
-import { order, when, type By } from "./words.ts";
 
 export class JobView {
   private readonly once = new Once<Answer>("job", (v) => this.take(v), () => this.update());
@@ -115,4 +114,28 @@ export class JobView {
       r.quote ? h("pre", { tabindex: "0" }, r.quote) : null,
     );
   }
+}
+
+/** A time after the first end. */
+function when(seconds: number): string {
+  if (seconds === 0) return "0 s";
+  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
+  return seconds < 6000 ? `${(seconds / 60).toFixed(1)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}
+
+type By = "time" | "rank" | "node" | "end" | "step" | "peak" | "text";
+
+/** The rows by a column. They come by time, the first one first; those with the most memory come first, and of steps the lowest. */
+function order(rows: JobRank[], by: By): JobRank[] {
+  const of: Record<By, (r: JobRank) => string | number> = {
+    time: () => 0,
+    rank: (r) => r.rank,
+    node: (r) => r.node ?? "~",
+    end: (r) => r.end ?? "~",
+    step: (r) => r.step ?? Infinity,
+    peak: (r) => -(r.peak_bytes ?? 0),
+    text: (r) => r.text ?? "~",
+  };
+  const key = of[by];
+  return [...rows].sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0));
 }

@@ -21,7 +21,7 @@ interface Shown {
 }
 
 /** The keys of a picture over time, which act where there is one. */
-export function timeKeys(picture: Moves, ready: () => unknown, moment: string): Key[] {
+export function timeKeys<S extends Shown>(picture: TimePicture<S>, ready: () => unknown, moment: string): Key[] {
   const key = (keys: string[], show: string, does: string, act: (sign: 1 | -1, wide: number) => unknown): Key => ({ keys, show, does, act: (e, second) => ready() && act(second ? 1 : -1, e.shiftKey ? 4 : 1) });
   return [
     key(["ArrowLeft", "ArrowRight"], "←  →", `the cursor, by ${moment}s (shift: ten)`, (sign, wide) => picture.move(sign * (wide > 1 ? 10 : 1))),
@@ -31,16 +31,6 @@ export function timeKeys(picture: Moves, ready: () => unknown, moment: string): 
     key(["0"], "0", "all of time", () => picture.show(null)),
     key(["f"], "f", "fit the selection", () => picture.fit()),
   ];
-}
-
-/** What the keys do. */
-interface Moves {
-  move(by: number): void;
-  end(last: boolean): void;
-  zoomBy(factor: number): void;
-  pan(share: number): void;
-  show(win: Span | null): void;
-  fit(): void;
 }
 
 export abstract class TimePicture<S extends Shown> {
@@ -90,6 +80,10 @@ export abstract class TimePicture<S extends Shown> {
   protected abstract paint(): void;
   /** Fits the window to what is selected. */
   abstract fit(): void;
+  /** Moves the cursor by columns, or to an end of all; zooms around it. */
+  abstract move(by: number): void;
+  abstract end(last: boolean): void;
+  abstract zoomBy(factor: number): void;
 
   /** Lays the picture out below some rows, of a height, and with room below its axis. */
   protected lay(top: number, height: number, under = 0): void {

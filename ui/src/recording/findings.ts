@@ -4,8 +4,7 @@ import { textLink } from "../base/controls.ts";
 import { h } from "../base/dom.ts";
 import { findingsView } from "../findings/article.ts";
 import { cardOf } from "../findings/card.ts";
-import { root } from "./elements.ts";
-import { doc, layers, s, set, whole } from "./model.ts";
+import { doc, layers, root, s, set, whole } from "./model.ts";
 import type { RecordedFinding } from "../base/api.ts";
 import type { View } from "./state.ts";
 

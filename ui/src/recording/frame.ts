@@ -6,7 +6,7 @@ import { otherFiles } from "../base/drops.ts";
 import { badge, banner, type Tab } from "../base/frame.ts";
 import { base, count, plural } from "../base/format.ts";
 import { time } from "./bands.ts";
-import { picture } from "./elements.ts";
+import { picture } from "./picture.ts";
 import { doc, layers, rangeWords, s, set, slice, whole } from "./model.ts";
 import { views, type State, type View } from "./state.ts";
 

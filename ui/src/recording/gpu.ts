@@ -7,8 +7,7 @@ import { bytes, bytesOrDash, count } from "../base/format.ts";
 import { markSlot } from "../picture/palette.ts";
 import { table, type Column, type Row } from "../base/table.ts";
 import { time } from "./bands.ts";
-import { root } from "./elements.ts";
-import { at, doc, pinned, query, s, set } from "./model.ts";
+import { at, doc, pinned, query, root, s, set } from "./model.ts";
 import type { RecordingGPUDevice as Device } from "../base/api.ts";
 
 interface Taker extends Row {

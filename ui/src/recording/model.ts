@@ -3,6 +3,7 @@
 
 import { fresh, Latest, type Refused } from "../base/ask.ts";
 import { Store } from "../base/address.ts";
+import { byId } from "../base/dom.ts";
 import { pattern, searched } from "../base/frame.ts";
 import { lastAt, type Span } from "../base/scale.ts";
 import { groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layers } from "./bands.ts";
@@ -12,6 +13,7 @@ import { highest } from "./picture.ts";
 import { address, type State, type View } from "./state.ts";
 import type { Recording, Window } from "../base/api.ts";
 
+export const root = byId("view");
 export let doc: Recording;
 export let whole: Slice; // all of time
 export let slice: Slice; // what is seen, or all

@@ -3,7 +3,7 @@
 
 import { stackOf } from "../picture/blit.ts";
 import { begin, gutterName, left, write } from "../picture/canvas.ts";
-import { h, swatch } from "../base/dom.ts";
+import { byId, h, swatch } from "../base/dom.ts";
 import { bytes, delta, plural } from "../base/format.ts";
 import { paintFor } from "../picture/paint.ts";
 import { css, mix, palette } from "../picture/palette.ts";
@@ -37,7 +37,7 @@ interface Lane {
 
 const laneHeight = 22;
 
-export class Picture extends TimePicture<Shown> {
+class Picture extends TimePicture<Shown> {
   readonly figures: Record<string, number> = {};
 
   protected get ready(): boolean {
@@ -309,3 +309,5 @@ export class Picture extends TimePicture<Shown> {
     };
   }
 }
+
+export const picture = new Picture(byId("rail"), byId("tooltip"));

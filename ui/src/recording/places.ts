@@ -8,9 +8,9 @@ import { csv, csvButton } from "../base/save.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { Icicle } from "../picture/icicle.ts";
 import { flameOf, time, type Group } from "./bands.ts";
-import { picture, root } from "./elements.ts";
+import { picture } from "./picture.ts";
 import { polled } from "./frame.ts";
-import { amounts, at, doc, found, growing, hooks, layers, peakOf, query, rangeWords, s, set, slice, when } from "./model.ts";
+import { amounts, at, doc, found, growing, hooks, layers, peakOf, query, rangeWords, root, s, set, slice, when } from "./model.ts";
 import type { State } from "./state.ts";
 
 const by = new Sorting(() => hooks.draw(), 0);

@@ -4,10 +4,10 @@ import { button, note } from "../base/controls.ts";
 import type { Finding, Wall as Answer, WallRow } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
 import { cut, fill, h, svg } from "../base/dom.ts";
-import { base, bytes, count, deviceName } from "../base/format.ts";
+import { bytes, count, deviceName } from "../base/format.ts";
 import { LongTable } from "../base/rows.ts";
 import { short } from "../compare/strips.ts";
-import { kindName } from "../findings/words.ts";
+import { chip } from "../findings/card.ts";
 import type { Page } from "../session/page.ts";
 import { filtered, outliersFirst, type Only, type Ranked } from "./order.ts";
 
@@ -89,7 +89,7 @@ export class WallView {
   }
 
   private row({ of, name, finding }: Row, i: number): HTMLElement {
-    const site = finding?.site?.file ? `${base(finding.site.file)}${finding.site.line ? `:${finding.site.line}` : ""}` : "";
+    const card = finding?.card;
     return h(
       "tr",
       { "aria-rowindex": i + 2, class: finding && finding === this.page.findings[this.page.finding] ? "pinned" : undefined },
@@ -97,7 +97,7 @@ export class WallView {
       h("td", {}, curve(of.course, finding?.severity)),
       h("td", { "data-bytes": of.peak }, of.d === null ? "" : bytes(of.peak)),
       h("td", { "data-bytes": of.end }, of.d === null ? "" : bytes(of.end)),
-      h("td", { class: "text" }, finding ? [h("span", { class: `sev ${finding.severity}` }, kindName(finding.kind)), " ", site ? h("span", { class: "mono" }, `${site} `) : null, finding.title] : ""),
+      h("td", { class: "text", title: finding?.title }, card ? [chip(card.word), card.line ? h("b", {}, ` ${card.line}`) : null, ` ${card.title}`] : ""),
     );
   }
 
