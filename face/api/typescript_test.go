@@ -34,11 +34,11 @@ func TestTypeScript(t *testing.T) {
 	read := wordsOf(t, "../../ui/src")
 	for file, documents := range map[string][]any{
 		"../../ui/src/base/api.ts": {
-			page.Session{}, page.Device{}, page.Bands{}, page.At{}, page.Range{}, page.Diff{}, page.Keys{}, page.Hit{}, page.Alloc{},
-			page.Event{}, page.Events{}, page.Next{}, page.Flame{}, page.State{}, page.Findings{}, page.Comparison{},
-			page.Replay{}, page.Outcome{}, page.Runs{}, page.Fits{}, api.Reclaim{}, page.Recording{}, page.Window{}, page.Watch{}, page.Levels{}, page.Refusal{}, page.Wall{}, page.Lines{}, api.Job{},
+			page.Session{}, page.Device{}, page.Bands{}, page.At{}, page.Range{}, page.Diff{}, page.Hit{}, page.Alloc{},
+			page.Event{}, page.Flame{}, page.State{}, page.Findings{}, page.Comparison{},
+			page.Replay{}, page.Outcome{}, page.Fits{}, api.Reclaim{}, page.Recording{}, page.Window{}, page.Watch{}, page.Levels{}, page.Wall{}, page.Lines{}, api.Job{},
 		},
-		"../../ui/src/plan/api.ts": {api.PlanForm{}, api.Plan{}, api.TrainPlan{}, api.RLPlan{}, api.Solved{}, api.Error{}},
+		"../../ui/src/plan/api.ts": {api.PlanForm{}, api.Plan{}, api.TrainPlan{}, api.RLPlan{}, api.Solved{}},
 	} {
 		want := typescript(documents, read)
 		if *update {

@@ -67,10 +67,6 @@ export interface Diff {
   more: More;
 }
 
-export interface Keys {
-  keys: string[];
-}
-
 export interface Hit {
   alloc: number | null;
   band: number;
@@ -112,15 +108,6 @@ export interface Event extends Notes {
   reserved: number;
   stack?: Frame[];
   missing?: string;
-}
-
-export interface Events {
-  events: Event[];
-  more?: number;
-}
-
-export interface Next {
-  event: number | null;
 }
 
 export interface Flame {
@@ -183,10 +170,6 @@ export interface Outcome {
   oom: Refused | null;
   driver_calls: number;
   driver_ms_estimate: number;
-}
-
-export interface Runs {
-  runs: Outcome[];
 }
 
 export interface Fits {
@@ -264,10 +247,6 @@ export interface Levels {
   min_bytes: number[];
   last_bytes: number[];
   bytes: ((number | null)[])[];
-}
-
-export interface Refusal {
-  error: string;
 }
 
 export interface Wall {

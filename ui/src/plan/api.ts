@@ -54,10 +54,6 @@ export interface Solved {
   answers: SolvedAnswer[];
 }
 
-export interface Error {
-  error: string;
-}
-
 export interface FormField {
   name: string;
   help: string;
