@@ -104,3 +104,15 @@ export const deviceName = (d: number): string => (d < 0 ? "pinned host memory" :
 
 /** The last part of a path. */
 export const base = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+
+/** A name without what all names share at both ends: step2 of w12.step2.pickle. */
+export function short(name: string, all: string[]): string {
+  if (all.length < 2) return name;
+  let a = 0;
+  while (all.every((n) => n.length > a && n[a] === all[0]![a])) a++;
+  while (a > 0 && /[\p{L}\p{N}]/u.test(name[a - 1]!)) a--;
+  let b = 0;
+  while (all.every((n) => n.length - b > a && n[n.length - 1 - b] === all[0]![all[0]!.length - 1 - b])) b++;
+  while (b > 0 && /[\p{L}\p{N}]/u.test(name[name.length - b]!)) b--;
+  return name.slice(a, name.length - b) || name;
+}

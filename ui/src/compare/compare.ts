@@ -4,12 +4,12 @@ import { Once } from "../base/ask.ts";
 import { button, note, refill, scroll } from "../base/controls.ts";
 import type { Comparison, Process, Site } from "../base/api.ts";
 import { fill, h } from "../base/dom.ts";
-import { base, bytes, bytesOrDash, count, delta, plural } from "../base/format.ts";
+import { base, bytes, bytesOrDash, count, delta, plural, short } from "../base/format.ts";
 import type { Page } from "../session/page.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { byFunction } from "./runs.ts";
-import { short, Strips } from "./strips.ts";
+import { Strips } from "./strips.ts";
 
 interface SiteRow extends Row {
   site: Site;

@@ -3,7 +3,7 @@
 import type { Process, Site } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
 import { h, placeTip, swatch } from "../base/dom.ts";
-import { bytes, count, delta, deviceName, plural } from "../base/format.ts";
+import { bytes, count, delta, deviceName, plural, short } from "../base/format.ts";
 import { byteStep, byteTick, levelFor, niceStep, ticks } from "../base/scale.ts";
 import type { Bands, Device } from "../base/wire.ts";
 import type { Page } from "../session/page.ts";
@@ -339,16 +339,4 @@ export function align(devices: Pick<Device, "events" | "time">[], behind: (numbe
     } else return fromStart;
   }
   return { offsets, how };
-}
-
-/** A name without what all names share at both ends: step2 of w12.step2.pickle. */
-export function short(name: string, all: string[]): string {
-  if (all.length < 2) return name;
-  let a = 0;
-  while (all.every((n) => n.length > a && n[a] === all[0]![a])) a++;
-  while (a > 0 && /[\p{L}\p{N}]/u.test(name[a - 1]!)) a--;
-  let b = 0;
-  while (all.every((n) => n.length - b > a && n[n.length - 1 - b] === all[0]![all[0]!.length - 1 - b])) b++;
-  while (b > 0 && /[\p{L}\p{N}]/u.test(name[name.length - b]!)) b--;
-  return name.slice(a, name.length - b) || name;
 }
