@@ -110,7 +110,7 @@ export class Timeline {
         }
         this.draw();
       },
-      (e) => fill(this.root, note(e.message)),
+      (e) => this.page.s.view === "timeline" && fill(this.root, note(e.message)),
     );
     this.draw();
   }
@@ -184,6 +184,7 @@ export class Timeline {
   }
 
   private draw(): void {
+    if (this.page.s.view !== "timeline") return; // an answer came after another view was opened
     if (this.twin) return this.drawTwin();
     const a = this.answer;
     if (!a) return;
