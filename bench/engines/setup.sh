@@ -11,9 +11,9 @@ install() { "$python" -m pip install -q --disable-pip-version-check --no-compile
 dir=$1
 # Their requirements name NVIDIA's libraries, which the rig replaces.
 install --no-deps transformers accelerate peft trl lightning pytorch-lightning torchmetrics \
-  lightning-utilities datasets deepspeed
+  lightning-utilities datasets deepspeed diffusers
 install huggingface-hub tokenizers safetensors regex pyyaml tqdm packaging psutil requests pyarrow \
   pandas dill xxhash multiprocess hjson msgpack ninja py-cpuinfo pydantic einops aiohttp fsspec \
-  filelock jinja2 typing_extensions setuptools rich
+  filelock jinja2 typing_extensions setuptools rich pillow importlib_metadata
 python3 -m venv "$dir/jax"
 "$dir/jax/bin/python" -m pip install -q --disable-pip-version-check jax

@@ -95,6 +95,9 @@ class Levels:
         """Trace allocations from here on if that was asked for."""
         asked = self.asked()
         if asked > self.before:
+            recorder: Any = sys.modules.get(__package__ + "._recorder")
+            if recorder is not None and self.traced().asked < asked:
+                recorder.before_tracing()
             self.traced().begin(self.n, asked)
 
     def asked(self) -> int:

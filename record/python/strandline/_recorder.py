@@ -11,7 +11,6 @@ import _thread
 import atexit
 import collections
 import gc
-import inspect
 import os
 import sys
 import threading
@@ -21,7 +20,7 @@ from typing import Any, Callable, Deque, Dict, List, Mapping, Optional
 from . import _about, _control, _engine, _hook, _journal, _levels, _options, _reclaim, _snapshot, _steps, _store, _why
 
 _STEP_WAIT = 5.0  # seconds that a snapshot of the schedule waits for the end of a step
-_FREE = 4.0  # seconds that snapshots at steps may take, or half of the time that the steps did
+_FREE = 4.0  # seconds of the processor that snapshots at steps may take, or half of the time that the steps did
 _LOOK = 0.5  # seconds between two looks at what is reserved
 _OOM_BURST = 3  # snapshots at out-of-memory, then one in _OOM_PAUSE seconds
 _OOM_PAUSE = 60.0
@@ -128,6 +127,12 @@ def current() -> Optional[Recorder]:
     return _recorder
 
 
+def before_tracing() -> None:
+    """Look who keeps tensors before Python traces allocations, as there is no look meanwhile."""
+    if _recorder is not None and not _tracing():
+        _recorder.take("step")
+
+
 def stop() -> None:
     """See strandline.stop."""
     global _given, _recorder
@@ -175,7 +180,7 @@ class Recorder:
         self.own_steps = False
         self.next_step = 5 if options.levels else sys.maxsize if options.every_seconds or options.every_steps else 2
         self.stepping = float("inf")  # time.monotonic() of the first step
-        self.paused = 0.0  # seconds that snapshots at steps took
+        self.paused = 0.0  # seconds of the processor that snapshots at steps took
         self.last_step = float("-inf")  # time.monotonic()
         self.due: Optional[str] = None  # the reason of a snapshot that waits for the end of a step
         self.due_until = 0.0
@@ -223,7 +228,7 @@ class Recorder:
 
     def begin_on_device(self) -> Dict[str, Any]:
         """Switch the history of devices on, and return by which arguments."""
-        arguments = record_history(self.torch, self.options)
+        arguments = _snapshot.record_history(self.torch, self.options)
         self.schedule()
         attach = getattr(self.torch._C, "_cuda_attach_out_of_memory_observer", None)
         if attach is not None:
@@ -278,7 +283,7 @@ class Recorder:
             for remove in self.removes:
                 remove()
             if reason is None and self.on_device:
-                old = "trace_alloc_max_entries" in _parameters(self.torch)
+                old = "trace_alloc_max_entries" in _snapshot.parameters(self.torch)
                 self.torch.cuda.memory._record_memory_history(False if old else None)
             self.note({"event": "end", "steps": self.steps})
         except Exception as e:
@@ -389,8 +394,9 @@ class Recorder:
             self.take("step")
         elif n >= self.next_step and not self.queue and not _tracing() and self.paused <= max(_FREE, (self.last_step - self.stepping) / 2):
             self.next_step = n + (max(n // 2, 5) if o.levels else n)
+            began = time.thread_time()
             self.take("step")
-            self.paused += time.monotonic() - self.last_step
+            self.paused += time.thread_time() - began
         if o.reclaim_steps and n % o.reclaim_steps == 0:
             self.reclaim_now("step")
         self.reclaim_above()
@@ -566,29 +572,6 @@ def _tracing() -> bool:
     """Whether Python traces allocations: a look for holders takes ten times as long then, and would be cut short."""
     tracemalloc = sys.modules.get("tracemalloc")
     return tracemalloc is not None and bool(tracemalloc.is_tracing())
-
-
-def _parameters(torch: Any) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(torch.cuda.memory._record_memory_history).parameters
-
-
-def record_history(torch: Any, o: _options.Options) -> Dict[str, Any]:
-    """Switch recording on by whatever arguments this release has, and return them."""
-    known = _parameters(torch)
-    if "trace_alloc_max_entries" in known:  # 2.0
-        arguments: Dict[str, Any] = {
-            "enabled": True,
-            "record_context": True,
-            "trace_alloc_max_entries": o.entries,
-            "trace_alloc_record_context": True,
-            "record_context_cpp": o.stacks == "all",
-        }
-    else:
-        arguments = {"enabled": "all", "context": o.context, "stacks": o.stacks, "max_entries": o.entries}
-    if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()):
-        arguments = {k: v for k, v in arguments.items() if k in known}
-    torch.cuda.memory._record_memory_history(**arguments)
-    return arguments
 
 
 def _holders(torch: Any) -> Any:

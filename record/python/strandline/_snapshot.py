@@ -1,4 +1,4 @@
-"""Takes a snapshot without importing anything.
+"""Switches the history on, and takes a snapshot without importing anything.
 
 To name the lines behind code that torch.compile generated, PyTorch looks for torch._inductor, and its lookup
 imports that module where the program has not. In the recorder's thread that would be an import beside those of
@@ -8,8 +8,11 @@ without torch._inductor has no generated code, so nothing is missing from the sn
 
 from __future__ import annotations
 
+import inspect
 import threading
-from typing import Any, Mapping
+from typing import Any, Dict, Mapping
+
+from . import _options
 
 _LAZY = "_inductor"
 
@@ -43,3 +46,26 @@ def take(torch: Any) -> Mapping[str, Any]:
 def _of(torch: Any) -> Mapping[str, Any]:
     snapshot: Mapping[str, Any] = torch.cuda.memory._snapshot()
     return snapshot
+
+
+def parameters(torch: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(torch.cuda.memory._record_memory_history).parameters
+
+
+def record_history(torch: Any, o: _options.Options) -> Dict[str, Any]:
+    """Switch recording on by whatever arguments this release has, and return them."""
+    known = parameters(torch)
+    if "trace_alloc_max_entries" in known:  # 2.0
+        arguments: Dict[str, Any] = {
+            "enabled": True,
+            "record_context": True,
+            "trace_alloc_max_entries": o.entries,
+            "trace_alloc_record_context": True,
+            "record_context_cpp": o.stacks == "all",
+        }
+    else:
+        arguments = {"enabled": "all", "context": o.context, "stacks": o.stacks, "max_entries": o.entries}
+    if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()):
+        arguments = {k: v for k, v in arguments.items() if k in known}
+    torch.cuda.memory._record_memory_history(**arguments)
+    return arguments
