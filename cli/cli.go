@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -177,9 +176,7 @@ func Main(env *Env) int {
 // fail prints an error to stderr, as JSON if --json was given.
 func (g *globals) fail(err error) {
 	if g.json {
-		enc := json.NewEncoder(g.env.stderr)
-		enc.SetEscapeHTML(false)
-		enc.Encode(api.Error{Schema: api.ErrorSchema, Error: describe(err)})
+		report.JSONLine(g.env.stderr, api.Error{Schema: api.ErrorSchema, Error: describe(err)})
 		return
 	}
 	fmt.Fprintf(g.env.stderr, "strandline: %s\n", report.Line(describe(err)))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -205,5 +207,18 @@ func TestNullIsNoTerminal(t *testing.T) {
 	defer null.Close()
 	if isTerminal(null) {
 		t.Error("the null device is taken for a terminal")
+	}
+}
+
+// TestErrorsAsJSON prints names that terminals act on as escapes, in errors too.
+func TestErrorsAsJSON(t *testing.T) {
+	const name = "a\x1b[31m\u202e\u009b2J.pickle"
+	_, stderr, code := run("diagnose", "--json", filepath.Join(t.TempDir(), name))
+	var doc struct{ Error string }
+	if err := json.Unmarshal([]byte(stderr), &doc); err != nil || code != exitUsage || !strings.Contains(doc.Error, name) {
+		t.Errorf("exit status %d, %v: %s", code, err, stderr)
+	}
+	if strings.ContainsAny(stderr, "\x1b\u202e\u009b") {
+		t.Errorf("it prints %q", stderr)
 	}
 }

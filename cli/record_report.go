@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,9 +74,7 @@ func recordedSummary(m *record.Manifest) string {
 // recorded prints what was recorded, and judges it.
 func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) {
 	if g.json {
-		enc := json.NewEncoder(g.env.stderr)
-		enc.SetEscapeHTML(false)
-		enc.Encode(m)
+		report.JSONLine(g.env.stderr, m)
 		return
 	}
 	notes := m.NoteTexts()
