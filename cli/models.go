@@ -167,18 +167,27 @@ func safetensors(dir string) (all []model.Stored, err error) {
 	if err != nil {
 		return nil, err
 	}
+	have := map[string]bool{}
+	for _, f := range files {
+		have[f] = true
+	}
 	if named := indexed(dir); len(named) > 0 {
-		for _, name := range named {
-			if !slices.Contains(files, filepath.Join(dir, name)) {
+		for i, name := range named {
+			if named[i] = filepath.Join(dir, name); !have[named[i]] {
 				return nil, nil // some weights are missing: the rest cannot be taken for the whole
 			}
 		}
-		files = slices.DeleteFunc(files, func(f string) bool { return !slices.Contains(named, filepath.Base(f)) })
+		files = named
+		clear(have)
+		for _, f := range files {
+			have[f] = true
+		}
 	}
 	slices.Sort(files)
+	files = slices.Compact(files)
 	for _, name := range files {
 		for _, part := range model.FileParts(name) {
-			if !slices.Contains(files, part) {
+			if !have[part] {
 				return nil, nil
 			}
 		}

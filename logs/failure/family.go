@@ -121,11 +121,11 @@ var known = sync.OnceValue(func() *vocabulary {
 // Words are what a [Finder] searches a text for.
 func Words() []string { return known().words }
 
-// States reports whether a statement may have a word of [Words], by its index: others are hints,
-// or around statements.
+// States reports whether a statement in words that are known may have a word of [Words], by its
+// index: others are hints, around statements, or of errors in unknown wording.
 func States(word int) bool {
 	u := known().use[word]
-	return u.family != notFamily && !u.around
+	return u.family != notFamily && !u.around && known().families[u.family].family != familyUnknown
 }
 
 // An excerpt is a part of a text that may contain a statement.

@@ -134,22 +134,18 @@ func (t *reader) oomIn(l lineOf) *failure.OOM {
 // statement is what another program than PyTorch states in a line about memory, or nil.
 func (t *reader) statement(l lineOf) *failure.Failure {
 	var hits []text.Hit
-	states := false
 	for _, h := range l.hits {
-		if w := int(h.Word) - t.others; w >= 0 {
+		if w := int(h.Word) - t.others; w >= 0 && failure.States(w) {
 			hits = append(hits, text.Hit{Word: int32(w), End: h.End})
-			states = states || failure.States(w)
 		}
 	}
-	if !states {
+	if len(hits) == 0 {
 		return nil
 	}
 	f := failure.NewFinder()
 	f.Line(1, l.whole, hits)
-	for _, x := range f.Failures() {
-		if x.Kind != failure.Unknown {
-			return &x
-		}
+	if all := f.Failures(); len(all) > 0 {
+		return &all[0]
 	}
 	return nil
 }

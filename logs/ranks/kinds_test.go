@@ -50,3 +50,17 @@ func TestKillOfLongLine(t *testing.T) {
 		t.Errorf("kills by line: %v, want %v", lines, want)
 	}
 }
+
+// TestKillsAmongFailures finds a kill behind thousands of lines that state other failures, of which
+// those that differ in their digits are read a few times.
+func TestKillsAmongFailures(t *testing.T) {
+	var log strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&log, "ggml_gallocr_reserve_n_impl: failed to allocate CUDA0 buffer of size %d\n", 1<<30+i)
+	}
+	log.WriteString("n1 kernel: Memory cgroup out of memory: Killed process 7 (python) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB, UID:0\n")
+	got, err := Read(strings.NewReader(log.String()), "job.log", func(string, func(string, float64)) {})
+	if err != nil || len(got.Kills) != 1 || got.Kills[0].PID != 7 || got.Kills[0].Line != 3001 {
+		t.Errorf("kills: %+v (%v)", got.Kills, err)
+	}
+}

@@ -107,8 +107,16 @@ func (t *reader) kill(v *voice, l lineOf) bool {
 		return false
 	}
 	t.looked = l.number
+	const maxTries, maxShapes = 64, 1 << 12
+	like := shape(l.rest)
+	if t.noKills[like] == maxTries { // lines that differ in their digits state the same
+		return false
+	}
 	f := t.statement(l)
 	if f == nil || !f.Host {
+		if len(t.noKills) < maxShapes {
+			t.noKills[like]++
+		}
 		return false
 	}
 	k := Kill{At: t.at, Line: l.number, Attempt: t.attempt, Rank: v.Rank, Quote: quoted(l.rest), Source: f.Source}

@@ -96,7 +96,7 @@ func Read(r io.Reader, name string, sizes Sizer) (*Text, error) {
 	in := &watched{Reader: unrecorded(r)}
 	t := &reader{
 		sizesIn: sizes,
-		out:     &Text{Name: name, World: map[int]int{}, Hosts: map[string]string{}}, voices: map[speaking]*voice{}, failed: map[processKey][]*voice{},
+		out:     &Text{Name: name, World: map[int]int{}, Hosts: map[string]string{}}, voices: map[speaking]*voice{}, failed: map[processKey][]*voice{}, noKills: map[uint64]int{},
 		step: -1, at: math.NaN(), ooms: len(words), others: len(words) + len(failure.OOMWords()),
 	}
 	var err error
@@ -138,8 +138,9 @@ type reader struct {
 	table   table   // of elastic
 	ooms    int     // the index of the first of these words
 	others  int
-	looked  int64 // the last line in which a kill was looked for
-	ending  bool  // a launcher ends processes
+	looked  int64          // the last line in which a kill was looked for
+	noKills map[uint64]int // lines that state none, by their shape
+	ending  bool           // a launcher ends processes
 	// described is the pod that `kubectl describe` describes.
 	described string
 	sizesIn   Sizer
