@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { pause } from "./browser.ts";
-import { device } from "./checks.ts";
+import { device, fitted } from "./checks.ts";
 import { answer, folder, identity, leak, scenario, torn } from "./scenario.ts";
 import { example, json } from "./server.ts";
 import { ranksOfTheirOwn, steps } from "./snapshots.ts";
@@ -219,7 +219,7 @@ const varied = example("varied-lengths/default.pickle.gz");
 scenario("what if shows what simulate prints, and draws it to scale", [varied], async ({ tab, server }) => {
   const want = json("simulate", varied, "--set", "expandable_segments:True", "--set", "max_split_size_mb:128", "--capacity", "3GiB");
   const figures = (o: any, d: any): any => [o.settings ?? "", d.peak_reserved_bytes, d.peak_allocated_bytes, d.peak_stranded_bytes, d.oom?.event ?? null, d.driver_calls, d.alloc_retries, d.smallest_capacity_bytes];
-  await tab.until("strandline.state().figures.runs?.length === 2 && strandline.state().figures.runs[1].fits", 30000);
+  await tab.until(fitted(2));
   assert.equal((await tab.state()).figures.runs[1].settings, "expandable_segments:True", "the settings to try first are run unasked");
   assert.match(await tab.eval("document.querySelector('.fidelity').textContent"), /^Replayed exactly/);
   const field = async (key: string, text: string): Promise<void> => {
@@ -230,7 +230,7 @@ scenario("what if shows what simulate prints, and draws it to scale", [varied], 
   };
   await field("conf", "max_split_size_mb:128");
   await field("capacity", "3GiB");
-  await tab.until("(r => r?.length === 3 && r.every(x => x.drawn < 0 || x.fits && x.capacity_bytes === 3221225472))(strandline.state().figures.runs)", 30000);
+  await tab.until(fitted(3, "x.capacity_bytes === 3221225472"));
   const s = await tab.state();
   const got = s.figures.runs;
   assert.deepEqual(got.slice(1).map((r: any) => figures(r, { ...r, smallest_capacity_bytes: r.fits })), want.runs.map((r: any) => figures(r, r.devices[0])));
@@ -248,7 +248,7 @@ scenario("what if shows what simulate prints, and draws it to scale", [varied], 
   // What is seen through a link is the same.
   await tab.until(`location.hash === ${JSON.stringify(s.link)}`);
   const other = await tab.browser.open(server.url + s.link);
-  await other.until("(r => r?.length === 3 && r.every(x => x.drawn < 0 || x.fits))(strandline.state().figures.runs)", 30000);
+  await other.until(fitted(3));
   assert.deepEqual((await other.state()).figures.runs, got);
   await other.close();
   await tab.click("[data-key='search']");

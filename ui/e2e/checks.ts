@@ -21,6 +21,10 @@ export async function shoot(tab: Tab, name: string): Promise<void> {
   if (shots) await tab.screenshot(join(shots, `${name.replace(/[^a-z0-9]+/gi, "-")}.png`));
 }
 
+/** That so many runs and the least capacity of each are there, which a slow machine looks for on a click only. */
+export const fitted = (n: number, and = "true"): string =>
+  `(document.querySelector("[data-key^='fits ']")?.click(), (r => r?.length === ${n} && r.every(x => x.drawn < 0 || x.fits && ${and}))(strandline.state().figures.runs))`;
+
 /** The bytes that an element shows. */
 export const figure = (tab: Tab, selector: string): Promise<number> => tab.eval(`Number(document.querySelector(${JSON.stringify(selector)})?.dataset.bytes ?? NaN)`);
 

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Browser, chromium, pause, type Tab } from "./browser.ts";
-import { clean, device, figure, shoot } from "./checks.ts";
+import { clean, device, figure, fitted, shoot } from "./checks.ts";
 import { frame, framed, GiB, MiB, process, sample } from "./made.ts";
 import { example, host, json, site } from "./server.ts";
 
@@ -111,7 +111,7 @@ scenario("What if runs under settings of one's own, without a server", async (ta
     await tab.key("Enter");
     await tab.eval("document.activeElement.blur()");
   }
-  await tab.until("(r => r?.length === 3 && r.every(x => x.drawn < 0 || x.fits && x.capacity_bytes === 3221225472))(strandline.state().figures.runs)");
+  await tab.until(fitted(3, "x.capacity_bytes === 3221225472"));
   const [own] = json("simulate", file, "--set", "max_split_size_mb:128", "--capacity", "3GiB").runs;
   const run = (await tab.state()).figures.runs[2];
   assert.deepEqual([run.settings, run.peak_reserved_bytes, run.fits], [own.settings, own.devices[0].peak_reserved_bytes, own.devices[0].smallest_capacity_bytes]);
