@@ -7,7 +7,8 @@
 // STRANDLINE_MINUTES is how long it is used beyond that, to see that the tab does not
 // grow. STRANDLINE names the program (else ../strandline), STRANDLINE_SITE the folder
 // of the site. Times are those of the
-// page's own marks and of input events as the browser stamps them.
+// page's own marks and of input events as the browser stamps them. On a machine that others
+// use, `chrt -r 5 npm run measure …` keeps their work out of the figures.
 
 import { readFileSync, statSync } from "node:fs";
 import { Browser, pause, type Tab } from "./browser.ts";
