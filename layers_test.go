@@ -42,7 +42,7 @@ var columns = [][]string{
 	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/figures", "profiles/levels", "profiles/printed", "profiles/promql", "profiles/sites"}, // sources that state it in that form
 	{"logs/ranks"}, // what the processes of a job wrote, with the sizes that they state
 	{"host/code/image", "host/sampling/levels"},
-	{"host/proc/autograd", "host/code/cpython", "host/gpu/cudaalloc", "host/proc/glibcheap"},
+	{"host/proc/autograd", "host/code/cpython", "host/gpu/cudaalloc", "host/proc/glibcheap", "host/proc/hsperf"},
 	{"host/code/unwind"},
 	{"host/code/symbolize"},
 	{

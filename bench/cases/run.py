@@ -182,6 +182,8 @@ def judge(case, command, doc, done):
             if others:
                 return "WRONG", "also " + others[0]["kind"] + ": " + others[0]["title"][:140]
             return "right", f["kind"]
+    if problems and all(f["kind"] == "leak" and not f.get("site") for f in problems):
+        return "unknown", "no cause named: " + problems[0]["title"][:160]
     if problems:
         return "WRONG", problems[0]["kind"] + ": " + problems[0]["title"][:160]
     if doc.get("verdict") == "unknown" or done.returncode == 125:

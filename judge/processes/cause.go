@@ -7,6 +7,7 @@ import (
 
 	"strandline/finding"
 	"strandline/host/calls/ledger"
+	"strandline/host/gpu/gpudriver"
 )
 
 // minCauseShare is the least share of a process's growth that a cause accounts for.
@@ -47,6 +48,26 @@ func Leading(found []finding.Finding, pid int) *finding.Finding {
 // other advice on mappings is a setting.
 func ofKnownLibrary(f *finding.Finding) bool {
 	return f.Kind == finding.MmapLeak && slices.ContainsFunc(f.Remedies, func(r finding.Remedy) bool { return r.Setting != "" })
+}
+
+// OneCause returns the findings on the driver and on the host, of which those of one cause are
+// one: a graph that is kept holds memory of both, and both are requested at the line that makes it.
+func OneCause(driver, host []finding.Finding) []finding.Finding {
+	driver = slices.DeleteFunc(slices.Clone(driver), func(d finding.Finding) bool {
+		e, ok := d.Evidence.(*finding.DriverLeakEvidence)
+		if !ok || e.Owner != gpudriver.OwnerPyTorch || d.Site == nil {
+			return false
+		}
+		for i := range host {
+			h := &host[i]
+			if h.Kind == finding.AutogradGraph && h.Severity == finding.Problem && h.Site != nil && *h.Site == *d.Site && PIDOf(h.Process) == PIDOf(d.Process) {
+				h.Detail = append(h.Detail, "it also keeps memory of a device: "+d.Title)
+				return true
+			}
+		}
+		return false
+	})
+	return append(driver, host...)
 }
 
 // PIDOf is the process that a name begins with, such as "pid 7 (python)"; 0 for none.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"strandline/finding"
+	"strandline/host/gpu/gpudriver"
 )
 
 // TestCause checks which findings of a trace know the cause of a leak, and what a finding
@@ -55,6 +56,25 @@ func TestCause(t *testing.T) {
 			if r == traceLonger {
 				t.Errorf("%s: advises to trace what was traced", c.name)
 			}
+		}
+	}
+}
+
+// TestOneCauseOfBoth joins what one line keeps on a device and on the host.
+func TestOneCauseOfBoth(t *testing.T) {
+	at := func(line int64) *finding.Site { return &finding.Site{File: "a.py", Line: line} }
+	driver := func(owner string, line int64) []finding.Finding {
+		return []finding.Finding{{Kind: finding.DriverLeak, Process: "pid 7", Title: "it took 42 MiB", Site: at(line), Evidence: &finding.DriverLeakEvidence{Owner: owner}}}
+	}
+	graph := func() []finding.Finding {
+		return []finding.Finding{{Kind: finding.AutogradGraph, Severity: finding.Problem, Process: "pid 7", Site: at(7)}}
+	}
+	if out := OneCause(driver(gpudriver.OwnerPyTorch, 7), graph()); len(out) != 1 || len(out[0].Detail) != 1 {
+		t.Errorf("%+v", out)
+	}
+	for owner, line := range map[string]int64{gpudriver.OwnerPyTorch: 8, "NCCL": 7} {
+		if out := OneCause(driver(owner, line), graph()); len(out) != 2 {
+			t.Errorf("%s at line %d: %+v", owner, line, out)
 		}
 	}
 }

@@ -240,6 +240,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 		e.EarlyBytes = p.Early
 		f.Detail = append(f.Detail, earlier(p.Early, p.Until))
 	}
+	f.Detail = append(f.Detail, h.java(f.Kind)...)
 	if !p.Settled && !p.Earlier {
 		pace, text := h.pace(p.Bytes, h.checkpointAt(p.Until))
 		e.RatePerSecond, e.LimitBytes, e.SecondsToLimit = pace.rate, pace.limit, pace.seconds

@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"strandline/finding"
@@ -8,6 +9,7 @@ import (
 	"strandline/host/calls/ledger"
 	"strandline/host/code/symbolize"
 	"strandline/internal/lazyregexp"
+	"strandline/units"
 )
 
 // A collector is a language's heap, whose garbage is collected. It is not malloc's, so heap
@@ -28,6 +30,23 @@ var collectors = []collector{
 	{"PHP's heap", lazyregexp.New(`^zend_mm`),
 		// the last of the list: see chunkOfPHP
 		"memory_get_usage() between steps shows where it grows; memory_limit bounds it"},
+}
+
+// java states what Java's heap takes, for growth of a kind that may be its. More growth than it
+// has is not its.
+func (h host) java(kind finding.Kind) []string {
+	if h.looks == nil || h.looks.After == nil || h.looks.After.Java == nil || kind != finding.HeapLeak && kind != finding.MmapLeak && kind != finding.ArenaRetention {
+		return nil
+	}
+	java := h.looks.After.Java
+	text := fmt.Sprintf("Java's heap has %s from the system", units.Bytes(java.Committed))
+	if java.Used > 0 {
+		text += fmt.Sprintf(", of which its last collection left %s in use", units.Bytes(java.Used))
+	}
+	if outside := h.looks.RSS - java.Committed; outside >= minHostBytes {
+		text += fmt.Sprintf(": at least %s of the growth is outside of it, where Java's own tools do not look", units.Bytes(outside))
+	}
+	return []string{text}
 }
 
 // collectorOf returns the collector for whose heap calls took memory; nil if they did for

@@ -122,7 +122,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	}
 	f.Title = hostTitle(g)
 	f.Brief.Title = hostBrief(g, f.Severity)
-	f.Detail = g.detail(h.sums.Checkpoints)
+	f.Detail = append(g.detail(h.sums.Checkpoints), h.java(g.kind)...)
 	if nodes > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("the heap holds %s of the graph more than when the trace began", units.Plural(nodes, "node")))
 	}

@@ -9,7 +9,9 @@ import (
 	"strandline/host/calls/event"
 	"strandline/host/calls/ledger"
 	"strandline/host/code/symbolize"
+	"strandline/host/proc/footprint"
 	"strandline/host/proc/hooks"
+	"strandline/host/proc/hsperf"
 	"strandline/host/store/recording"
 	"strandline/stack"
 	"strandline/trend"
@@ -138,5 +140,24 @@ func TestStacksOfThreads(t *testing.T) {
 	found := Host(&ledger.Sums{Uses: []ledger.Use{*stacks, *guards}, Growth: 64 << 20, Checkpoints: make([]uint64, 9)}, nil, nil)
 	if len(found) != 1 || !strings.Contains(found[0].Title, "the stacks of 64 threads; allocated here: start") || *found[0].Count != 64 {
 		t.Errorf("got %+v", found)
+	}
+}
+
+// TestJava states how much of the growth of a Java program is outside of Java's heap.
+func TestJava(t *testing.T) {
+	for rss, want := range map[int64]string{
+		10 << 20: "Java's heap has 64 MiB from the system, of which its last collection left 40 MiB in use",
+		80 << 20: "Java's heap has 64 MiB from the system, of which its last collection left 40 MiB in use: at least 16 MiB of the growth is outside of it, where Java's own tools do not look",
+	} {
+		h := host{looks: &footprint.Growth{RSS: rss, After: &footprint.Observation{Java: &hsperf.Heap{Used: 40 << 20, Committed: 64 << 20}}}}
+		if got := h.java(finding.HeapLeak); len(got) != 1 || got[0] != want {
+			t.Errorf("%q", got)
+		}
+		if got := h.java(finding.PythonObjects); got != nil {
+			t.Errorf("of Python: %q", got)
+		}
+	}
+	if got := (host{looks: &footprint.Growth{After: &footprint.Observation{}}}).java(finding.HeapLeak); got != nil {
+		t.Errorf("of no Java: %q", got)
 	}
 }

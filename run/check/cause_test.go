@@ -60,6 +60,23 @@ func TestOneCause(t *testing.T) {
 	if out := oneCause(traced); len(out) != 1 || out[0].Kind != finding.AutogradGraph || out[0].Site != site {
 		t.Errorf("a graph that the trace found: %+v", out)
 	}
+
+	// The levels of a device at its steps show what its snapshots name.
+	levels := func(d int, grew int64) []finding.Finding {
+		return []finding.Finding{
+			{Kind: finding.AutogradGraph, Severity: finding.Problem, Process: "pid7", Device: &device, Bytes: finding.Int(80 << 20), Evidence: held},
+			{Kind: finding.Leak, Severity: finding.Problem, Process: "pid7", Device: &d, Trend: []int64{0, grew}, Evidence: &finding.StepGrowthEvidence{Metric: gate.Device}},
+		}
+	}
+	if out := oneCause(levels(0, 150<<20)); len(out) != 1 || len(out[0].Detail) != 1 {
+		t.Errorf("levels of a device: %+v", out)
+	}
+	if out := oneCause(levels(1, 150<<20)); len(out) != 2 {
+		t.Errorf("levels of another device: %+v", out)
+	}
+	if out := oneCause(levels(0, 1<<30)); len(out) != 2 {
+		t.Errorf("a small part of the growth: %+v", out)
+	}
 }
 
 // TestKeptAtFewLooks joins the growth of a process with the tensors that take as much a step.

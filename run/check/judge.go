@@ -146,7 +146,8 @@ func (j *judging) kept(findings, few []finding.Finding) (out []finding.Finding) 
 func oneCause(findings []finding.Finding) []finding.Finding {
 	for i := range findings {
 		host := &findings[i]
-		if e, ok := host.Evidence.(*finding.StepGrowthEvidence); !ok || e.Metric != gate.Host || host.Severity != finding.Problem {
+		level, ok := host.Evidence.(*finding.StepGrowthEvidence)
+		if !ok || host.Severity != finding.Problem {
 			continue
 		}
 		for k := range findings {
@@ -157,6 +158,11 @@ func oneCause(findings []finding.Finding) []finding.Finding {
 			}
 			graph := kept.Kind == finding.AutogradGraph
 			switch {
+			case level.Metric == gate.Device:
+				if kept.Severity == finding.Problem && sameDevice(host, kept) && kept.Bytes != nil && float64(*kept.Bytes) >= minKeptShare*float64(host.Grew()) {
+					kept.Detail = append(kept.Detail, host.Title)
+					return oneCause(slices.Delete(findings, i, i+1))
+				}
 			case kept.Device == nil && len(e.HeldBy) > 0 && (graph || mostOf(host, kept)),
 				kept.Device != nil && !graph && host.Kind == finding.AutogradGraph:
 				if kept.Device == nil {
@@ -179,6 +185,14 @@ func oneCause(findings []finding.Finding) []finding.Finding {
 		}
 	}
 	return findings
+}
+
+// minKeptShare is the least share of a device's growth that a place explains: up to half of it
+// comes after the last snapshot.
+const minKeptShare = minLeakShare / 2
+
+func sameDevice(a, b *finding.Finding) bool {
+	return a.Device != nil && b.Device != nil && *a.Device == *b.Device
 }
 
 // maxBesideTensor is the most main memory that a tensor of a device takes, in bytes: its

@@ -28,6 +28,21 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// Looks shortly before the end of a process are forgotten, if enough are left.
+func TestWithoutLastLooks(t *testing.T) {
+	at := func(seconds ...int) (out []*footprint.Observation) {
+		for _, s := range seconds {
+			out = append(out, &footprint.Observation{At: time.Duration(s) * time.Second})
+		}
+		return out
+	}
+	w := &Session{looks: map[procfs.Process][]*footprint.Observation{1: at(0, 2, 4, 6, 8, 9), 2: at(0, 8, 9), 3: at(0, 2, 4, 6)}}
+	w.withoutLastLooks(10 * time.Second)
+	if len(w.looks[1]) != 4 || len(w.looks[2]) != 3 || len(w.looks[3]) != 4 {
+		t.Errorf("%d, %d and %d looks", len(w.looks[1]), len(w.looks[2]), len(w.looks[3]))
+	}
+}
+
 // Of many looks every second one is kept, the first among them.
 func TestThinLooks(t *testing.T) {
 	looks := func(n int) (out []*footprint.Observation) {

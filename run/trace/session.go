@@ -158,7 +158,7 @@ func (w *Session) document(looks *footprint.Growth) *report.Trace {
 		return report.NewTrace(w.trace, w.sums, found, w.backend, time.Since(w.began))
 	}
 	gpu := w.gpu.judge(w.sums.Processes)
-	doc := report.NewTrace(w.trace, w.sums, append(gpu.Findings, found...), w.backend, time.Since(w.began))
+	doc := report.NewTrace(w.trace, w.sums, processes.OneCause(gpu.Findings, found), w.backend, time.Since(w.began))
 	doc.AddGPU(w.gpu.taken, gpu.Devices, gpu.Reserved)
 	return doc
 }
@@ -316,6 +316,7 @@ func (w *Session) finish(ctx context.Context) error {
 		w.sum()
 		w.look()
 	} else {
+		w.withoutLastLooks(time.Since(w.began))
 		w.beforeTeardown()
 	}
 	w.sums.Ended = !w.running() && w.source.failed() == ""
@@ -360,6 +361,16 @@ func (w *Session) beforeTeardown() {
 	w.sums = w.past[i].Sums
 	for p, looks := range w.looks {
 		w.looks[p] = slices.DeleteFunc(looks, func(o *footprint.Observation) bool { return o.At > w.past[i].at+checkEvery/2 })
+	}
+}
+
+// withoutLastLooks forgets the looks shortly before a process ended, as long as there are enough
+// others: what it gave back to malloc then is no memory that malloc keeps from it.
+func (w *Session) withoutLastLooks(ended time.Duration) {
+	for p, looks := range w.looks {
+		for n := len(looks); n > minLooks && looks[n-1].At > ended-ending; n-- {
+			w.looks[p] = looks[:n-1]
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"strandline/host/code/image"
 	"strandline/host/proc/glibcheap"
+	"strandline/host/proc/hsperf"
 	"strandline/host/proc/procfs"
 	"strandline/host/proc/vmmap"
 	"strandline/internal/sorts"
@@ -55,6 +56,9 @@ type Observation struct {
 	// Graphs reports whether a container that grew holds tensors with graphs of autograd; set by
 	// the caller.
 	Graphs bool
+	// Java is what a Java virtual machine manages itself; nil if the process is none, or that is
+	// unknown.
+	Java *hsperf.Heap
 	// Missing states what could not be read, and why.
 	Missing []string
 
@@ -93,6 +97,13 @@ func Observe(p procfs.Process) (*Observation, error) {
 	o.Allocator = allocator(o.regions)
 	if err := o.arenas(); err != nil && !errors.Is(err, glibcheap.ErrNone) {
 		o.missing("the arenas of malloc", err)
+	}
+	mappings := make([]procfs.Mapping, len(o.regions))
+	for i, r := range o.regions {
+		mappings[i] = r.Mapping
+	}
+	if o.Java, err = hsperf.Of(p, mappings); err != nil && !errors.Is(err, hsperf.ErrNone) {
+		o.missing("Java's heap", err)
 	}
 	o.children = map[procfs.Process]procfs.Usage{}
 	children, err := p.Descendants()
