@@ -131,7 +131,7 @@ func commandsIn(found []finding.Finding) map[string]bool {
 	out := map[string]bool{}
 	add := func(text string) {
 		for line := range strings.Lines(text) {
-			line, _, _ = strings.Cut(strings.TrimSpace(line), "   #")
+			line, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "sudo "), "   #")
 			if strings.HasPrefix(line, "strandline ") {
 				out[strings.TrimSpace(line)] = true
 			}

@@ -173,6 +173,8 @@ def judge(case, command, doc, done):
     some = [f for f in found if f["severity"] == "warning"] or found
     if command == "watch" and some and some[0]["severity"] != "info":
         return ("right" if problems else "unknown"), (problems or some)[0]["title"][:160]
+    if command == "watch" and not problems and case.needs == "device" and doc.get("devices_note"):
+        return "unknown", doc["devices_note"]
     for f in problems:
         if re.search(case.cause, text_of(f), re.S):
             file, lines = marked(case)

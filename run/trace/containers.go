@@ -51,6 +51,9 @@ func (w *Session) nameContainers(found []finding.Finding) {
 		for i := range found {
 			if pid := processes.PIDOf(found[i].Process); pid == int(p) || pid == 0 && p == w.trace.Root {
 				processes.NameContainers(&found[i], growing)
+				if h.Unread != "" && found[i].Kind == finding.PythonObjects {
+					found[i].Detail = append(found[i].Detail, "which containers keep them is unknown: they are not read from "+h.Unread+". memray names the lines")
+				}
 			}
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"strandline/finding"
 	"strandline/host/calls/ledger"
+	"strandline/host/code/cpython"
 	"strandline/host/proc/footprint"
 	"strandline/host/proc/procfs"
 	"strandline/host/store/recording"
@@ -114,5 +116,17 @@ func TestCountOfDevice(t *testing.T) {
 	w.learn(a, 90)
 	if s := w.state(); s.Meanwhile != 0 {
 		t.Errorf("%d bytes were taken, where some were freed", s.Meanwhile)
+	}
+}
+
+// TestUnreadContainers says that the containers of a Python are not read.
+func TestUnreadContainers(t *testing.T) {
+	w := &Session{trace: &ledger.Trace{Root: 1}, containers: map[procfs.Process]*cpython.History{1: {Unread: "this build of CPython 3.14"}}}
+	found := []finding.Finding{{Kind: finding.PythonObjects, Process: "pid 1"}, {Kind: finding.HeapLeak, Process: "pid 1"}, {Kind: finding.PythonObjects, Process: "pid 2"}}
+	w.nameContainers(found)
+	for i, want := range []int{1, 0, 0} {
+		if len(found[i].Detail) != want {
+			t.Errorf("%d: %q", i, found[i].Detail)
+		}
 	}
 }

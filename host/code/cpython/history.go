@@ -1,12 +1,15 @@
 package cpython
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
 
 // A History is how many objects the containers of a program held, look by look.
 type History struct {
+	// Unread names a Python whose objects are not known; empty if they are.
+	Unread string
 	counts map[Kept][]int64 // by all but the number and the tensor
 	graphs map[Kept]bool    // whether it held a tensor with a graph when it was counted last
 	looks  int
@@ -42,6 +45,9 @@ func (h *History) WhenDue(look func()) {
 // Count counts what the containers hold now. The function graph reports whether a tensor keeps
 // a graph.
 func (h *History) Count(r *Runtime, mem Memory, graph func(tensor uint64) bool) {
+	if r.unread() {
+		h.Unread = fmt.Sprintf("this build of CPython 3.%d", r.Minor)
+	}
 	now := map[Kept]int64{}
 	h.graphs = map[Kept]bool{}
 	for _, k := range r.Kept(mem) {

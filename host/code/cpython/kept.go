@@ -40,7 +40,7 @@ const (
 // and, from 3.11 on, the locals of its frames. The program runs meanwhile, so some may be
 // missed. It is empty for builds without the global lock, and for versions after 3.13.
 func (r *Runtime) Kept(mem Memory) []Kept {
-	if r.textLength != 16 || r.Minor > newestKept {
+	if r.unread() {
 		return nil
 	}
 	k := &keeping{Runtime: r, words: words{mem: mem}, seen: map[uint64]bool{}, types: map[uint64]*pyType{}, until: time.Now().Add(maxLookTime)}
@@ -57,6 +57,9 @@ func (r *Runtime) Kept(mem Memory) []Kept {
 	}
 	return k.found
 }
+
+// unread reports whether the objects of a version or build are not known.
+func (r *Runtime) unread() bool { return r.textLength != 16 || r.Minor > newestKept }
 
 // keeping is one look. An object that cannot be read is left out.
 type keeping struct {
