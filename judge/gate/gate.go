@@ -35,8 +35,8 @@ type Series struct {
 	InUse []float64
 	// Own is what the measurement itself may have added, in bytes.
 	Own float64
-	// Traced is what a trace in the process may have added to the last levels, in bytes.
-	Traced float64
+	// Traced is how many of the last levels a trace in the process may have raised.
+	Traced int
 }
 
 // The units of a series.

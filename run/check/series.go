@@ -88,15 +88,28 @@ func (m *Measured) judge(s *gate.Series, l gate.Limits) gate.Judgment {
 	return j
 }
 
-// traced takes back the verdict of a leak that a trace in the process can have made.
+// traced takes back the verdict of a leak that a trace in the process can have made: one that did
+// not grow by more than a trace takes, nor as fast before the trace.
 func traced(j *gate.Judgment, l gate.Limits) {
-	own := *j.Series
-	own.Own += own.Traced
-	if j.Verdict != finding.Leaking || own.Traced == 0 || gate.Judge(&own, l).Verdict == finding.Leaking {
+	s := j.Series
+	if j.Verdict != finding.Leaking || s.Traced == 0 {
 		return
 	}
+	own, before := *s, *s
+	own.Own += traceOwn
+	quiet := len(s.At) - s.Traced
+	before.At, before.Bytes = s.At[:quiet], s.Bytes[:quiet]
+	if gate.Judge(&own, l).Verdict == finding.Leaking {
+		return
+	}
+	if quiet > 0 {
+		k := gate.Judge(&before, l)
+		if k.Verdict == finding.Leaking && math.Abs(k.Growth.Rate-j.Growth.Rate) <= tolerance*j.Growth.Rate {
+			return
+		}
+	}
 	j.Verdict, j.Course.Growing = finding.Unknown, undecided
-	j.Why = fmt.Sprintf("grows by %s, and its allocations were traced until it ended, which takes up to %s: run twice as long", j.Growth, gate.Size(own.Traced))
+	j.Why = fmt.Sprintf("grows by %s, and its allocations were traced until it ended, which takes up to %s: run twice as long", j.Growth, gate.Size(traceOwn))
 }
 
 // stepAfter is the first step that ended after the command had run for some seconds;
@@ -236,7 +249,7 @@ func (m *Measured) bridge(s *gate.Series, times []time.Time) {
 	}
 	if traced := len(times) - 1 - last; float64(traced) > maxLeftOut*float64(len(times)) {
 		at, bytes = append(at, s.At[last+1:]...), append(bytes, s.Bytes[last+1:]...)
-		s.Traced = traceOwn
+		s.Traced = traced
 	}
 	s.At, s.Bytes = at, bytes
 }

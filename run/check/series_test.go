@@ -64,6 +64,8 @@ func TestEndsTraced(t *testing.T) {
 	}{
 		{"leak", 2, func(s float64) float64 { return 100 + 8*s }, finding.Leaking, true},
 		{"slow", 2, func(s float64) float64 { return 100 + s }, finding.Unknown, true},
+		{"as fast before", 10, func(s float64) float64 { return 100 + s }, finding.Leaking, true},
+		{"import and trace", 8, func(s float64) float64 { return 100 + 20*min(s, 8) + max(0, s-8) }, finding.Unknown, true},
 		{"none", 2, func(float64) float64 { return 100 }, finding.OK, true},
 		{"import", 8, func(s float64) float64 { return 100 + 20*min(s, 8) }, finding.OK, true},
 		{"late", 38.5, func(s float64) float64 { return 100 + 8*s }, finding.Leaking, false},
