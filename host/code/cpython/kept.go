@@ -44,11 +44,14 @@ func (r *Runtime) Kept(mem Memory) []Kept {
 		return nil
 	}
 	k := &keeping{Runtime: r, words: words{mem: mem}, seen: map[uint64]bool{}, types: map[uint64]*pyType{}, until: time.Now().Add(maxLookTime)}
-	k.roots()
-	for len(k.queue) > 0 && len(k.seen) < maxNamed && time.Now().Before(k.until) {
-		o := k.queue[0]
-		k.queue = k.queue[1:]
-		k.follow(o)
+	frames := k.frames()
+	for _, library := range []bool{false, true} { // names of libraries count for what no other name leads to
+		k.roots(frames, library)
+		for len(k.queue) > 0 && len(k.seen) < maxNamed && time.Now().Before(k.until) {
+			o := k.queue[0]
+			k.queue = k.queue[1:]
+			k.follow(o)
+		}
 	}
 	for i, n := range k.keepers {
 		if t := slices.IndexFunc(k.tensors, func(t named) bool { return t.in == n.in && strings.HasPrefix(t.path, n.path+"[") }); t >= 0 {
@@ -140,14 +143,12 @@ func (k *keeping) push(n named) {
 	}
 }
 
-// roots are the globals and locals of the frames of all threads, those of libraries last.
-func (k *keeping) roots() {
-	frames := k.frames()
-	for _, library := range []bool{false, true} {
-		for _, at := range frames {
-			if globals := k.globals(at); k.own(globals) != library {
-				k.frame(at, globals, library)
-			}
+// roots are the globals and locals of frames of the program's own modules, or of libraries.
+func (k *keeping) roots(frames []uint64, library bool) {
+	for _, at := range frames {
+		globals := k.globals(at)
+		if name, file := k.module(globals); ownFile(file) != library && !strings.HasPrefix(name, recorder) {
+			k.frame(at, globals, library)
 		}
 	}
 }
@@ -294,17 +295,31 @@ func (k *keeping) add(n named, kind string, count int64) {
 	k.keepers = append(k.keepers, n)
 }
 
-// own reports whether a namespace is of a module of the program's own: neither Python's nor an
-// installed package's.
+// recorder begins the names of the modules that strandline itself loads into a process.
+const recorder = "strandline."
+
+// own reports whether a namespace is of a module of the program's own.
 func (k *keeping) own(dict uint64) bool {
-	file := ""
+	_, file := k.module(dict)
+	return ownFile(file)
+}
+
+// module is the name and the file of the module of a namespace.
+func (k *keeping) module(dict uint64) (name, file string) {
 	k.entries(k.word(dict, 32), k.word(dict, 40), maxNames, func(key, value uint64) bool {
-		if name, err := k.text(k.mem, key); err == nil && name == "__file__" {
+		switch text, _ := k.text(k.mem, key); text {
+		case "__name__":
+			name, _ = k.text(k.mem, value)
+		case "__file__":
 			file, _ = k.text(k.mem, value)
-			return false
 		}
-		return true
+		return name == "" || file == ""
 	})
+	return name, file
+}
+
+// ownFile reports whether a module's file is neither Python's nor an installed package's.
+func ownFile(file string) bool {
 	return file != "" && !strings.HasPrefix(file, "<frozen") && !strings.Contains(file, "/site-packages/") && !strings.Contains(file, "/dist-packages/") && !strings.Contains(file, "/lib/python3")
 }
 

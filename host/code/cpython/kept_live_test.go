@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"strandline/host/code/cpython"
@@ -18,6 +19,7 @@ import (
 const keeps = `
 import sys, collections
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/site-packages"]
+import strandline.look
 import cache, library
 seen = {i: [str(i)] for i in range(1000)}
 class Meter:
@@ -30,7 +32,7 @@ reader = make()
 def main():
     meter, queue = Meter(), collections.deque(range(200))
     table = {"a": {"rows": list(range(500))}}
-    library.wait(queue)
+    strandline.look.call(library.wait, queue)
 main()
 `
 
@@ -55,10 +57,12 @@ func TestKept(t *testing.T) {
 		tried++
 		t.Run(fmt.Sprint("3.", minor), func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.Mkdir(filepath.Join(dir, "site-packages"), 0o777); err != nil {
-				t.Fatal(err)
+			for _, name := range []string{"site-packages", "strandline"} {
+				if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
+					t.Fatal(err)
+				}
 			}
-			for name, text := range map[string]string{"cache.py": "ROWS = list(range(400))\n", "site-packages/library.py": library, "keeps.py": keeps} {
+			for name, text := range map[string]string{"strandline/look.py": "def call(f, x):\n    every = list(range(900))\n    f(x)\n", "cache.py": "ROWS = list(range(400))\n", "site-packages/library.py": library, "keeps.py": keeps} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 					t.Fatal(err)
 				}
@@ -87,6 +91,9 @@ func TestKept(t *testing.T) {
 			want := []cpython.Kept{{Path: "seen", Kind: "dict", Count: 1000}, {Path: "cache.ROWS", Kind: "list", Count: 400}, {Path: "reader.__closure__", Kind: "set", Count: 700}, {Path: "TABLE", Kind: "dict", Count: 600, Library: true}}
 			if minor >= 11 {
 				want = append(want, cpython.Kept{Path: "meter.values in main()", Kind: "list", Count: 300}, cpython.Kept{Path: "queue in main()", Kind: "deque", Count: 200}, cpython.Kept{Path: "table[...][...] in main()", Kind: "list", Count: 500})
+			}
+			if slices.ContainsFunc(got, func(k cpython.Kept) bool { return strings.HasPrefix(k.Path, "every") }) {
+				t.Errorf("a list of strandline's own in %+v", got)
 			}
 			for _, k := range want {
 				if !slices.Contains(got, k) {
