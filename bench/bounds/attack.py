@@ -310,7 +310,33 @@ one("log torchrun report", lambda: "Root Cause (first observed failure):\n" + ""
 one("log engine lines", lambda: "".join(f"INFO 11-28 01:03:03 [x.py:1] Engine 000: Running: {i} reqs, Waiting: {10**18} reqs, GPU KV cache usage: {i}.5%\n" for i in range(200_000)), DIAGNOSE, "plan --model Llama-3.1-8B --gpu H100 --check {d}")
 one("log with JSON records", lambda: "".join(json.dumps({"msg": OOM, "rank": i, "x": {"y": [1] * 50}}) + "\n" for i in range(30_000)), DIAGNOSE)
 
+# Known words with a part that is long, or comes often.
+BATCH = lambda words: words * (15_900 // len(words))
+one("log digits behind known words", "E: exceeding available bytes: x\nAttempting to allocate ab " + "1" * 18_000 + "\n", DIAGNOSE)
+one("log digits behind Ray's words", "memory on the node\nnode " + "1" * 18_000 + " / \n")
+for name, words in {"of devices": "gpu 3 mem 1.5 GiB, ", "in use": "current 1.5, ", "without units": "x mem 123456 ", "with units": "1.5MB "}.items():
+    one(f"log lines of figures {name}", lambda words=words: ("GPU 1 GPU 2 " + BATCH(words) + "\n") * 20 + "mem 1.5 GiB\nmem 1.6 GiB\n")
+one("log rows of 800 cells", lambda: ("|" + "|".join(f"step {i} 1 GiB" for i in range(800)) + "|\n") * 20)
+one("log worlds of millions", "[rank0]: nnodes=2000000 nproc_per_node=2000000\n[rank0]: world size 999999999\n[rank0]: RuntimeError: x\n[rank1]: RuntimeError: x\n", DIAGNOSE, JSON)
+one("log hosts of a large world", lambda: "[rank0]: world size 130000\n" + "".join(f"[rank{i}]: h{i}:{i}:{i} [0] NCCL INFO x\n[rank{i}]: RuntimeError: x\n" for i in range(20_000)))
+one("log tasks with labels", lambda: "".join(f"{i}: srun: error: node{i}: task {i}: Exited with exit code 1\n" for i in range(30_000)))
+one("log errors between steps", lambda: "step 3 loss 1\n" + "".join(f"[pod/w-{i}/log] step 3 loss 1\n[pod/w-{i}/log] RuntimeError: x\n" for i in range(25_000)) + "".join(f"[pod/w-{i}/log] step 9 loss 1\n" for i in range(25_000)))
+one("log kills of many processes", lambda: "".join(f"[rank{i}]: h{i % 99}:{i}:{i} [0] NCCL INFO x\n" for i in range(20_000)) + "".join(f"Mar  1 10:00:00 h{i % 99} kernel: Memory cgroup out of memory: Killed process {i} (python) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB, UID:0\n" for i in range(20_000)))
+one("log pmap rows of nothing", lambda: "".join(f"{0x7F0000000000 + i * 4096:016x}       4       0       0 rw---   [ anon ]\n" for i in range(40)) * 3)
+one("log pmap rows that come twice", lambda: "".join(f"{0x7F0000000000 + k * 0x100000:016x}      320      {10**7 - i - k}       8 rw---   [ anon ]\n" for i in range(40_000) for k in (i, i + 1)))
+for line in (
+    "stdout '^In 1 GiB this run peaks at 228 MiB reserved, as recorded, and does not run out of memory.$'",
+    "alloc_tensor_range: failed to allocate CUDA0 buffer of size 16084563968",
+    "E external/xla/rocm_driver.cc:1268] failed to allocate 154.06GiB (165425291480 bytes) from device: HIP_ERROR_OutOfMemory",
+    "Memory cgroup out of memory: Killed process 9187 (a) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB, UID:0",
+    "torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error",
+    "GPU memory used: 3 MiB",
+):
+    one(f"log in a gzip: {line[:30]}", lambda line=line: gzip.compress((line + "\n").encode() * (6_000_000 // len(line)), 9))
+
 # Tables.
+one("csv observed plans", lambda: "id,kind,framework,version,model_id,gpu,tp,quant,max_model_len,mem_fraction,weights_gib\n" + "".join(f"G{i},inference,vllm,0.6.4,meta-llama/Meta-Llama-3.1-8B,80G class,1,bf16,20000,0.9,14.98\n" for i in range(230)), "plan --against {d}")
+tries("a missing file with controls in its name", "diagnose --json {d}/\u202e\u009b2J.log", "inspect {d}/\u202e\u009b2J.log")(lambda d: None)
 one("csv 200,000 columns", lambda: "time," + ",".join(f"rss{i}_bytes" for i in range(200_000)) + "\n" + "1," + ",".join("1" for _ in range(200_000)) + "\n", DIAGNOSE, VIEW)
 one("csv a million pids", lambda: "time,pid,rss_bytes\n" + "".join(f"{i},{i},{i}\n" for i in range(1_000_000)), DIAGNOSE, VIEW)
 one("csv quotes without an end", lambda: 'time,rss_bytes\n1,"' + "1,2\n" * 5_000_000, DIAGNOSE)

@@ -279,7 +279,8 @@ func (t *reader) figure(line *statement, from int, before, after, digits, unit s
 		factor = factors[lower(unit[0])]
 		binary := len(unit) == 3
 		if !ofMemory {
-			if trailing := label(firstPart(after)); memory.MatchString(trailing) && !excluded.MatchString(trailing) {
+			trailing := label(firstPart(after))
+			if about := t.about(trailing); about.memory && !about.excluded {
 				name, ofMemory = trailing, true
 			}
 		}
@@ -297,7 +298,7 @@ func (t *reader) figure(line *statement, from int, before, after, digits, unit s
 	if factor == 0 {
 		return
 	}
-	if !ofMemory && stepIn.MatchString(before) {
+	if !ofMemory && strings.ContainsAny(before, "0123456789") && stepIn.MatchString(before) {
 		name = "memory"
 	}
 	if t.about(name).moment {
