@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,28 @@ func OneCause(driver, host []finding.Finding) []finding.Finding {
 		return false
 	})
 	return append(driver, host...)
+}
+
+// withThreads joins the growth of heaps that comes with threads that stay with that of their
+// stacks: the objects of a thread, and Python's stack of it, take some KiB each.
+func withThreads(found []finding.Finding) []finding.Finding {
+	const minThreads, ofThread = 64, 32 << 10
+	i := slices.IndexFunc(found, func(f finding.Finding) bool {
+		return f.Kind == finding.ThreadStacks && f.Severity == finding.Problem && *f.Count >= minThreads
+	})
+	if i < 0 {
+		return found
+	}
+	threads := found[i]
+	found = slices.DeleteFunc(found, func(f finding.Finding) bool {
+		with := (f.Kind == finding.HeapLeak || f.Kind == finding.PythonObjects) && f.Process == threads.Process && *f.Bytes <= ofThread**threads.Count
+		if with {
+			threads.Detail = append(threads.Detail, "each thread also has its own objects: "+cmp.Or(f.Brief.Title, f.Title))
+		}
+		return with
+	})
+	found[slices.IndexFunc(found, func(f finding.Finding) bool { return f.Kind == finding.ThreadStacks })] = threads
+	return found
 }
 
 // PIDOf is the process that a name begins with, such as "pid 7 (python)"; 0 for none.

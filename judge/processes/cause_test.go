@@ -78,3 +78,24 @@ func TestOneCauseOfBoth(t *testing.T) {
 		}
 	}
 }
+
+// TestWithThreads joins what comes with each thread.
+func TestWithThreads(t *testing.T) {
+	of := func(kind finding.Kind, count, bytes int64) finding.Finding {
+		return finding.Finding{Kind: kind, Severity: finding.Problem, Process: "pid 7", Count: &count, Bytes: &bytes}
+	}
+	for bytes, want := range map[int64]int{12 << 20: 1, 60 << 20: 2} {
+		out := withThreads([]finding.Finding{of(finding.PythonObjects, 887, bytes), of(finding.ThreadStacks, 842, 7<<20)})
+		if len(out) != want || want == 1 && (out[0].Kind != finding.ThreadStacks || len(out[0].Detail) != 1) {
+			t.Errorf("%d bytes: %+v", bytes, out)
+		}
+	}
+	for _, other := range []finding.Finding{of(finding.MmapLeak, 842, 1<<20), of(finding.Pinned, 842, 1<<20)} {
+		if out := withThreads([]finding.Finding{other, of(finding.ThreadStacks, 842, 7<<20)}); len(out) != 2 {
+			t.Errorf("%+v", out)
+		}
+	}
+	if out := withThreads([]finding.Finding{of(finding.PythonObjects, 8, 1<<10), of(finding.ThreadStacks, 8, 1<<20)}); len(out) != 2 {
+		t.Errorf("of few threads: %+v", out)
+	}
+}

@@ -66,6 +66,7 @@ func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []find
 			out = append(out, f)
 		}
 	}
+	out = withThreads(out)
 	sorts.StableBy(out, func(a, b finding.Finding) int {
 		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(*b.Bytes, *a.Bytes))
 	})
