@@ -334,6 +334,20 @@ assert tracemalloc.is_tracing()
 	}
 }
 
+// TestStepWithoutDevice begins with the first step of a program without a device, which may end
+// before a thread would.
+func TestStepWithoutDevice(t *testing.T) {
+	t.Parallel()
+	r := program{env: []string{"STANDIN=cpu"}, options: Options{Levels: "call"}, code: `
+import torch, strandline
+from strandline import _recorder
+assert _recorder.current() is None
+strandline.step()
+assert _recorder.current() is not None
+`}.run(t)
+	r.silent(t, 0, "")
+}
+
 func TestCall(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "own")

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import textwrap
 
+import scenarios
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "..", "docs", "engines.md")
 NEEDS = {
@@ -73,13 +75,14 @@ def table_rows(text):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ") and "---" not in line]
 
 
-def scenarios(options, name, section):
-    """A table of what was tried; a later line of a scenario replaces an earlier one."""
+def scenarios_of(options, name, section, known=None):
+    """A table of what was tried; a later line of a scenario replaces an earlier one. Others than the known ones are gone."""
     rows = {(r[0], r[1]): tuple(r) for r in table_rows(section) if len(r) == 5 and r[2] in ("right", "unknown", "wrong")}
     for line in lines(options, name):
         m = re.match(r"(\S+) +(cuda|cpu) +(right|unknown|WRONG) +(\d+) s(?: \((\d+) s alone\))?  ?(.*)", line)
         if m:
             rows[m[1], m[2]] = (m[1], m[2], m[3].lower(), m[4] + " s", m[6].replace("|", "/")[:70])
+    rows = {k: row for k, row in rows.items() if known is None or k in known}
     count = {}
     for row in rows.values():
         count[row[2]] = count.get(row[2], 0) + 1
@@ -169,13 +172,13 @@ Last written on {datetime.date.today()}. The machine had 2 cores and was busy, s
 
 `record` and `diagnose` judge the programs on the device, `check` those on the CPU. An answer is right if each problem names the user's line, the holder or the library at fault. A clean program must have no problem. *unknown* is no verdict, and no alarm. Each row is the newest run, by builds of two days. The processors were busy with other work, with a load of 10 to 27. A program of 40 steps has few looks for holders then.
 
-{scenarios(options, "run.txt", before("Programs"))}
+{scenarios_of(options, "run.txt", before("Programs"), {(s.name, d) for s in scenarios.SCENARIOS for d in s.devices})}
 
 ## Servers and actors
 
 vLLM serves a tiny model on the CPU. A middleware keeps something of each request in the scenarios whose name ends in `kept`. Of two Ray actors, one keeps all that arrives.
 
-{scenarios(options, "services.txt", before("Servers and actors"))}
+{scenarios_of(options, "services.txt", before("Servers and actors"))}
 
 ## UCX
 

@@ -74,6 +74,9 @@ class Levels:
             self.n += 1
             if self.n == 1:
                 self.before = self.asked()
+                recorder: Any = sys.modules.get(__package__ + "._recorder")
+                if recorder is not None:
+                    recorder.stepped_without()
             own = self.growing.step(self.n) if self.growing is not None else 0
             if self.n % self.every or self.spent > max(_FREE, _SHARE * (time.monotonic() - self.began)):
                 return

@@ -127,6 +127,12 @@ def current() -> Optional[Recorder]:
     return _recorder
 
 
+def stepped_without() -> None:
+    """A step has ended without a device: the process will not initialize one. Steps may be over before the thread begins."""
+    if _torch is not None and _recorder is None and not _torch.cuda.is_initialized() and not _about.loads_data():
+        _begin(False)
+
+
 def before_tracing() -> None:
     """Look who keeps tensors before Python traces allocations, as there is no look meanwhile."""
     if _recorder is not None and not _tracing():
