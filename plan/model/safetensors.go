@@ -61,14 +61,14 @@ func safetensorsHeader(data []byte) ([]Stored, error) {
 			return nil, fmt.Errorf("tensor %s: %w", shown(name), err)
 		}
 		if len(e.Offsets) != 2 || e.Offsets[0] < 0 || e.Offsets[1] < e.Offsets[0] {
-			return nil, fmt.Errorf("tensor %s: data_offsets %v are not a range", shown(name), e.Offsets)
+			return nil, fmt.Errorf("tensor %s: data_offsets %s are not a range", shown(name), shown(e.Offsets))
 		}
 		if err := sensible(e.Shape); err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", shown(name), err)
 		}
 		size := e.Offsets[1] - e.Offsets[0]
 		if bits := typeBits[e.Type]; bits > 0 && product(e.Shape)*bits != size*8 {
-			return nil, fmt.Errorf("tensor %s: shape %v of %s is not the %d bytes that data_offsets say", shown(name), e.Shape, e.Type, size)
+			return nil, fmt.Errorf("tensor %s: shape %s of %s is not the %d bytes that data_offsets say", shown(name), shown(e.Shape), e.Type, size)
 		}
 		list = append(list, placed{Stored{name, e.Type, e.Shape, size}, e.Offsets[0]})
 	}
@@ -96,7 +96,7 @@ func sensible(shape []int64) error {
 	n := int64(1)
 	for _, d := range shape {
 		if d < 0 || d > 0 && n > maxParameters/d {
-			return fmt.Errorf("shape %v is not a size that a tensor can have", shape)
+			return fmt.Errorf("shape %s is not a size that a tensor can have", shown(shape))
 		}
 		n *= d
 	}
