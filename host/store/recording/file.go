@@ -264,6 +264,7 @@ func (r *reader) Header(text []byte) (bad error) {
 	if l.Schema != formerSchema && (l.Schema != journal.Schema || l.Of != of) {
 		return errNone
 	}
+	clip(&l.Header.Name)
 	r.run.Header = *l.Header
 	return nil
 }
@@ -320,6 +321,7 @@ func (run *Run) take(l *line) {
 		run.Samples = append(run.Samples, *l.Sample)
 	case l.Document != nil:
 		run.Document, run.Judged = l.Document, true
+		l.Document.clip()
 		for i := range l.Document.Processes { // versions before this one kept secrets
 			p := &l.Document.Processes[i]
 			p.Command = secret.Line(p.Command)
