@@ -12,17 +12,17 @@ type History struct {
 	Unread string
 	counts map[Kept][]int64 // by all but the number and the tensor
 	graphs map[Kept]bool    // whether it held a tensor with a graph when it was counted last
-	looks  int
+	looks  int              // that found a container of the program's own
 	next   time.Time
 }
 
 // A look follows the one before after some time, and takes a small share of it. The first ones
-// come sooner, as a short program needs.
+// that find something come sooner, as a short program needs.
 const (
 	firstEvery, firstShare = 500 * time.Millisecond, 3
-	lookEvery, lookShare   = 2 * time.Second, 20
+	lookEvery, lookShare   = 2 * time.Second, 10
 
-	firstLooks = 3
+	firstLooks = 6
 	maxLooks   = 12 // of a container that are kept
 )
 
@@ -33,9 +33,8 @@ func (h *History) WhenDue(look func()) {
 		return
 	}
 	look()
-	h.looks++
 	every, share := lookEvery, time.Duration(lookShare)
-	if h.looks < firstLooks {
+	if h.looks > 0 && h.looks < firstLooks {
 		every, share = firstEvery, firstShare
 	}
 	now := time.Now()
@@ -48,14 +47,18 @@ func (h *History) Count(r *Runtime, mem Memory, graph func(tensor uint64) bool) 
 	if r.unread() {
 		h.Unread = fmt.Sprintf("this build of CPython 3.%d", r.Minor)
 	}
-	now := map[Kept]int64{}
+	own, now := false, map[Kept]int64{}
 	h.graphs = map[Kept]bool{}
 	for _, k := range r.Kept(mem) {
+		own = own || !k.Library
 		key := Kept{Path: k.Path, Kind: k.Kind, Library: k.Library}
 		now[key] += k.Count
 		if k.Tensor != 0 && graph(k.Tensor) {
 			h.graphs[key] = true
 		}
+	}
+	if own {
+		h.looks++
 	}
 	if h.counts == nil {
 		h.counts = map[Kept][]int64{}

@@ -23,7 +23,7 @@ type Kept struct {
 // The bounds of a look at a process that runs on, and may be hostile.
 const (
 	maxNamed    = 50_000 // objects
-	maxLookTime = 300 * time.Millisecond
+	maxLookTime = time.Second
 	maxDepth    = 6    // names of a path
 	maxFollowed = 24   // members of a container
 	maxNames    = 4096 // of a namespace
