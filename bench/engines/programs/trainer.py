@@ -23,14 +23,14 @@ class LossHistory(TrainerCallback):
 
 
 class Run(Trainer):
-    outputs = []
+    outputs, logits = [], []
 
     def compute_loss(self, model, inputs, return_outputs=False, **kwargs):
         out = model(**inputs)
         if LEAK == "metrics":
             Run.outputs.append(out.loss)  # HOLDS metrics
         if LEAK == "logits":
-            Run.outputs.append(out.logits.detach().float().softmax(-1))  # LINE logits
+            Run.logits.append(out.logits.detach().float().softmax(-1))  # LINE logits
         return (out.loss, out) if return_outputs else out.loss
 
 
