@@ -264,7 +264,7 @@ func (r *reader) Header(text []byte) (bad error) {
 	if l.Schema != formerSchema && (l.Schema != journal.Schema || l.Of != of) {
 		return errNone
 	}
-	clip(&l.Header.Name)
+	journal.Clip(&l.Header.Name)
 	r.run.Header = *l.Header
 	return nil
 }

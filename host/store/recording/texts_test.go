@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"strandline/host/store/journal"
 )
 
 // TestLongTexts keeps the beginnings of long texts of a recording.
 func TestLongTexts(t *testing.T) {
-	long := strings.Repeat("é", maxText)
+	long := strings.Repeat("é", journal.MaxText)
 	text, err := json.Marshal(long)
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +23,7 @@ func TestLongTexts(t *testing.T) {
 	}
 	f := run.Document.Findings[0]
 	for what, got := range map[string]string{"name": run.Name, "command": run.Document.Processes[0].Command, "title": f.Title, "detail": f.Detail[1], "remedy": f.Remedies[0].Text, "setting": f.Remedies[0].Setting} {
-		if want := long[:maxText] + "…"; got != want {
+		if want := long[:journal.MaxText] + "…"; got != want {
 			t.Errorf("%s: %d bytes are kept, want %d", what, len(got), len(want))
 		}
 	}

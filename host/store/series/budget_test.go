@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"strandline/host/sampling/sample"
+	"strandline/host/store/journal"
 )
 
 // bombHeader begins a made-up frame.
@@ -132,5 +133,25 @@ func TestFigures(t *testing.T) {
 		if err != nil || samples != 1 || !errors.Is(partial, errFigures) {
 			t.Errorf("%s: %d samples, %v, %v", line, samples, partial, err)
 		}
+	}
+}
+
+// TestLongNames keeps the beginnings of long names.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("é", journal.MaxText)
+	line := strings.ReplaceAll(`{"at_seconds":1,"processes":[{"pid":1,"name":"X","command":"X","group":"X","pausable":[{"tag":"X"}]}],"rest":{"devices":[{"name":"X"}],"groups":[{"name":"X"}]}}`, "X", long)
+	samples := 0
+	partial, err := Read(strings.NewReader(framed(t, bombHeader, line)), func(s *sample.Sample) error {
+		samples++
+		p := &s.Processes[0]
+		for i, name := range []string{p.Name, p.Command, p.Group, p.Pausable[0].Tag, s.Devices[0].Name, s.Groups[0].Name} {
+			if name != long[:journal.MaxText]+"…" {
+				t.Errorf("of name %d, %d bytes are kept", i, len(name))
+			}
+		}
+		return nil
+	})
+	if err != nil || partial != nil || samples != 1 {
+		t.Errorf("%d samples, %v, %v", samples, partial, err)
 	}
 }

@@ -96,6 +96,29 @@ func (l *line) plausible() bool {
 	return (m == nil || ok(&m.Total, &m.Available)) && !slices.ContainsFunc(l.Rest.Groups, func(g sample.Group) bool { return !ok(g.Used) })
 }
 
+// clip keeps the beginnings of names.
+func (l *line) clip() {
+	for i := range l.Processes {
+		p := &l.Processes[i]
+		journal.Clip(&p.Name, &p.Command, &p.Group, &p.Pod, &p.Job, &p.Actor)
+		for k := range p.Pausable {
+			journal.Clip(&p.Pausable[k].Tag)
+		}
+	}
+	if l.Rest != nil {
+		journal.Clip(&l.Rest.Note)
+		for i := range l.Rest.Devices {
+			journal.Clip(&l.Rest.Devices[i].Name)
+		}
+		for i := range l.Rest.Groups {
+			journal.Clip(&l.Rest.Groups[i].Name)
+		}
+	}
+	for i := range l.Over {
+		journal.Clip(&l.Over[i].Name)
+	}
+}
+
 func (j *joiner) Unreadable(why error) { j.unreadable(why) }
 
 func (j *joiner) Header(text []byte) (bad error) {
@@ -114,6 +137,7 @@ func (j *joiner) Line(text []byte) (bad, err error) {
 	if !l.plausible() {
 		return errFigures, nil
 	}
+	l.clip()
 	s := j.state.apply(&l)
 	j.place(s)
 	if s.Over != nil {
