@@ -74,7 +74,7 @@ class Levels:
             self.n += 1
             if self.n == 1:
                 self.before = self.asked()
-                recorder: Any = sys.modules.get(__package__ + "._recorder")
+                recorder: Any = sys.modules.get(__name__.replace("_levels", "_recorder"))
                 if recorder is not None:
                     recorder.stepped_without()
             own = self.growing.step(self.n) if self.growing is not None else 0
@@ -98,7 +98,7 @@ class Levels:
         """Trace allocations from here on if that was asked for."""
         asked = self.asked()
         if asked > self.before:
-            recorder: Any = sys.modules.get(__package__ + "._recorder")
+            recorder: Any = sys.modules.get(__name__.replace("_levels", "_recorder"))
             if recorder is not None and self.traced().asked < asked:
                 recorder.before_tracing()
             self.traced().begin(self.n, asked)
