@@ -120,18 +120,21 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 }
 
 // endsOf states the first, the highest and the last level, and the rate between the ends, "" if a
-// level is missing.
+// level is missing. Two levels may be of two things, so they are no beginning and end.
 func endsOf(c *profiles.Column) string {
 	n := len(c.Bytes) - 1
 	if c.Percent || n < 1 || slices.ContainsFunc(c.Bytes, math.IsNaN) {
 		return ""
 	}
 	first, last, most := c.Bytes[0], c.Bytes[n], slices.Max(c.Bytes)
-	text := units.Bytes(int64(first)) + " at first, "
-	if most > max(first, last) {
-		text += units.Bytes(int64(most)) + " at most, "
+	text := units.Bytes(int64(first)) + ", then " + units.Bytes(int64(last))
+	if n > 1 {
+		text = units.Bytes(int64(first)) + " at first, "
+		if most > max(first, last) {
+			text += units.Bytes(int64(most)) + " at most, "
+		}
+		text += units.Bytes(int64(last)) + " at the end"
 	}
-	text += units.Bytes(int64(last)) + " at the end"
 	if c.Limit != nil {
 		text += " of " + units.Bytes(*c.Limit)
 	}

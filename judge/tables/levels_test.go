@@ -101,6 +101,19 @@ func TestNothingMeasured(t *testing.T) {
 	}
 }
 
+// TestTwoLevels: two levels, such as the sizes of two caches in a log, are no course.
+func TestTwoLevels(t *testing.T) {
+	for n, want := range map[int]string{
+		2: "rss: 512 MiB, then 20 MiB",
+		3: "rss: 512 MiB at first, 20 MiB at the end",
+	} {
+		s := table(n, func(i int) float64 { return []float64{512 << 20, 20 << 20, 20 << 20}[i] })
+		if got := Judge([]Series{s}).Findings[0].Title; got != want {
+			t.Errorf("%d levels: %q, want %q", n, got, want)
+		}
+	}
+}
+
 // TestAboveLimit: what is above the limit is told so, though it does not grow.
 func TestAboveLimit(t *testing.T) {
 	for name, level := range map[string]func(i int) float64{

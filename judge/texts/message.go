@@ -58,7 +58,7 @@ func (t *Statement) message(o *failure.OOM, groups []failure.Failures, known Opt
 	}
 	f := finding.Finding{
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Device: o.Device, Process: t.Process,
-		Basis: "PyTorch's own figures, rounded as it prints them", Evidence: e,
+		Basis: basisOf(e.Source), Evidence: e,
 	}
 	if o.Total != nil && known.Capacity != nil && !roughlyEqual(*o.Total, *known.Capacity) {
 		f.Detail = append(f.Detail, fmt.Sprintf("the message names a device of %s: the %s given with --capacity are not used", units.Bytes(*o.Total), units.Bytes(*known.Capacity)))
@@ -74,6 +74,17 @@ func (t *Statement) message(o *failure.OOM, groups []failure.Failures, known Opt
 	f.Brief = a.briefly()
 	t.locate(&f, o.Line)
 	return f
+}
+
+// basisOf is what is known of a failure whose message a program wrote.
+func basisOf(source string) string {
+	switch failure.Source(source) {
+	case failure.SourceNCCL:
+		return "NCCL's own message"
+	case failure.SourceDriver:
+		return "the driver's own error"
+	}
+	return "PyTorch's own figures, rounded as it prints them"
 }
 
 // sourceOf is the program that wrote a message.

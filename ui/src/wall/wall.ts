@@ -79,7 +79,7 @@ export class WallView {
   /** Buttons that leave only the rows with findings of a severity. */
   private chips(): HTMLElement {
     const of = (only: Only): number => (only === "all" ? this.rows.length : this.rows.filter((r) => (r.severity ?? "none") === only).length);
-    const names: [Only, string][] = [["all", "all"], ["problem", "problems"], ["warning", "warnings"], ["info", "notes"], ["none", "nothing found"]];
+    const names: [Only, string][] = [["all", "all"], ["problem", "problems"], ["warning", "warnings"], ["info", "notes"], ["none", "no finding here"]];
     return h(
       "div",
       { class: "acts", role: "group", "aria-label": "Findings" },
