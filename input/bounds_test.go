@@ -59,7 +59,7 @@ func TestUnpackedBytes(t *testing.T) {
 			n, err = io.Copy(io.Discard, r)
 			return err
 		})
-		if err == nil || n > 20<<20 || size > 0 && errors.Is(err, io.ErrUnexpectedEOF) {
+		if err == nil || n > 10<<20 || size > 0 && errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%d bytes, %v", n, err)
 		}
 	}

@@ -115,10 +115,7 @@ func (f *File) unpackingQuietly(ctx context.Context, read func(r io.Reader) erro
 
 // unpack unpacks what may be compressed, up to what the size of the file accounts for.
 func (f *File) unpack(r io.Reader) (io.ReadCloser, string, error) {
-	r, allowed := budget.Reader(r, budget.Packed)
-	if f.Size > 0 {
-		allowed = budget.Of(f.Size, budget.Packed)
-	}
+	r, allowed := budget.Unpacking(r, f.Size)
 	unpacked, compression, err := packed.Open(bufio.NewReader(r), f.Size)
 	if err != nil || compression == "" {
 		return unpacked, compression, err

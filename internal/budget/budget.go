@@ -34,6 +34,7 @@ type Budget struct {
 	limit, spent int64
 	more         int64
 	perByte      int64
+	lean         bool // nothing is added for the bytes of a small file
 	size         func() int64
 	err          error
 }
@@ -53,6 +54,18 @@ func Reader(r io.Reader, perByte int64) (io.Reader, *Budget) {
 	return c, New(func() int64 { return c.n }, perByte)
 }
 
+// Unpacking returns a reader of a compressed file of that size, 0 if it is not known, and the
+// budget of the bytes that it unpacks to. They cost time more than memory, so a small file
+// gets less of them.
+func Unpacking(r io.Reader, size int64) (io.Reader, *Budget) {
+	c := &counter{r: r}
+	read := func() int64 { return c.n }
+	if size > 0 {
+		read = func() int64 { return size }
+	}
+	return c, &Budget{size: read, perByte: Packed, lean: true}
+}
+
 // JSON is an upper bound on the memory that a value in JSON takes as Go data, bytes: a brace
 // begins a struct, the largest of which has a few hundred bytes, or a frame, which most of
 // them are; and a comma an element of a list.
@@ -63,7 +76,9 @@ func JSON(text []byte) int {
 }
 
 // Another returns a budget of the same file, from which nothing is taken yet.
-func (b *Budget) Another() *Budget { return New(b.size, b.perByte) }
+func (b *Budget) Another() *Budget {
+	return &Budget{size: b.size, perByte: b.perByte, lean: b.lean}
+}
 
 type counter struct {
 	r io.Reader
@@ -105,8 +120,11 @@ func (b *Budget) overdrawn(n int, things string) error {
 func (b *Budget) raise() {
 	b.limit = b.more + minBytes
 	if b.size != nil {
-		size := b.size()
-		b.limit = b.more + min(freeBytes, minBytes+perFirst*size) + b.perByte*size
+		size, free := b.size(), int64(minBytes)
+		if !b.lean {
+			free = min(freeBytes, minBytes+perFirst*size)
+		}
+		b.limit = b.more + free + b.perByte*size
 	}
 }
 
