@@ -149,6 +149,9 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		}
 	}
 	f.Detail = append(leaks, f.Detail...)
+	if len(leaks) > 0 {
+		f.Brief.Fact = leaks[0]
+	}
 	if g.shape == grows || f.Severity == finding.Warning {
 		f.Remedies = append(f.Remedies, hostRemedies(g.kind, top, known)...)
 	}

@@ -91,6 +91,9 @@ func TestKnownLeak(t *testing.T) {
 		if blamed := len(f.Detail) > 0 && f.Detail[0] == "it keeps entries"; blamed != c.blame {
 			t.Errorf("%v: details %v", c.use.Frames, f.Detail)
 		}
+		if told := f.Brief.Fact == known[0].Leaks; told != c.blame {
+			t.Errorf("%v: the first screen says %q", c.use.Frames, f.Brief.Fact)
+		}
 		if set := f.Remedies[0].Setting == "UCX_RCACHE_MAX_UNRELEASED=1024"; set != c.blame {
 			t.Errorf("%v: remedies %+v", c.use.Frames, f.Remedies)
 		}
