@@ -105,7 +105,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	}
 	leaks := knownLeaks(known, top)
 	if len(leaks) > 0 {
-		loading = "" // it is known what is kept
+		loading, f.Brief.Fact = "", leaks[0] // it is known what is kept
 	}
 	switch {
 	case g.buffer:
@@ -149,9 +149,6 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		}
 	}
 	f.Detail = append(leaks, f.Detail...)
-	if len(leaks) > 0 {
-		f.Brief.Fact = leaks[0]
-	}
 	if g.shape == grows || f.Severity == finding.Warning {
 		f.Remedies = append(f.Remedies, hostRemedies(g.kind, top, known)...)
 	}
