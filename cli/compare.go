@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/input"
+	"strandline/internal/shell"
 	"strandline/judge/diagnosis"
 	"strandline/torch/compare"
 	"strandline/units"
@@ -31,14 +33,16 @@ func newCompare(g *globals) *cobra.Command {
 		Short: "Compare snapshots: step by step, rank by rank, run by run",
 		Long: `Compare snapshots side by side. Files of one process are ordered and compared by
 call site. Several processes (ranks) are compared with each other. --runs
-compares two runs of different code at their peaks and ends.
+compares two runs of different code at their peaks and ends. Two logs or tables,
+before and after, are compared by the highest and the last of each level.
 
-With --max-growth it is a gate: the exit status is 1 if requested memory grew by
-more.`,
+With --max-growth it is a gate: the exit status is 1 if requested memory or a
+level grew by more.`,
 		Example: `  strandline compare step-2.pickle step-3.pickle step-4.pickle
   strandline compare dumps/                              rank by rank
   strandline compare --runs before.pickle after.pickle   what did my change cost
-  strandline compare --runs main.pickle branch.pickle --max-growth 5%`,
+  strandline compare --runs main.pickle branch.pickle --max-growth 5%
+  strandline compare before.csv after.csv                what did a setting save`,
 		Args: files(1, true, "snapshots or directories of them"),
 		RunE: func(c *cobra.Command, args []string) error { return runCompare(c, g, o, args) },
 	}
@@ -56,9 +60,15 @@ func runCompare(c *cobra.Command, g *globals, o compareOptions, args []string) e
 	var doc *report.Comparison
 	var partial bool
 	var grown []growth
-	if o.runs {
+	tables, err := g.twoTables(c.Context(), args)
+	switch {
+	case err != nil:
+		return err
+	case tables != nil:
+		doc, grown, partial = g.compareTables(tables)
+	case o.runs:
 		doc, grown, partial, err = g.compareRuns(c.Context(), args)
-	} else {
+	default:
 		doc, grown, partial, err = g.compareFiles(c.Context(), o.group, args)
 	}
 	if err != nil {
@@ -77,6 +87,47 @@ func runCompare(c *cobra.Command, g *globals, o compareOptions, args []string) e
 		return exit(exitPartial)
 	}
 	return nil
+}
+
+// twoTables reads two files that are logs or tables with levels of memory; nil for others.
+func (g *globals) twoTables(ctx context.Context, args []string) (out []*input.Table, err error) {
+	if len(args) != 2 || slices.Contains(args, "-") {
+		return nil, nil
+	}
+	for _, path := range args {
+		f, err := input.OpenFile(path, g.reading())
+		if err != nil || f.Kind() != input.TableOrProfile {
+			return nil, nil // of which comparing snapshots tells more
+		}
+		in, err := f.Read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t, ok := in.(*input.Table)
+		if !ok || len(t.Columns) == 0 {
+			return nil, nil
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func (g *globals) compareTables(tables []*input.Table) (doc *report.Comparison, grown []growth, partial bool) {
+	doc = report.NewLevels(tables[0].File, tables[1].File)
+	for _, t := range tables {
+		partial = g.partial(t) || partial
+		if t.Failure != nil {
+			doc.Notes = append(doc.Notes, fmt.Sprintf("memory ran out in %s: strandline diagnose %s", t.Name, shell.File(t.Origin().Path)))
+		}
+	}
+	for _, x := range doc.Levels.Changes {
+		name := x.Name
+		if x.Process != "" {
+			name += " of " + x.Process
+		}
+		grown = append(grown, growth{what: "the peak of " + name, from: x.PeakBefore, to: x.PeakAfter}, growth{what: "the end of " + name, from: x.EndBefore, to: x.EndAfter})
+	}
+	return doc, grown, partial
 }
 
 func (g *globals) compareFiles(ctx context.Context, group string, args []string) (*report.Comparison, []growth, bool, error) {

@@ -38,7 +38,7 @@ def main():
     model = Tagger().cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scores = collections.deque(maxlen=LAST)
-    for _ in range(16):
+    for step in range(16):
         tokens = torch.zeros(BATCH, rng.randrange(100, 1000), dtype=torch.int64).cuda()
         logits = model(tokens)
         scores.append(score(logits.detach()))
@@ -46,6 +46,7 @@ def main():
         optimizer.step()
         optimizer.zero_grad()
         del tokens, logits
+        print(f"step {step} allocated {torch.cuda.memory_allocated() >> 20} MiB reserved {torch.cuda.memory_reserved() >> 20} MiB", flush=True)
     rigutil.dump(sys.argv[1], {})
 
 

@@ -8,6 +8,7 @@ type Comparison struct {
 	Groups   []Group   `json:"groups"`
 	Outliers []Outlier `json:"outliers,omitempty"` // processes that differ from the others
 	Runs     *Runs     `json:"runs,omitempty"`
+	Levels   *Levels   `json:"levels,omitempty"` // of two logs or tables
 	Gate     *Gate     `json:"gate,omitempty"`
 	Notes    []string  `json:"notes,omitempty"` // parts of the files that are not known, a sentence each
 }
@@ -58,6 +59,23 @@ type Runs struct {
 	Host       *RunSums    `json:"host,omitempty"` // pinned host memory, where a run has it
 	Purposes   []RunSums   `json:"purposes"`
 	Sites      []RunChange `json:"sites"`
+}
+
+// Levels are the levels of memory that two logs or tables state.
+type Levels struct {
+	Before  string        `json:"before"`
+	After   string        `json:"after"`
+	Changes []LevelChange `json:"changes"` // the largest change of the peak first
+}
+
+// LevelChange is a level that both files state.
+type LevelChange struct {
+	Name       string `json:"name"`
+	Process    string `json:"process,omitempty"` // or device, where a file has several
+	PeakBefore int64  `json:"peak_before_bytes"`
+	PeakAfter  int64  `json:"peak_after_bytes"`
+	EndBefore  int64  `json:"end_before_bytes"`
+	EndAfter   int64  `json:"end_after_bytes"`
 }
 
 // RunSums is a sum of two runs.

@@ -141,7 +141,7 @@ const (
 
 // Text prints the tables.
 func (c *Comparison) Text(w io.Writer, s Style) {
-	if !s.Verbose {
+	if !s.Verbose || c.Levels != nil {
 		c.brief(w, s)
 		return
 	}

@@ -76,6 +76,8 @@ func (c *Comparison) brief(w io.Writer, s Style) {
 	switch {
 	case c.Runs != nil:
 		c.runsBrief(b)
+	case c.Levels != nil:
+		c.levelsBrief(b)
 	case len(c.Groups) == 1:
 		c.groupBrief(b, &c.Groups[0])
 	default:
