@@ -47,19 +47,24 @@ type Container struct {
 	Graph      bool // it holds a tensor with a graph
 }
 
-// Grew is by how many objects a container grew, if it did from look to look; otherwise 0.
+// Grew is by how many objects a container grew, if it did from look to look; otherwise 0. The
+// last look may add nothing: it can come when the program has ended its work.
 func (c *Container) Grew() int64 {
 	const minLooks, minGrown, times = 3, 100, 1.25
-	n := len(c.Counts)
+	counts := c.Counts
+	if n := len(counts); n > 1 && counts[n-1] == counts[n-2] {
+		counts = counts[:n-1]
+	}
+	n := len(counts)
 	if n < minLooks {
 		return 0
 	}
 	for i := range n - 1 {
-		if c.Counts[i+1] <= c.Counts[i] {
+		if counts[i+1] <= counts[i] {
 			return 0
 		}
 	}
-	first, last := c.Counts[0], c.Counts[n-1]
+	first, last := counts[0], counts[n-1]
 	if last-first < minGrown || float64(last) < times*float64(first) {
 		return 0
 	}

@@ -42,10 +42,12 @@ func TestNameContainers(t *testing.T) {
 		{"twice", "dict", false, []int64{100, 9000}, false},
 		{"slowly", "dict", false, []int64{9000, 9100, 9200}, false},
 		{"less", "list", false, []int64{100, 200, 300}, false},
+		{"filled", "list", false, []int64{100, 3000, 9000, 9000, 9000}, false},
+		{"ended", "list", false, []int64{100, 200, 310, 310}, false},
 		{"seen", "dict", false, []int64{3080, 20000, 51120}, false},
 		{"_types", "dict", true, []int64{110, 210, 310}, false}, // a library's, beside less
 	})
-	if len(growing) != 3 || growing[0].Path != "seen" || growing[1].Path != "less" {
+	if len(growing) != 4 || growing[0].Path != "seen" || growing[1].Path != "ended" || growing[2].Path != "less" {
 		t.Fatalf("%+v", growing)
 	}
 	for _, c := range []struct {
