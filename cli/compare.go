@@ -120,12 +120,9 @@ func (g *globals) compareTables(tables []*input.Table) (doc *report.Comparison, 
 			doc.Notes = append(doc.Notes, fmt.Sprintf("memory ran out in %s: strandline diagnose %s", t.Name, shell.File(t.Origin().Path)))
 		}
 	}
-	for _, x := range doc.Levels.Changes {
-		name := x.Name
-		if x.Process != "" {
-			name += " of " + x.Process
-		}
-		grown = append(grown, growth{what: "the peak of " + name, from: x.PeakBefore, to: x.PeakAfter}, growth{what: "the end of " + name, from: x.EndBefore, to: x.EndAfter})
+	for i := range doc.Levels.Changes {
+		x := &doc.Levels.Changes[i]
+		grown = append(grown, growth{what: "the peak of " + x.Level(), from: x.PeakBefore, to: x.PeakAfter}, growth{what: "the end of " + x.Level(), from: x.EndBefore, to: x.EndAfter})
 	}
 	return doc, grown, partial
 }

@@ -78,6 +78,14 @@ type LevelChange struct {
 	EndAfter   int64  `json:"end_after_bytes"`
 }
 
+// Level is the name of the level, and of its process.
+func (c *LevelChange) Level() string {
+	if c.Process == "" {
+		return c.Name
+	}
+	return c.Name + " of " + c.Process
+}
+
 // RunSums is a sum of two runs.
 type RunSums struct {
 	Purpose    string `json:"purpose,omitempty"`

@@ -40,11 +40,7 @@ func (c *Comparison) noteOnly(file string, levels []string) {
 // levelsBrief prints the levels of two files, those that changed most first.
 func (c *Comparison) levelsBrief(b *brief) {
 	words := func(x *api.LevelChange) string {
-		name := Line(x.Name)
-		if x.Process != "" {
-			name += " of " + Line(x.Process)
-		}
-		return fmt.Sprintf("%s: peak %s; end %s", name, step(x.PeakBefore, x.PeakAfter), step(x.EndBefore, x.EndAfter))
+		return fmt.Sprintf("%s: peak %s; end %s", Line(x.Level()), step(x.PeakBefore, x.PeakAfter), step(x.EndBefore, x.EndAfter))
 	}
 	all := c.Levels.Changes
 	if len(all) == 0 {
