@@ -33,10 +33,11 @@ type RegrownEvidence struct {
 type HeldBy struct {
 	ChainLength *int64  `json:"chain_length,omitzero"` // of autograd: nodes of one type on the longest path
 	File        string  `json:"file,omitzero"`
-	Grew        *int64  `json:"grew,omitzero"` // the chain, since the snapshot before
-	Kind        string  `json:"kind"`          // python, autograd, native
-	Line        *int64  `json:"line,omitzero"` // that puts tensors there
-	Node        string  `json:"node,omitzero"` // of autograd: the type that the chain is of
+	Grew        *int64  `json:"grew,omitzero"`  // the chain, since the snapshot before
+	Kind        string  `json:"kind"`           // python, autograd, native
+	Line        *int64  `json:"line,omitzero"`  // that puts tensors there
+	Lines       []int64 `json:"lines,omitzero"` // if several may
+	Node        string  `json:"node,omitzero"`  // of autograd: the type that the chain is of
 	Path        string  `json:"path"`
 	Share       float64 `json:"share"` // of the finding's tensors that were looked into
 }

@@ -18,6 +18,7 @@ type held struct {
 	Holders []struct {
 		Kind, Path, File string
 		Line             int
+		Lines            []int
 		Blocks           []uint64
 	}
 	Graphs []struct {

@@ -139,7 +139,7 @@ func keptOnHost(s *subject) (out, few []finding.Finding) {
 		if n < 2 || !enough && (!complete || counts[n-1] <= counts[0]) || bytes[n-1]-bytes[0] < minGrown || find(graphs, x.Path) != nil {
 			continue
 		}
-		held := finding.HeldBy{Kind: byPython, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: 1}
+		held := holderOf(x, byPython, 1)
 		e := &finding.LeakEvidence{BytesAtCheckpoints: bytes, CountAtCheckpoints: counts, HeldBy: []finding.HeldBy{held}, Intervals: n - 1, Rounds: n - 1}
 		f := finding.Finding{
 			Kind: finding.Leak, Severity: finding.Problem, Confidence: 1 - 1/float64(n+1), Process: s.process.Name,

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"strandline/finding"
 	"strandline/internal/sorts"
@@ -55,7 +57,7 @@ func (g *growth) heldBy(places []*place) []finding.HeldBy {
 			continue
 		}
 		held := g.process.HeldIn(g.process.Files[i])
-		out := holdersOf(held, blocks)
+		out := g.choose(holdersOf(held, blocks), of)
 		if len(out) > 0 && (out[0].Kind == byCycles || 2*countIn(held.Sampled, blocks) < maxSampled) {
 			if left == nil {
 				left = out
@@ -106,7 +108,7 @@ func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
 			kind = x.Kind
 		}
 		at := len(out)
-		out = append(out, finding.HeldBy{Kind: kind, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: share})
+		out = append(out, holderOf(x, kind, share))
 		for j := range h.Graphs {
 			if graph := &h.Graphs[j]; graph.Path == x.Path && graph.ChainLength > 1 {
 				if out = append(out, graphHolder(graph, share)); share < ofGraphs { // it keeps others as well
@@ -136,8 +138,55 @@ func beyondPython(h *compare.Held, share float64) finding.HeldBy {
 }
 
 func graphHolder(x *compare.Holder, share float64) finding.HeldBy {
-	return finding.HeldBy{Kind: byAutograd, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Share: share,
-		ChainLength: &x.ChainLength, Grew: x.Grew, Node: plain(x.Node)}
+	h := holderOf(x, byAutograd, share)
+	h.ChainLength, h.Grew, h.Node = &x.ChainLength, x.Grew, plain(x.Node)
+	return h
+}
+
+func holderOf(x *compare.Holder, kind string, share float64) finding.HeldBy {
+	return finding.HeldBy{Kind: kind, Path: plain(x.Path), File: plain(x.File), Line: lineOf(x.Line), Lines: x.Lines, Share: share}
+}
+
+// linesOf is the line that puts tensors there, or those that may: "train.py:12 or 30"; "" if
+// unknown.
+func linesOf(h *finding.HeldBy, file string) string {
+	lines := h.Lines
+	if h.Line != nil {
+		lines = []int64{*h.Line}
+	}
+	if file == "" || len(lines) == 0 {
+		return ""
+	}
+	const maxLines = 4
+	texts := make([]string, 0, maxLines)
+	for _, n := range lines[:min(maxLines, len(lines))] {
+		texts = append(texts, strconv.FormatInt(n, 10))
+	}
+	if len(lines) > maxLines {
+		texts = append(texts, "…")
+	}
+	return file + ":" + strings.Join(texts, " or ")
+}
+
+// choose takes that of several lines of holders which the stacks of the tensors pass.
+func (g *growth) choose(held []finding.HeldBy, stacks map[stack.ID]bool) []finding.HeldBy {
+	for i := range held {
+		h := &held[i]
+		var passed []int64
+		for _, n := range h.Lines {
+			at := func(f stack.Frame) bool { return f.File == h.File && f.Line == n }
+			for id := range stacks {
+				if slices.ContainsFunc(g.book.Stacks.Stack(id), at) {
+					passed = append(passed, n)
+					break
+				}
+			}
+		}
+		if len(passed) == 1 {
+			h.Line, h.Lines = &passed[0], nil
+		}
+	}
+	return held
 }
 
 func lineOf(n int64) *int64 {
@@ -159,8 +208,8 @@ func countIn(addresses []uint64, blocks map[uint64]bool) (n int) {
 // heldWords names a holder in words.
 func heldWords(h *finding.HeldBy) string {
 	where := h.Path
-	if h.File != "" && h.Line != nil {
-		where += " (" + base(finding.Site{File: h.File, Line: *h.Line}) + ")"
+	if at := linesOf(h, h.File[strings.LastIndexAny(h.File, `/\`)+1:]); at != "" {
+		where += " (" + at + ")"
 	}
 	switch {
 	case h.Kind == byAutograd && h.ChainLength == nil:
@@ -184,8 +233,8 @@ func heldWords(h *finding.HeldBy) string {
 // holderWords names a holder in a few words.
 func holderWords(h *finding.HeldBy) string {
 	where := h.Path
-	if h.File != "" && h.Line != nil {
-		where += " (" + base(finding.Site{File: h.File, Line: *h.Line}) + ")"
+	if at := linesOf(h, h.File[strings.LastIndexAny(h.File, `/\`)+1:]); at != "" {
+		where += " (" + at + ")"
 	}
 	switch {
 	case h.Kind == byAutograd && h.ChainLength == nil:
@@ -223,9 +272,9 @@ func holderRemedy(h *finding.HeldBy) finding.Remedy {
 	if h.Kind == byGarbage || h.Kind == byCycles {
 		return finding.CodeChange("break the reference cycle: drop the attribute that leads back, or make it a weakref.ref")
 	}
-	at := ""
-	if h.File != "" && h.Line != nil {
-		at = fmt.Sprintf(" at %s:%d", h.File, *h.Line)
+	at := linesOf(h, h.File)
+	if at != "" {
+		at = " at " + at
 	}
 	if h.Kind == byAutograd {
 		return finding.CodeChange(fmt.Sprintf("call .detach() or .item() on what %s%s keeps", h.Path, at)).Because("it keeps the graph of every step it was computed from")

@@ -108,6 +108,34 @@ func TestListOfGraphs(t *testing.T) {
 	}
 }
 
+// TestHolderOfSeveralLines takes the line that the tensors' stacks pass, and both if both do.
+func TestHolderOfSeveralLines(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		passes []int64 // by allocation
+		want   string
+	}{
+		{"one", []int64{30, 30}, "they are kept by CACHE[...] (train.py:30)"},
+		{"both", []int64{30, 17}, "they are kept by CACHE[...] (train.py:17 or 30)"},
+		{"neither", []int64{5, 6}, "they are kept by CACHE[...] (train.py:17 or 30)"},
+	} {
+		book := digest.NewBook()
+		of, places := &digest.File{}, []*place{{}}
+		live := []digest.Live{}
+		for i, line := range c.passes {
+			id := book.Stacks.Intern([]stack.FrameID{book.Stacks.Frame(stack.Frame{File: "/torch/nn.py", Line: 3}, nil), book.Stacks.Frame(stack.Frame{File: "/a/train.py", Line: line}, nil)})
+			live = append(live, digest.Live{Addr: uint64(i + 1), Stack: id})
+			places[0].stacks = append(places[0].stacks, id)
+		}
+		of.Devices = []digest.Device{{Allocations: digest.Allocations{Live: live}}}
+		held := &compare.Held{Sampled: []uint64{1, 2}, Holders: []compare.Holder{{Path: "CACHE[...]", File: "/a/train.py", Lines: []int64{17, 30}, Blocks: []uint64{1, 2}}}}
+		g := &growth{process: &compare.Process{Files: []*digest.File{of}, About: &compare.About{Held: map[*digest.File]*compare.Held{of: held}}}, book: book}
+		if out := g.heldBy(places); len(out) != 1 || heldWords(&out[0]) != c.want {
+			t.Errorf("%s: %+v, want %s", c.name, out, c.want)
+		}
+	}
+}
+
 // TestAddHolders replaces the advice to find the holder.
 func TestAddHolders(t *testing.T) {
 	line := int64(17)
@@ -118,6 +146,7 @@ func TestAddHolders(t *testing.T) {
 		{nil, "find what"},
 		{[]finding.HeldBy{{Kind: byNative, Path: "no Python object", Share: 1}}, "find what"},
 		{[]finding.HeldBy{{Kind: byPython, Path: "CACHE[...]", File: "/a/train.py", Line: &line, Share: 1}}, "remove tensors from CACHE[...] at /a/train.py:17"},
+		{[]finding.HeldBy{{Kind: byPython, Path: "CACHE[...]", File: "/a/train.py", Lines: []int64{17, 30}, Share: 1}}, "remove tensors from CACHE[...] at /a/train.py:17 or 30"},
 	} {
 		f := finding.Finding{Remedies: []finding.Remedy{finding.CodeChange("find what still refers"), finding.CodeChange("x.cpu()")}}
 		addHolders(&f, c.held)

@@ -26,7 +26,8 @@ type Holder struct {
 	Kind   string   `json:"kind"` // "garbage" for reference cycles that no name leads to
 	Path   string   `json:"path"`
 	File   string   `json:"file"`
-	Line   int64    `json:"line"` // that puts tensors there; 0 if unknown
+	Line   int64    `json:"line"`  // that puts tensors there; 0 if unknown
+	Lines  []int64  `json:"lines"` // if several may
 	Blocks []uint64 `json:"blocks"`
 
 	// Of a graph.

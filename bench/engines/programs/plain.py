@@ -95,7 +95,7 @@ def main():
             try:
                 refuse(torch.zeros(64 * 1024, device=DEVICE))  # LINE exceptions
             except ValueError as e:
-                failed.append(e)
+                failed.append(e)  # HOLDS exceptions
         if KIND == "validation" and step % 10 == 0:  # grows within an epoch, and is dropped
             with torch.no_grad():
                 kept = [model(x).repeat(8, 1) for _ in range(5)]

@@ -119,6 +119,7 @@ class Holders:
                     vars(part).clear()
         for entry, path in zip(out["holders"] + out["graphs"] + out["host"], paths + of_graphs + of_host):  # reading lets other threads run
             self.place(entry, path)
+        self.lines.forget()
         out["holders"] += cycles
         return out
 
@@ -166,12 +167,14 @@ class Holders:
         return out, [g.paths[0] for g in graphs.groups[:_GRAPHS]]
 
     def place(self, entry: Dict[str, Any], path: _paths.Path) -> None:
-        """Enter the line that puts things there, where it is known."""
-        file, line = self.lines.of(path)
+        """Enter the line that puts things there, or those that may."""
+        file, lines = self.lines.of(path)
         if file:
             entry["file"] = file
-        if line:
-            entry["line"] = line
+        if len(lines) == 1:
+            entry["line"] = lines[0]
+        elif lines:
+            entry["lines"] = lines
 
 
 class _Tensors:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import operator
 import os
 import re
-from typing import Any, Dict, List, Tuple
+import sys
+import types
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from . import _paths
+from . import _clock, _owned, _paths
 
 CURRENT = ".get()"  # after the name of a context variable
 _LOOP = "<loop>"
 _LONGEST = 1 << 20  # bytes of a source
+_SEARCH = 0.25  # seconds for the code of functions
 _ADDS = ("append", "appendleft", "add", "extend", "insert", "put", "put_nowait", "setdefault", "update", "push", "heappush", "register_forward_hook")
+
+
+_Counter = Tuple[Tuple[int, int], Tuple[int, int], bool, bool]  # line and column of both ends, whether it has moved, and whether one of its code has
 
 
 class Lines:
@@ -20,22 +28,27 @@ class Lines:
 
     def __init__(self) -> None:
         self.trees: Dict[str, Any] = {}
-        self.known: Dict[Any, Tuple[str, int, int]] = {}  # file, line and rank
+        self.codes: Optional[List[types.CodeType]] = None  # of functions, and of what runs; None if not looked for
+        self.counted: Dict[str, Dict[int, List[_Counter]]] = {}  # by file and line
+        self.known: Dict[Any, Tuple[str, List[int], int]] = {}  # file, lines and rank
 
-    def of(self, path: _paths.Path) -> Tuple[str, int]:
-        """The file and line that adds to the end of a path, or that of its root; "" and 0 if unknown."""
+    def of(self, path: _paths.Path) -> Tuple[str, List[int]]:
+        """The file and line that adds to the end of a path, or that of its root; "" and none if unknown.
+
+        There are several lines if each of them may be it.
+        """
         key = path.shape()
-        if key in self.known and self.known[key][2] & 2:  # it was running
+        if key in self.known and self.known[key][2] & 2:  # it has run
             return self.known[key][:2]
         try:
             found = self.look(path)
         except Exception:
-            found = "", 0, 0
-        if key not in self.known or found[2] > self.known[key][2]:
+            found = "", [], 0
+        if key not in self.known or found[2] >= self.known[key][2] and found[1]:
             self.known[key] = found
         return self.known[key][:2]
 
-    def look(self, path: _paths.Path) -> Tuple[str, int, int]:
+    def look(self, path: _paths.Path) -> Tuple[str, List[int], int]:
         root = path.root
         for part in reversed(path.parts):
             if not part.name:
@@ -44,34 +57,78 @@ class Lines:
             name = part.name[: -len(CURRENT)] if part.name.endswith(CURRENT) else part.name
             for f in dict.fromkeys((file, root.file)):
                 if _paths.tier(f) < 2:
-                    line, rank = self.search(f, name, part.kind == "attribute", scope, root.line if f == root.file else 0)
-                    if line:
-                        return f, line, rank
+                    lines, rank = self.search(f, name, part.kind == "attribute", scope, root.line if f == root.file else 0)
+                    if lines:
+                        return f, lines, rank
             if part.line:
-                return file, part.line, 0
-        return root.file, root.line, 0
+                return file, [part.line], 0
+        return root.file, [root.line] if root.line else [], 0
 
-    def search(self, file: str, name: str, attribute: bool, scope: str, running: int) -> Tuple[int, int]:
+    def search(self, file: str, name: str, attribute: bool, scope: str, running: int) -> Tuple[List[int], int]:
         """The line of a file that adds to a name, else that sets it, in a function or class if it is there; and how sure that is.
 
-        Of several, one in a loop is meant, and the one that was just running.
+        Of several, those are meant that have run, and of these one in a loop. The rank of such has the bit 2.
         """
         tree = self.tree(file)
-        best: Tuple[int, int] = (0, 0)
+        best: List[int] = []
+        top = 0
         inner = scope.rpartition(".")[2]
         for node, scopes in _walk(tree) if tree is not None else ():
             rank = _rank(node, name, attribute)
             if not rank and attribute and [s for s in scopes if s != _LOOP][-1:] == [inner]:  # in the body of its class
                 rank = min(_rank(node, name, False), 1)
-            if not rank:
+            ran = node.lineno <= running <= (node.end_lineno or 0) or self.ran(file, node) if rank else False
+            if ran is False:
                 continue
             rank = 4 * (2 * rank + (inner in scopes if inner else 0))
             if "__init__" in [s for s in scopes if s != _LOOP][-1:]:
                 rank -= 8
-            rank += (_LOOP in scopes) + 2 * (node.lineno <= running <= (node.end_lineno or 0))
-            if rank > best[0]:
-                best = rank, node.lineno
-        return best[1], best[0]
+            rank += 2 + (_LOOP in scopes) if ran else 0
+            if rank > top:
+                best, top = [], rank
+            if rank == top and node.lineno not in best:
+                best.append(node.lineno)
+        return sorted(best), top
+
+    def ran(self, file: str, node: Any) -> Optional[bool]:
+        """Whether Python has run a statement or an expression; None if unknown."""
+        counters = self.counters(file)
+        first, last = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+        within = [c for line in range(node.lineno, node.end_lineno + 1) for c in counters.get(line, ()) if first <= c[0] and c[1] <= last]
+        if any(moved for _, _, moved, _ in within):
+            return True
+        return False if any(in_use for _, _, _, in_use in within) else None
+
+    def counters(self, file: str) -> Dict[int, List[_Counter]]:
+        """The counters in the code of a file, by line."""
+        if file not in self.counted:
+            self.counted[file] = {}
+            for code in self.code(file):
+                for c in _counters(code):
+                    self.counted[file].setdefault(c[0][0], []).append(c)
+        return self.counted[file]
+
+    def code(self, file: str) -> List[types.CodeType]:
+        """The code of the functions of a file, and of what runs."""
+        if self.codes is None:
+            self.codes = [*map(operator.attrgetter("__code__"), _owned.instances({id(types.FunctionType)}, _clock.now() + _SEARCH))]
+            for frame in sys._current_frames().values():
+                at: Any = frame
+                while at is not None:
+                    self.codes.append(at.f_code)
+                    at = at.f_back
+        waiting: List[Any] = [*itertools.compress(self.codes, map(file.__eq__, map(operator.attrgetter("co_filename"), self.codes)))]
+        out = {}
+        while waiting:
+            c = waiting.pop()
+            if type(c) is types.CodeType and id(c) not in out:
+                out[id(c)] = c
+                waiting += c.co_consts
+        return [*out.values()]
+
+    def forget(self) -> None:
+        """Let code be looked at anew."""
+        self.codes, self.counted = None, {}
 
     def tree(self, file: str) -> Any:
         if file not in self.trees:
@@ -89,6 +146,22 @@ _ESCAPE = re.compile(r"\\(N\{[^{}\n]*\}|[\s\S])")
 def _quiet(escape: re.Match[str]) -> str:
     """An escape in a string, or text of its length for one that the parser warns of in the program's output, or imports a module for."""
     return escape[0] if escape[1] in "\r\n'\"\\abfnrtv01234567xuU" else "/" * len(escape[0])
+
+
+def _counters(code: Any) -> List[_Counter]:
+    """The counters of code. Those of a copy have not moved.
+
+    Since 3.11 many instructions have one, which changes when they run: in 3.11 after some calls, and never where
+    something else compiles them.
+    """
+    if not hasattr(code, "_co_code_adaptive"):
+        return []
+    counts = [*map(operator.not_, code.co_code[::2])]
+    now, new = (memoryview(c._co_code_adaptive).cast("H") for c in (code, code.replace()))
+    moved = [*itertools.compress(map(operator.ne, now, new), counts)]
+    in_use = any(moved)
+    places = zip(itertools.compress(code.co_positions(), counts), moved)
+    return [((line, column), (end_line, end), m, in_use) for (line, end_line, column, end), m in places if None not in (line, end_line, column, end)]
 
 
 def _walk(tree: Any) -> Any:
@@ -122,11 +195,11 @@ def _container(e: Any) -> Any:
 
 
 def _rank(node: Any, name: str, attribute: bool) -> int:
-    """3 for what adds to a name, 2 for what sets it from itself, 1 for what sets it."""
+    """3 for what adds to a name or sets it from itself, 2 for what sets its value, 1 for what sets it."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS:
         return 3 if _is(_container(node.func.value), name, attribute) else 0
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "set":  # a context variable
-        return 1 if node.args and _is(node.func.value, name, attribute) else 0
+        return 2 if node.args and _is(node.func.value, name, attribute) else 0
     if isinstance(node, ast.AugAssign):
         return 3 if _is(node.target, name, attribute) else 0
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
