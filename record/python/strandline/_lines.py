@@ -70,25 +70,32 @@ class Lines:
         Of several, those are meant that have run, and of these one in a loop. The rank of such has the bit 2.
         """
         tree = self.tree(file)
-        best: List[int] = []
+        best: List[Any] = []  # nodes, and whether they are in a loop
         top = 0
         inner = scope.rpartition(".")[2]
         for node, scopes in _walk(tree) if tree is not None else ():
             rank = _rank(node, name, attribute)
             if not rank and attribute and [s for s in scopes if s != _LOOP][-1:] == [inner]:  # in the body of its class
                 rank = min(_rank(node, name, False), 1)
-            ran = node.lineno <= running <= (node.end_lineno or 0) or self.ran(file, node) if rank else False
-            if ran is False:
+            if not rank:
                 continue
             rank = 4 * (2 * rank + (inner in scopes if inner else 0))
             if "__init__" in [s for s in scopes if s != _LOOP][-1:]:
                 rank -= 8
-            rank += 2 + (_LOOP in scopes) if ran else 0
             if rank > top:
                 best, top = [], rank
-            if rank == top and node.lineno not in best:
-                best.append(node.lineno)
-        return sorted(best), top
+            if rank == top:
+                best.append((node, _LOOP in scopes))
+        runs = [node.lineno <= running <= (node.end_lineno or 0) for node, _ in best]
+        if len(best) > 1:
+            ran = [self.ran(file, node) for node, _ in best]
+            runs = [bool(a or b) for a, b in zip(runs, ran)]
+            if not any(runs):  # some may have
+                best = [one for one, r in zip(best, ran) if r is None] or best
+        if any(runs):
+            best = [one for one, r in zip(best, runs) if r]
+            best, top = [one for one in best if one[1]] or best, top + 2
+        return sorted({node.lineno for node, _ in best}), top
 
     def ran(self, file: str, node: Any) -> Optional[bool]:
         """Whether Python has run a statement or an expression; None if unknown."""
