@@ -7,6 +7,41 @@ import (
 	"testing"
 )
 
+// TestHoldersOfDefaults names the line of a function for what its arguments keep, unless it adds to them itself.
+func TestHoldersOfDefaults(t *testing.T) {
+	t.Parallel()
+	const code = `
+import strandline, torch
+from torch import Tensor
+
+def add(acc=[]):
+    acc.append(Tensor())
+
+def other(kept):
+    kept.append(Tensor())
+
+HOOKS = [
+    lambda kept=Tensor(): None]
+add()
+strandline.snapshot()
+`
+	want := map[string]int{"add.__defaults__ (acc)[0]": 6, "HOOKS[0].__defaults__ (kept)": 12}
+	for _, python := range pythons(t) {
+		t.Run(python, func(t *testing.T) {
+			t.Parallel()
+			h := holders(t, program{code: code, command: []string{python}, options: Options{EverySteps: 1000}})[0]
+			for _, x := range h.Holders {
+				if x.Line == 0 || x.Line != want[x.Path] {
+					t.Errorf("%s: line %d, want %d", x.Path, x.Line, want[x.Path])
+				}
+			}
+			if len(h.Holders) != len(want) {
+				t.Errorf("%+v", h.Holders)
+			}
+		})
+	}
+}
+
 // TestHoldersOfSeveralLines names, of the lines that add to a name, one that has run. Where several
 // have, or Python does not know, it names them all.
 func TestHoldersOfSeveralLines(t *testing.T) {

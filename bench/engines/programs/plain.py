@@ -103,8 +103,8 @@ def main():
             replay.append(torch.zeros(64 * 1024, device=DEVICE))
         if KIND == "cycle":  # grows until the collector runs
             Node(torch.zeros(64 * 1024, device=DEVICE))
-        if KIND == "hooks":  # each step adds a hook, which keeps its input
-            model.layers[0].register_forward_hook(lambda module, args, out, kept=x.clone(): None)  # LINE hooks
+        if KIND == "hooks":  # each step adds a hook, which keeps copies of its input
+            model.layers[0].register_forward_hook(lambda module, args, out, kept=x.repeat(8, 1): None)  # LINE hooks
 
 
 main()

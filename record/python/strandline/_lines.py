@@ -57,15 +57,15 @@ class Lines:
             name = part.name[: -len(CURRENT)] if part.name.endswith(CURRENT) else part.name
             for f in dict.fromkeys((file, root.file)):
                 if _paths.tier(f) < 2:
-                    lines, rank = self.search(f, name, part.kind == "attribute", scope, root.line if f == root.file else 0)
+                    lines, rank = self.search(f, name, part.kind == "attribute", scope, root.line if f == root.file else 0, bool(part.line))
                     if lines:
                         return f, lines, rank
             if part.line:
                 return file, [part.line], 0
         return root.file, [root.line] if root.line else [], 0
 
-    def search(self, file: str, name: str, attribute: bool, scope: str, running: int) -> Tuple[List[int], int]:
-        """The line of a file that adds to a name, else that sets it, in a function or class if it is there; and how sure that is.
+    def search(self, file: str, name: str, attribute: bool, scope: str, running: int, within: bool) -> Tuple[List[int], int]:
+        """The line of a file that adds to a name, else that sets it, in a function or class if it is there, or within it alone; and how sure that is.
 
         Of several, those are meant that have run, and of these one in a loop. The rank of such has the bit 2.
         """
@@ -77,7 +77,7 @@ class Lines:
             rank = _rank(node, name, attribute)
             if not rank and attribute and [s for s in scopes if s != _LOOP][-1:] == [inner]:  # in the body of its class
                 rank = min(_rank(node, name, False), 1)
-            if not rank:
+            if not rank or within and inner not in scopes:
                 continue
             rank = 4 * (2 * rank + (inner in scopes if inner else 0))
             if "__init__" in [s for s in scopes if s != _LOOP][-1:]:
