@@ -168,22 +168,30 @@ func linesOf(h *finding.HeldBy, file string) string {
 	return file + ":" + strings.Join(texts, " or ")
 }
 
+// placeOf is the path of a holder, with the line that puts tensors there.
+func placeOf(h *finding.HeldBy) string {
+	at := linesOf(h, h.File[strings.LastIndexAny(h.File, `/\`)+1:])
+	if at == "" {
+		return h.Path
+	}
+	return h.Path + " (" + at + ")"
+}
+
 // choose takes that of several lines of holders which the stacks of the tensors pass.
 func (g *growth) choose(held []finding.HeldBy, stacks map[stack.ID]bool) []finding.HeldBy {
 	for i := range held {
 		h := &held[i]
-		var passed []int64
-		for _, n := range h.Lines {
-			at := func(f stack.Frame) bool { return f.File == h.File && f.Line == n }
-			for id := range stacks {
-				if slices.ContainsFunc(g.book.Stacks.Stack(id), at) {
-					passed = append(passed, n)
-					break
-				}
+		if len(h.Lines) == 0 {
+			continue
+		}
+		passed := map[int64]bool{}
+		for id := range stacks {
+			for _, f := range g.book.Stacks.Stack(id) {
+				passed[f.Line] = passed[f.Line] || f.File == h.File
 			}
 		}
-		if len(passed) == 1 {
-			h.Line, h.Lines = &passed[0], nil
+		if lines := slices.DeleteFunc(slices.Clone(h.Lines), func(n int64) bool { return !passed[n] }); len(lines) == 1 {
+			h.Line, h.Lines = &lines[0], nil
 		}
 	}
 	return held
@@ -207,10 +215,7 @@ func countIn(addresses []uint64, blocks map[uint64]bool) (n int) {
 
 // heldWords names a holder in words.
 func heldWords(h *finding.HeldBy) string {
-	where := h.Path
-	if at := linesOf(h, h.File[strings.LastIndexAny(h.File, `/\`)+1:]); at != "" {
-		where += " (" + at + ")"
-	}
+	where := placeOf(h)
 	switch {
 	case h.Kind == byAutograd && h.ChainLength == nil:
 		return where + " keeps tensors with the graph of each"
@@ -232,10 +237,7 @@ func heldWords(h *finding.HeldBy) string {
 
 // holderWords names a holder in a few words.
 func holderWords(h *finding.HeldBy) string {
-	where := h.Path
-	if at := linesOf(h, h.File[strings.LastIndexAny(h.File, `/\`)+1:]); at != "" {
-		where += " (" + at + ")"
-	}
+	where := placeOf(h)
 	switch {
 	case h.Kind == byAutograd && h.ChainLength == nil:
 		return "kept by the graphs of " + where

@@ -448,19 +448,9 @@ class Walk:
                 file = file or self.main
             tier = 0 if name == "__main__" else _paths.tier(file if type(file) is str else "")
             self.root(names, _paths.Root("" if name == "__main__" else name, file if type(file) is str else "", 0, ""), tier and tier + 1)
-        for frames in self.stacks():
+        for frames in _paths.stacks():
             for frame in frames:
                 self.frame_root(frame)
-
-    def stacks(self) -> Iterable[List[Any]]:
-        """The frames of each thread, outermost first."""
-        for innermost in sys._current_frames().values():
-            frame: Any = innermost
-            frames = []
-            while frame is not None:
-                frames.append(frame)
-                frame = frame.f_back
-            yield frames[::-1]
 
     def frame_root(self, frame: Any) -> None:
         if self.late():

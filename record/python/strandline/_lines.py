@@ -7,9 +7,8 @@ import itertools
 import operator
 import os
 import re
-import sys
 import types
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _clock, _owned, _paths
 
@@ -119,11 +118,7 @@ class Lines:
         """The code of the functions of a file, and of what runs."""
         if self.codes is None:
             self.codes = [*map(operator.attrgetter("__code__"), _owned.instances({id(types.FunctionType)}, _clock.now() + _SEARCH))]
-            for frame in sys._current_frames().values():
-                at: Any = frame
-                while at is not None:
-                    self.codes.append(at.f_code)
-                    at = at.f_back
+            self.codes += [frame.f_code for frames in _paths.stacks() for frame in frames]
         waiting: List[Any] = [*itertools.compress(self.codes, map(file.__eq__, map(operator.attrgetter("co_filename"), self.codes)))]
         out = {}
         while waiting:

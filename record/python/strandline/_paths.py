@@ -9,7 +9,7 @@ import sys
 import types
 import weakref
 from collections import deque
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 RUNNING = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
@@ -50,6 +50,17 @@ def locals_of(frame: Any) -> Locals:
     if sys.version_info < (3, 13) and code.co_flags & 1 and type(names) is dict and sys.getrefcount(names) <= 3:
         names.clear()
     return out
+
+
+def stacks() -> Iterable[List[Any]]:
+    """The frames of each thread, outermost first."""
+    for innermost in sys._current_frames().values():
+        frame: Any = innermost
+        frames = []
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.f_back
+        yield frames[::-1]
 
 
 class Root:
