@@ -108,6 +108,10 @@ scenario("What if runs under settings of one's own, without a server", async (ta
     await tab.until(`document.querySelector("[data-key='${key}']")`);
     await tab.eval(`(e => { e.focus(); e.select(); })(document.querySelector("[data-key='${key}']"))`);
     await tab.type(text);
+    for (const search of ["true", "false"]) { // the page is drawn again while one types
+      await tab.eval(`document.querySelector("[data-key='search']").click()`);
+      await tab.until(`document.querySelector("[data-key='search']").ariaPressed === "${search}"`);
+    }
     await tab.key("Enter");
     await tab.eval("document.activeElement.blur()");
   }

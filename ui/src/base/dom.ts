@@ -78,6 +78,7 @@ function turn(old: Node, to: Node): boolean {
     return true;
   }
   if (!(old instanceof Element && to instanceof Element) || old.tagName !== to.tagName || owned.has(old) || old.id !== to.id) return false;
+  const typing = old.matches("input:focus") && old.getAttribute("value") === to.getAttribute("value"); // what is in it is kept
   for (const { name } of [...old.attributes]) if (!to.hasAttribute(name) && name !== "style") old.removeAttribute(name);
   for (const { name, value } of to.attributes) if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
   // A page may set styles, but not as attributes; that of a canvas is set when it is drawn.
@@ -88,9 +89,9 @@ function turn(old: Node, to: Node): boolean {
   for (const name of names) from![name] = on![name]!;
   listening.set(old, names);
   patch(old, [...to.childNodes]);
-  if ((old instanceof HTMLInputElement || old instanceof HTMLSelectElement) && to instanceof old.constructor) {
+  if (old instanceof HTMLInputElement || old instanceof HTMLSelectElement) {
     const given = to as HTMLInputElement;
-    if (old.value !== given.value) old.value = given.value;
+    if (!typing && old.value !== given.value) old.value = given.value;
     if (old instanceof HTMLInputElement) old.checked = given.checked;
   }
   return true;
