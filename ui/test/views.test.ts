@@ -95,7 +95,7 @@ test("file names are cut to what differs", () => {
 
 test("processes are put beside each other by site", () => {
   const site = (key: string, bytes: number[]) => ({ key, file: "a.py", line: 1, function: "f", bytes, count: bytes, survivors: 1, bytes_per_step: 1 });
-  const group = (f: number, ...sites: Process["sites"]): Process => ({ process: `rank${f}`, files: [{ f: 9, path: "old" }, { f, path: "new" }], sites, survivors: [] });
+  const group = (f: number, ...sites: Process["sites"]): Process => ({ process: `rank${f}`, files: [{ f: 9 }, { f }], sites, survivors: [] });
   const all = acrossOf([group(0, site("a", [9, 10]), site("b", [1, 2])), group(1, site("b", [3, 30]))]);
   assert.deepEqual(all.files.map((v) => v.f), [0, 1]);
   assert.deepEqual(all.sites.map((s) => [s.key, s.bytes, s.bytes_per_step]), [["b", [2, 30], 28], ["a", [10, 0], 10]]);

@@ -61,7 +61,6 @@ type Mark struct {
 	Event int    `json:"event"`
 	Kind  string `json:"kind" ts:"oom|snapshot|release"`
 	Label string `json:"label"`
-	Bytes *int64 `json:"bytes,omitempty"`
 }
 
 // A Scope is a stretch of events that an annotation names.
@@ -75,12 +74,11 @@ type Scope struct {
 
 // Bands is the answer to bands: the groups of a grouping, and the bands of the picture from the bottom up.
 type Bands struct {
-	G            tile.Grouping `json:"g"`
-	Kept         int           `json:"kept"`
-	Groups       []Group       `json:"groups"`
-	Bands        []Band        `json:"bands"`
-	Lanes        []Lane        `json:"lanes"`
-	LanesLeftOut int           `json:"lanes_left_out"`
+	Kept         int     `json:"kept"`
+	Groups       []Group `json:"groups"`
+	Bands        []Band  `json:"bands"`
+	Lanes        []Lane  `json:"lanes"`
+	LanesLeftOut int     `json:"lanes_left_out"`
 }
 
 // Group is a group of allocations, such as those of one line.
@@ -98,17 +96,13 @@ type Group struct {
 
 // Band is a band of the picture: allocations of one group and one fate.
 type Band struct {
-	Group  int    `json:"group"`
-	Fate   string `json:"fate" ts:"kept|freed|pending"`
-	Before bool   `json:"before"`
-	Peak   int64  `json:"peak"`
-	Allocs int    `json:"allocations"`
+	Group int    `json:"group"`
+	Fate  string `json:"fate" ts:"kept|freed|pending"`
 }
 
 // Lane is a group that grows, with its bytes from place From to To.
 type Lane struct {
 	Group  int     `json:"group"`
-	Band   int     `json:"band"`
 	From   int64   `json:"from"`
 	To     int64   `json:"to"`
 	Points []int64 `json:"points"`

@@ -49,7 +49,6 @@ type Event struct {
 	Address   *string `json:"address"`
 	Time      *int64  `json:"time_us"`
 	Place     *int64  `json:"place"`
-	Stream    *uint64 `json:"stream"`
 	Alloc     *int    `json:"alloc"`
 	Live      int64   `json:"live"`
 	Requested int64   `json:"requested"`

@@ -12,8 +12,7 @@ type Replay struct {
 	Segments   Reproduced `json:"segments"`
 	Capacity   *int64     `json:"capacity"` // that an out-of-memory error or a limit shows
 	Assumed    []string   `json:"assumed"`
-	Held       *string    `json:"held"` // what is not laid out again
-	Try        []string   `json:"try"`  // settings to begin with
+	Try        []string   `json:"try"` // settings to begin with
 }
 
 // Reproduced counts what is recorded and what of it the replay reproduced.
@@ -45,7 +44,6 @@ type Refused struct {
 	Reserved int64  `json:"reserved_bytes"`
 	Active   int64  `json:"active_bytes"`
 	Site     *Frame `json:"site"`
-	Recorded bool   `json:"recorded"`
 }
 
 // Runs is the answer to search: runs under the settings that were tried, the best

@@ -36,7 +36,6 @@ type Segment struct {
 	Expandable bool       `json:"expandable"`
 	First      int        `json:"first"`
 	Blocks     int        `json:"blocks"`
-	Releasable int64      `json:"releasable"`
 	Ranges     [][2]int64 `json:"ranges"`
 	Stranded   int64      `json:"stranded"`
 	Stack      int        `json:"stack"` // of those of [State]; -1 if it was not recorded
@@ -75,7 +74,6 @@ type Taker struct {
 type Changed struct {
 	Address string `json:"address"`
 	Size    int64  `json:"size"`
-	Action  string `json:"action"`
 }
 
 // StateGroups is the part of a [State] that depends on the grouping, which a saved page

@@ -12,10 +12,7 @@ type At struct {
 
 // Range is the answer to range: what was allocated from one event to another, by group.
 type Range struct {
-	From  int   `json:"from"`
-	To    int   `json:"to"`
 	Bytes int64 `json:"bytes"`
-	Count int   `json:"count"`
 	Table
 }
 
@@ -34,7 +31,8 @@ type Row struct {
 	Kept    int64  `json:"kept"`
 	Freed   int64  `json:"freed"`
 	Pending int64  `json:"pending"`
-	Peak    int64  `json:"peak"`
+	A       int64  `json:"a,omitempty"` // of a difference: bytes after event A, and after B
+	B       int64  `json:"b,omitempty"`
 }
 
 // More sums up the groups that a table leaves out.
@@ -46,20 +44,9 @@ type More struct {
 
 // Diff is the answer to diff: what changed from event A to event B, by group.
 type Diff struct {
-	A    int64     `json:"a"`
-	B    int64     `json:"b"`
-	Rows []DiffRow `json:"rows"`
-	More More      `json:"more"`
-}
-
-// DiffRow is a group in a Diff.
-type DiffRow struct {
-	Key   string `json:"key"`
-	Group int    `json:"group"`
-	A     int64  `json:"a"`
-	B     int64  `json:"b"`
-	Bytes int64  `json:"bytes"`
-	Count int    `json:"count"`
+	A int64 `json:"a"`
+	B int64 `json:"b"`
+	Table
 }
 
 // Keys is the answer to find: the keys of groups.

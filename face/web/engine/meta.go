@@ -210,33 +210,36 @@ type marks struct {
 	left  int
 }
 
+// A release is a run of events that returned bytes to the driver.
+type release struct {
+	last  int // event
+	bytes int64
+}
+
 // marksOf are the events to be marked: where memory ran out, where snapshots were
 // taken, and where much was returned to the driver, as by empty_cache().
 func marksOf(h *tile.History) marks {
 	out := []page.Mark{}
-	var releases []page.Mark
+	var releases []release
 	for k, a := range h.Trace.Action {
 		switch a {
 		case snapshot.OOM:
-			size := h.Trace.Size[k]
-			out = append(out, page.Mark{Event: k, Kind: a.String(), Label: "out of memory: requested " + units.Bytes(size), Bytes: &size})
+			out = append(out, page.Mark{Event: k, Kind: a.String(), Label: "out of memory: requested " + units.Bytes(h.Trace.Size[k])})
 		case snapshot.SnapshotTaken:
 			out = append(out, page.Mark{Event: k, Kind: a.String(), Label: "snapshot"})
 		case snapshot.SegmentFree, snapshot.SegmentUnmap:
 			size := h.Trace.Size[k]
-			if n := len(releases); n > 0 && releases[n-1].Event == k-1 {
-				*releases[n-1].Bytes += size
-				releases[n-1].Event = k
+			if n := len(releases); n > 0 && releases[n-1].last == k-1 {
+				releases[n-1] = release{k, releases[n-1].bytes + size}
 				continue
 			}
-			releases = append(releases, page.Mark{Event: k, Kind: "release", Bytes: &size})
+			releases = append(releases, release{k, size})
 		}
 	}
-	sortBy(releases, func(m *page.Mark) int64 { return -*m.Bytes })
-	for i := range releases[:min(len(releases), maxReleases)] {
-		if m := &releases[i]; *m.Bytes >= h.PeakReserved.Bytes/releaseShare {
-			m.Label = "gave " + units.Bytes(*m.Bytes) + " back to the driver"
-			out = append(out, *m)
+	sortBy(releases, func(r *release) int64 { return -r.bytes })
+	for _, r := range releases[:min(len(releases), maxReleases)] {
+		if r.bytes >= h.PeakReserved.Bytes/releaseShare {
+			out = append(out, page.Mark{Event: r.last, Kind: "release", Label: "gave " + units.Bytes(r.bytes) + " back to the driver"})
 		}
 	}
 	left := max(len(out)-maxMarks, 0)
@@ -316,7 +319,7 @@ func (q *question) bands() (any, error) {
 
 // newBandsDoc is the groups and bands of a grouping, in their colors.
 func newBandsDoc(b *tile.Bands) page.Bands {
-	doc := page.Bands{G: b.Grouping, Kept: b.Kept, Groups: []page.Group{}, Bands: []page.Band{}, Lanes: []page.Lane{}}
+	doc := page.Bands{Kept: b.Kept, Groups: []page.Group{}, Bands: []page.Band{}, Lanes: []page.Lane{}}
 	keys := make([]tile.Key, len(b.Groups))
 	for i := range b.Groups {
 		keys[i] = b.Groups[i].Key
@@ -326,14 +329,14 @@ func newBandsDoc(b *tile.Bands) page.Bands {
 		doc.Groups = append(doc.Groups, newGroupDoc(&b.Groups[i], slotOf(slots, keys[i])))
 	}
 	for _, x := range b.Bands {
-		doc.Bands = append(doc.Bands, page.Band{Group: x.Group, Fate: x.Fate.String(), Before: x.Before, Peak: x.Peak, Allocs: x.Allocs})
+		doc.Bands = append(doc.Bands, page.Band{Group: x.Group, Fate: x.Fate.String()})
 	}
 	for i, l := range b.Lanes {
 		if i == maxLanes {
 			doc.LanesLeftOut = len(b.Lanes) - maxLanes
 			break
 		}
-		doc.Lanes = append(doc.Lanes, page.Lane{Group: b.Bands[l.Band].Group, Band: l.Band, From: l.From, To: l.To, Points: l.Points})
+		doc.Lanes = append(doc.Lanes, page.Lane{Group: b.Bands[l.Band].Group, From: l.From, To: l.To, Points: l.Points})
 	}
 	return doc
 }

@@ -128,8 +128,8 @@ func (d *measured) event(k int) page.Event {
 	if k < 0 {
 		return doc
 	}
-	action, stream := e.Action[k].String(), h.Snap.Stream(e.Stream[k])
-	doc.Action, doc.Bytes, doc.Stream = &action, &e.Size[k], &stream
+	action := e.Action[k].String()
+	doc.Action, doc.Bytes = &action, &e.Size[k]
 	if e.Action[k] != snapshot.OOM {
 		text := address(e.Addr[k])
 		doc.Address = &text
@@ -296,7 +296,7 @@ func (d *measured) state(b *tile.Bands, k int) *page.State {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(nameOf(a.Site), nameOf(b.Site)), cmp.Compare(a.Missing, b.Missing))
 	})
 	if e := &h.Trace.Events; k >= 0 && e.Action[k] < snapshot.OOM {
-		w.doc.Changed = &page.Changed{Address: address(e.Addr[k]), Size: e.Size[k], Action: e.Action[k].String()}
+		w.doc.Changed = &page.Changed{Address: address(e.Addr[k]), Size: e.Size[k]}
 	}
 	return &w.doc
 }
@@ -367,12 +367,12 @@ func (w *stater) segment(g *snapshot.Segment) {
 	doc := page.Segment{Address: address(g.Addr), Size: g.TotalSize, Pool: pool.String(), Private: pool.Private(), Stream: s.Stream(g.Stream),
 		Type: s.String(g.Type), Expandable: g.Expandable, First: len(w.states), Blocks: len(g.Blocks), Stack: w.stack(took), Missing: why}
 	free := g.Free()
-	doc.Releasable = timeline.Releasable(s, g)
+	releasable := timeline.Releasable(s, g)
 	doc.Ranges = append([][2]int64{}, timeline.ReleasableRanges(s, g)...)
-	doc.Stranded = free - doc.Releasable
+	doc.Stranded = free - releasable
 	w.doc.Reserved += g.TotalSize
 	w.doc.Free += free
-	w.doc.Releasable += doc.Releasable
+	w.doc.Releasable += releasable
 	w.doc.Stranded += doc.Stranded
 	shares := timeline.Strand(g, doc.Stranded)
 	for i := range g.Blocks {

@@ -62,9 +62,6 @@ func replayOf(x *replay.Result) page.Replay {
 		text := x.Difference.String()
 		doc.Difference = &text
 	}
-	if held := x.Held(); held != "" {
-		doc.Held = &held
-	}
 	if conf := replay.WithExpandable(doc.Settings); !x.Settings.Expandable {
 		if _, err := allocator.ParseSettings(conf, x.Version); err == nil {
 			doc.Try = append(doc.Try, conf)
@@ -243,7 +240,7 @@ func newOutcomeDoc(x *replay.Result, sc *replay.Scenario, o *replay.Outcome, not
 		OOMs: o.OOMs, Calls: o.DriverCalls(), CostMS: replay.Cost(&o.Stats), Retries: o.Retries,
 	}
 	if f := o.OOM; f != nil {
-		doc.OOM = &page.Refused{Event: f.Event, Bytes: f.Size, Reserved: f.Reserved, Active: f.Active, Site: nil, Recorded: f.Recorded}
+		doc.OOM = &page.Refused{Event: f.Event, Bytes: f.Size, Reserved: f.Reserved, Active: f.Active, Site: nil}
 		if site := x.Snap.Stacks.Site(f.Stack); site != (stack.Site{}) {
 			at := newFrameDoc(site)
 			doc.OOM.Site = &at

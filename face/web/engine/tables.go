@@ -13,19 +13,29 @@ import (
 // maxRows is how many rows of a table the page gets unless it asks for more.
 const maxRows = 200
 
-func newTable(b *tile.Bands, sums []tile.Sum, limit int) page.Table {
+// newTable lists the first rows, and sums up the others.
+func newTable[T any](b *tile.Bands, list []T, limit int, row func(*T) page.Row) page.Table {
 	t := page.Table{Rows: []page.Row{}}
-	for i, s := range sums {
+	for i := range list {
+		r := row(&list[i])
 		if i >= limit {
 			t.More.Groups++
-			t.More.Bytes += s.Bytes
-			t.More.Count += s.Count
+			t.More.Bytes += r.Bytes
+			t.More.Count += r.Count
 			continue
 		}
-		g := &b.Groups[s.Group]
-		t.Rows = append(t.Rows, page.Row{Key: g.Key.String(), Group: s.Group, Bytes: s.Bytes, Count: s.Count, Kept: s.Kept, Freed: s.Bytes - s.Kept - s.Pending, Pending: s.Pending, Peak: g.Peak})
+		r.Key = b.Groups[r.Group].Key.String()
+		t.Rows = append(t.Rows, r)
 	}
 	return t
+}
+
+func sumRow(s *tile.Sum) page.Row {
+	return page.Row{Group: s.Group, Bytes: s.Bytes, Count: s.Count, Kept: s.Kept, Freed: s.Bytes - s.Kept - s.Pending, Pending: s.Pending}
+}
+
+func changeRow(c *tile.Change) page.Row {
+	return page.Row{Group: c.Group, A: c.A, B: c.B, Bytes: c.Bytes(), Count: c.Count}
 }
 
 func (q *question) limit() (int, error) {
@@ -43,7 +53,7 @@ func (q *question) at() (any, error) {
 		return nil, err
 	}
 	sums := b.Live(k)
-	doc := page.At{Event: k, Live: d.h.Live(k), Requested: d.requested.h.Live(k), Reserved: d.h.Reserved(k), Table: newTable(b, sums, limit)}
+	doc := page.At{Event: k, Live: d.h.Live(k), Requested: d.requested.h.Live(k), Reserved: d.h.Reserved(k), Table: newTable(b, sums, limit, sumRow)}
 	for _, s := range sums {
 		doc.Count += s.Count
 	}
@@ -75,10 +85,9 @@ func (q *question) compareEvents() (any, error) {
 		return nil, err
 	}
 	sums := b.Made(from, to)
-	doc := page.Range{From: from, To: to, Table: newTable(b, sums, limit)}
+	doc := page.Range{Table: newTable(b, sums, limit, sumRow)}
 	for _, s := range sums {
 		doc.Bytes += s.Bytes
-		doc.Count += s.Count
 	}
 	return doc, nil
 }
@@ -92,17 +101,7 @@ func (q *question) diff() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc := page.Diff{A: d.h.Live(from), B: d.h.Live(to), Rows: []page.DiffRow{}}
-	for i, c := range b.Changes(from, to) {
-		if i >= limit {
-			doc.More.Groups++
-			doc.More.Bytes += c.Bytes()
-			doc.More.Count += c.Count
-			continue
-		}
-		doc.Rows = append(doc.Rows, page.DiffRow{Key: b.Groups[c.Group].Key.String(), Group: c.Group, A: c.A, B: c.B, Bytes: c.Bytes(), Count: c.Count})
-	}
-	return doc, nil
+	return page.Diff{A: d.h.Live(from), B: d.h.Live(to), Table: newTable(b, b.Changes(from, to), limit, changeRow)}, nil
 }
 
 func (q *question) find() (any, error) {

@@ -15,7 +15,6 @@ export interface Session {
 export interface Device {
   device: number;
   events: number;
-  allocations: number;
   measures_why: string | null;
   groupings: string[];
   start: Sums;
@@ -23,7 +22,6 @@ export interface Device {
   peak: Moment;
   peak_reserved: Moment;
   kept: number;
-  pending: number;
   coverage: Coverage;
   time: Time | null;
   time_why: string | null;
@@ -37,7 +35,6 @@ export interface Device {
 }
 
 export interface Bands {
-  g: string;
   kept: number;
   groups: Group[];
   bands: Band[];
@@ -46,32 +43,16 @@ export interface Bands {
 }
 
 export interface At extends Table {
-  event: number;
   live: number;
-  requested: number;
-  reserved: number;
-  count: number;
 }
 
-export interface Range extends Table {
-  from: number;
-  to: number;
-  bytes: number;
-  count: number;
-}
-
-export interface Diff {
+export interface Diff extends Table {
   a: number;
   b: number;
-  rows: DiffRow[];
-  more: More;
 }
 
 export interface Hit {
   alloc: number | null;
-  band: number;
-  y0: number;
-  bytes: number;
 }
 
 export interface Alloc extends Notes {
@@ -101,8 +82,6 @@ export interface Event extends Notes {
   address: string | null;
   time_us: number | null;
   place: number | null;
-  stream: number | null;
-  alloc: number | null;
   live: number;
   requested: number;
   reserved: number;
@@ -138,7 +117,6 @@ export interface State {
 }
 
 export interface Findings {
-  verdict: string;
   card: Card;
   findings: Finding[];
 }
@@ -157,7 +135,6 @@ export interface Replay {
   segments: Reproduced;
   capacity: number | null;
   assumed: string[];
-  held: string | null;
   try: string[];
 }
 
@@ -179,7 +156,6 @@ export interface Fits {
 export interface Reclaim {
   policy: string | null;
   text: string;
-  tried: TriedPolicy[];
   notes: string[];
 }
 
@@ -192,7 +168,6 @@ export interface Recording {
   moments: number;
   partial: string | null;
   judged_seconds: number | null;
-  verdict: string;
   card: Card;
   summary: Summary;
   findings: RecordedFinding[];
@@ -227,7 +202,6 @@ export interface Watch {
   seconds: number;
   samples: number;
   partial: string | null;
-  verdict: string;
   card: Card;
   findings: WatchFinding[];
   findings_left_out: number;
@@ -263,7 +237,6 @@ export interface Job {
   title: string;
   first: JobFirst;
   cause: string;
-  confidence: number;
   followers: number;
   missing: number[];
   attempts: number;
@@ -275,7 +248,6 @@ export interface Job {
   fix?: string;
   again?: string;
   failed: boolean;
-  differs?: JobDiffers;
   ranks: JobRank[];
 }
 
@@ -329,7 +301,6 @@ export interface Mark {
   event: number;
   kind: "oom" | "snapshot" | "release";
   label: string;
-  bytes?: number;
 }
 
 export interface Scope {
@@ -364,14 +335,10 @@ export interface Group {
 export interface Band {
   group: number;
   fate: "kept" | "freed" | "pending";
-  before: boolean;
-  peak: number;
-  allocations: number;
 }
 
 export interface Lane {
   group: number;
-  band: number;
   from: number;
   to: number;
   points: number[];
@@ -380,21 +347,6 @@ export interface Lane {
 export interface Table {
   rows: Row[];
   more: More;
-}
-
-export interface DiffRow {
-  key: string;
-  group: number;
-  a: number;
-  b: number;
-  bytes: number;
-  count: number;
-}
-
-export interface More {
-  groups: number;
-  bytes: number;
-  count: number;
 }
 
 export interface Notes {
@@ -424,7 +376,6 @@ export interface Segment {
   expandable: boolean;
   first: number;
   blocks: number;
-  releasable: number;
   ranges: ([number, number])[];
   stranded: number;
   stack: number;
@@ -457,7 +408,6 @@ export interface Taker {
 export interface Changed {
   address: string;
   size: number;
-  action: string;
 }
 
 export interface Card {
@@ -499,14 +449,6 @@ export interface Refused {
   reserved_bytes: number;
   active_bytes: number;
   site: Frame | null;
-  recorded: boolean;
-}
-
-export interface TriedPolicy {
-  policy: string;
-  calls: number;
-  driver_ms_estimate: number;
-  devices: PolicyOn[];
 }
 
 export interface Summary {
@@ -615,13 +557,6 @@ export interface WallRow {
 
 export interface JobFirst {
   rank: number | null;
-  node: string | null;
-  confidence: number;
-}
-
-export interface JobDiffers {
-  figure: string;
-  bytes_per_step: number;
 }
 
 export interface JobRank {
@@ -656,7 +591,14 @@ export interface Row {
   kept: number;
   freed: number;
   pending: number;
-  peak: number;
+  a?: number;
+  b?: number;
+}
+
+export interface More {
+  groups: number;
+  bytes: number;
+  count: number;
 }
 
 export interface StackFrame {
@@ -677,7 +619,6 @@ export interface FindingFinding {
   site: FindingSite | null;
   stack?: FindingSite[];
   bytes?: number;
-  count?: number;
   bytes_per_step?: number;
   sites?: FindingPlace[];
   trend?: number[];
@@ -696,7 +637,6 @@ export interface Where {
 
 export interface ProcessFile {
   f: number;
-  path: string;
 }
 
 export interface Survivors {
@@ -717,15 +657,7 @@ export interface Site {
   bytes_per_step: number;
 }
 
-export interface PolicyOn {
-  device: number;
-  peak_reserved_bytes: number;
-}
-
 export interface RecordingGrowth {
-  anonymous_bytes: number;
-  file_bytes: number;
-  shared_bytes: number;
   older_bytes: number;
   unnamed_bytes: number;
 }
@@ -777,11 +709,9 @@ export interface FindingPlace extends FindingSite {
 }
 
 export interface FindingRemedy {
-  kind: string;
   text: string;
   detail?: string;
   setting?: string;
-  effect?: FindingEffect;
 }
 
 export interface RecordingGPUDevice {
@@ -790,13 +720,7 @@ export interface RecordingGPUDevice {
   used_bytes: number | null;
   total_bytes: number | null;
   parts: RecordingGPUPart[];
-  beyond_bytes: number;
   notes: string[];
-}
-
-export interface FindingEffect {
-  peak_reserved_bytes: number;
-  exact: boolean;
 }
 
 export interface RecordingGPUPart {

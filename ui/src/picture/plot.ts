@@ -134,7 +134,7 @@ export const tileOf = (n: number, m: number, height: Float32Array, of: { max: Fl
 
 /** Bands that are drawn from groups, which no history has. */
 export const bandsOf = (groups: { key: string; label: string; slot: number; peak?: number }[], bands: { group: number; fate: Bands["bands"][0]["fate"] }[], kept: number): Bands => ({
-  g: "", kept, lanes: [], lanes_left_out: 0,
+  kept, lanes: [], lanes_left_out: 0,
   groups: groups.map(({ key, label, slot, peak = 0 }) => ({ key, label, slot, peak: { event: 0, bytes: peak }, kept: 0, allocations: 0 })),
-  bands: bands.map((b) => ({ ...b, before: false, peak: 0, allocations: 0 })),
+  bands,
 });

@@ -14,7 +14,6 @@ export interface Plan {
   verdict: "fits" | "may fit" | "does not fit" | "does not run";
   binding: string;
   components: PlannedPart[];
-  stages: PlannedStage[];
   kv: PlannedKV;
   flags: string[];
   notes: string[];
@@ -49,7 +48,6 @@ export interface RLPlan {
 }
 
 export interface Solved {
-  model: PlannedModel;
   question: string;
   answers: SolvedAnswer[];
 }
@@ -70,13 +68,11 @@ export interface PlannedModel {
   format: string;
   checkpoint_bytes: number;
   context_tokens: number | null;
-  notes: string[];
 }
 
 export interface PlanGPU {
   name: string;
   total_bytes: number;
-  source: string;
 }
 
 export interface PlannedParallel {
@@ -95,11 +91,6 @@ export interface PlannedPart {
   source?: string;
 }
 
-export interface PlannedStage {
-  layers: number;
-  weights_bytes: number;
-}
-
 export interface PlannedKV {
   bytes_per_token: number;
   window_bytes_per_token: number;
@@ -108,7 +99,6 @@ export interface PlannedKV {
   block_tokens: number;
   tokens: [number, number];
   length_tokens: number;
-  request_bytes: number;
   requests: [number, number];
   longest_tokens: [number, number];
 }
@@ -127,7 +117,6 @@ export interface PlannedFormat {
   weights_bytes: number;
   tokens: [number, number];
   verdict: "fits" | "may fit" | "does not fit" | "does not run";
-  gpu_layers?: number;
 }
 
 export interface PlannedOffload {
@@ -138,17 +127,12 @@ export interface PlannedOffload {
 
 export interface PlannedLoad {
   requests: number;
-  prompt_tokens: number;
   kv_bytes: number;
   at_once: [number, number];
   answer_us: [number, number] | null;
 }
 
 export interface PlannedImages {
-  count: number;
-  width: number;
-  height: number;
-  source: string;
   request_tokens: number;
   kv_bytes: number;
   encoded_at_once: number;

@@ -116,10 +116,10 @@ class Saved {
         if (t.c0[r]! > c || c >= t.c1[r]! || y < t.y0[r]! || y >= t.y0[r]! + t.height[r]!) continue;
         const alloc = only(q, "f", "d");
         alloc.set("i", String(t.alloc[r]));
-        if (await this.look("alloc", alloc)) return { alloc: t.alloc[r]!, band: t.band[r]!, y0: t.y0[r]!, bytes: t.height[r]! };
+        if (await this.look("alloc", alloc)) return { alloc: t.alloc[r]! };
       }
     }
-    return { alloc: null, band: 0, y0: 0, bytes: 0 };
+    return { alloc: null };
   }
 
   private async find(q: URLSearchParams): Promise<string[]> {

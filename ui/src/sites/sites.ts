@@ -11,7 +11,7 @@ import type { Source } from "../session/store.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { groupings, liveAt, missing } from "../base/names.ts";
 import { csv, csvButton } from "../base/save.ts";
-import type { At, Bands, Flame, Frame, Group, Range } from "../base/wire.ts";
+import type { Bands, Flame, Frame, Group, Table } from "../base/wire.ts";
 
 interface SiteRow extends Row {
   bytes: number;
@@ -122,7 +122,7 @@ export class Sites {
     const end = device!.events - 1;
     const params = { ...base, limit: 400, ...(from !== undefined ? { from, to } : a !== undefined ? { a, b } : { k: kept ? end : k }) };
     const name = from !== undefined ? "range" : a !== undefined ? "diff" : "at";
-    const other = this.groupsAsking.once(url(name, params), () => json<At & Range>(name, params), (v) => {
+    const other = this.groupsAsking.once(url(name, params), () => json<Table>(name, params), (v) => {
       const groups = this.page.bands?.groups;
       if (!groups) return this.groupsAsking.cancel();
       this.groups = v.rows.map((r) => ({ key: r.key, label: groups[r.group]?.label ?? r.key, slot: groups[r.group]?.slot ?? -1, bytes: r.bytes, self: r.bytes, count: r.count, kept: r.kept, own: true }));

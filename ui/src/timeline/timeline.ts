@@ -11,7 +11,7 @@ import type { Rail } from "../rail/rail.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { measureName } from "../base/terms.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
-import type { At, AtRow, Diff, More, Range } from "../base/wire.ts";
+import type { At, Diff, More } from "../base/wire.ts";
 
 type Mode = "at" | "range" | "diff";
 
@@ -99,7 +99,7 @@ export class Timeline {
     const { mode } = this;
     this.asking.once(
       url(mode, this.params()),
-      () => json<At & Range & Diff>(mode, { ...this.params(), limit }),
+      () => json<At & Diff>(mode, { ...this.params(), limit }),
       (v) => {
         if (!this.page.bands) return this.asking.cancel(); // they are those of another grouping by now, and on their way
         this.answer = this.read(mode, v);
@@ -115,9 +115,9 @@ export class Timeline {
     this.draw();
   }
 
-  private read(mode: Mode, v: At & Range & Diff): Answer {
+  private read(mode: Mode, v: At & Diff): Answer {
     const { groups } = this.page.bands!;
-    const rows = (v.rows as (AtRow & Range["rows"][0] & Diff["rows"][0])[]).map((r) => {
+    const rows = v.rows.map((r) => {
       const g = groups[r.group];
       return {
         key: r.key,
@@ -125,8 +125,8 @@ export class Timeline {
         slot: g?.slot ?? -1,
         bytes: r.bytes,
         count: r.count,
-        kept: r.kept ?? 0,
-        freed: (r.freed ?? 0) + (r.pending ?? 0),
+        kept: r.kept,
+        freed: r.freed + r.pending,
         peak: g?.peak.bytes ?? 0,
         a: r.a ?? 0,
         b: r.b ?? 0,
