@@ -51,6 +51,8 @@ var unread = map[reflect.Type]string{
 	reflect.TypeFor[page.Findings]():       "verdict",
 	reflect.TypeFor[page.Hit]():            "band y0 bytes",
 	reflect.TypeFor[page.ProcessFile]():    "path",
+	reflect.TypeFor[page.Recording]():      "verdict",
+	reflect.TypeFor[page.Segment]():        "releasable",
 	reflect.TypeFor[page.Watch]():          "verdict",
 	reflect.TypeFor[plan.GPU]():            "source",
 	reflect.TypeFor[recording.GPUDevice](): "beyond_bytes",

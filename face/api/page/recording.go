@@ -19,6 +19,7 @@ type Recording struct {
 	Moments  int               `json:"moments"`
 	Partial  *string           `json:"partial"` // why reading ended before the end
 	Judged   *float64          `json:"judged_seconds"`
+	Verdict  finding.Verdict   `json:"verdict"`
 	Card     api.Card          `json:"card"`    // of the verdict
 	Summary  Summary           `json:"summary"` // of the last judgment
 	Findings []RecordedFinding `json:"findings"`

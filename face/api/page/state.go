@@ -36,6 +36,7 @@ type Segment struct {
 	Expandable bool       `json:"expandable"`
 	First      int        `json:"first"`
 	Blocks     int        `json:"blocks"`
+	Releasable int64      `json:"releasable"`
 	Ranges     [][2]int64 `json:"ranges"`
 	Stranded   int64      `json:"stranded"`
 	Stack      int        `json:"stack"` // of those of [State]; -1 if it was not recorded

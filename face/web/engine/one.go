@@ -367,12 +367,12 @@ func (w *stater) segment(g *snapshot.Segment) {
 	doc := page.Segment{Address: address(g.Addr), Size: g.TotalSize, Pool: pool.String(), Private: pool.Private(), Stream: s.Stream(g.Stream),
 		Type: s.String(g.Type), Expandable: g.Expandable, First: len(w.states), Blocks: len(g.Blocks), Stack: w.stack(took), Missing: why}
 	free := g.Free()
-	releasable := timeline.Releasable(s, g)
+	doc.Releasable = timeline.Releasable(s, g)
 	doc.Ranges = append([][2]int64{}, timeline.ReleasableRanges(s, g)...)
-	doc.Stranded = free - releasable
+	doc.Stranded = free - doc.Releasable
 	w.doc.Reserved += g.TotalSize
 	w.doc.Free += free
-	w.doc.Releasable += releasable
+	w.doc.Releasable += doc.Releasable
 	w.doc.Stranded += doc.Stranded
 	shares := timeline.Strand(g, doc.Stranded)
 	for i := range g.Blocks {

@@ -319,7 +319,7 @@ func (r *Recording) Ask(ctx context.Context, name string, params url.Values) Ans
 func (r *Recording) document() page.Recording {
 	run := r.run
 	doc := page.Recording{
-		File: r.path, PID: run.PID, Name: run.Name, Backend: run.Backend, Began: run.BeganUS, Moments: len(r.moments),
+		File: r.path, PID: run.PID, Name: run.Name, Backend: run.Backend, Began: run.BeganUS, Moments: len(r.moments), Verdict: r.verdict,
 		Findings: r.findings[:min(maxFindings, len(r.findings))], Stacks: []page.Stack{}, Others: r.others, Owners: []page.Owner{}, GPU: []page.GPUStack{},
 	}
 	doc.LeftOut = len(r.findings) - len(doc.Findings)

@@ -4,9 +4,9 @@ import { byId, fill, h } from "../base/dom.ts";
 import { bytes, count, plural } from "../base/format.ts";
 import { byteTick } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
-import { css, mix, palette, siteColor, textOn, type Palette } from "../picture/palette.ts";
+import { css, mix, palette, siteColor, textOn, type Palette, type RGB } from "../picture/palette.ts";
 import { flow, largestHole, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
-import { begin, fontOf, hatch, inRoom, left, size, write } from "../picture/canvas.ts";
+import { begin, fontOf, hatch, inRoom, left, outline, rect, size, write } from "../picture/canvas.ts";
 
 const rowHigh = 17;
 const rowStep = 22;
@@ -51,23 +51,19 @@ export function paint(v: View): void {
   size(canvas, width, high); // which takes the font away, too
   begin(canvas).font = fontOf(v.root);
   fill(byId("row-scale"), "1 row = ", h("b", {}, byteTick(row)), ", one scale; magnified groups are labeled");
-  g.fillStyle = css(c.muted);
   for (let i = 0; i <= 4; i++) {
     const x = left + (room * i) / 4;
-    g.textAlign = i === 4 ? "right" : i ? "center" : "left";
-    write(g, byteTick((row * i) / 4), x, 12);
-    g.fillRect(Math.min(x, width - 17), 19, 1, 4);
+    write(g, byteTick((row * i) / 4), x, 12, c.muted, i === 4 ? "right" : i ? "center" : "left");
+    rect(g, c.muted, Math.min(x, width - 17), 19, 1, 4);
   }
   v.spots = [];
   let y = failed ? paintFailure(g, c, failed, room / row) : 24;
   for (const s of secs) y = paintSection(v, g, c, s, row, room, y);
   if (failed?.hole) markHole(v, g, c, failed.hole);
-  g.textAlign = "left";
   for (const e of key) {
     const top = y + 12 + 20 * e.row;
     e.draw(g, left + e.x, top);
-    g.fillStyle = css(c.ink);
-    write(g, e.text, left + e.x + 22, top + 6);
+    write(g, e.text, left + e.x + 22, top + 6, c.ink);
   }
 }
 
@@ -86,44 +82,36 @@ function failure({ page, heap }: View): Failure | null {
 
 /** Draws the request to the scale of the rows, above the piece that would have to hold it; returns where the rows begin. */
 function paintFailure(g: CanvasRenderingContext2D, c: Palette, { bytes: wanted, hole }: Failure, scale: number): number {
-  const bars: [string, number, string][] = [["the failed request", wanted, css(c.danger)], [hole && hole.bytes >= wanted ? "the largest free piece, which could not serve it" : "the largest free piece", hole?.bytes ?? 0, css(c.stranded)]];
+  const bars: [string, number, RGB][] = [["the failed request", wanted, c.danger], [hole && hole.bytes >= wanted ? "the largest free piece, which could not serve it" : "the largest free piece", hole?.bytes ?? 0, c.stranded]];
   bars.forEach(([name, n, color], i) => {
     const y = 28 + rowStep * i;
     const wide = n > 0 ? Math.max(2, n * scale) : 0;
-    g.fillStyle = color;
-    g.fillRect(left, y, wide, rowHigh);
-    g.strokeStyle = css(c.danger);
-    g.lineWidth = 1.5;
-    g.strokeRect(left, y, wide, rowHigh);
+    rect(g, color, left, y, wide, rowHigh);
+    outline(g, c.danger, 1.5, left, y, wide, rowHigh);
     const text = `${name}: ${bytes(n)}`;
     const fits = g.measureText(text).width + 14 < wide;
-    g.textAlign = "left";
-    g.fillStyle = css(!fits ? c.ink : i ? c["stranded-text"] : textOn(c.danger));
-    write(g, text, fits ? left + 7 : left + wide + 8, y + rowHigh / 2 + 0.5);
+    const ink = !fits ? c.ink : i ? c["stranded-text"] : textOn(c.danger);
+    write(g, text, fits ? left + 7 : left + wide + 8, y + rowHigh / 2 + 0.5, ink);
   });
   return 24 + failedHigh;
 }
 
 /** Frames the largest free piece where it lies. */
 function markHole(v: View, g: CanvasRenderingContext2D, c: Palette, { segment, offset, bytes: size }: NonNullable<Failure["hole"]>): void {
-  g.strokeStyle = css(c.danger);
-  g.lineWidth = 2;
   for (const s of v.spots) {
     if (s.segment !== segment) continue;
     const [a, b] = [s.x0 + (offset - s.from) * s.scale, s.x0 + (offset + size - s.from) * s.scale].map((x) => Math.max(s.x0, Math.min(s.x1, x))) as [number, number];
-    if (b > a) g.strokeRect(a, s.y0, b - a, rowHigh);
+    if (b > a) outline(g, c.danger, 2, a, s.y0, b - a, rowHigh);
   }
 }
 
 function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Section, row: number, room: number, y: number): number {
   const heap = v.heap;
-  g.textAlign = "left";
-  g.fillStyle = css(c.muted);
   const n = s.segments.length + s.folded.length;
   const parts = [s.name, plural(n, "segment"), `${bytes(s.reserved)} reserved`, `${bytes(s.used)} active`];
   if (s.private) parts.push("not shared with the default pool");
   if (s.magnified > 1 && s.segments.length) parts.push(`drawn ×${s.magnified}`);
-  write(g, inRoom(g, parts.join("  ·  "), room), left, y + 12);
+  write(g, inRoom(g, parts.join("  ·  "), room), left, y + 12, c.muted);
   y += 24;
   const scale = (room / row) * s.magnified;
   const widest = widestFree(v, s.pieces);
@@ -137,12 +125,10 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
   y += s.rows * rowStep;
   if (s.folded.length) {
     const sum = s.folded.reduce((m, i) => m + heap.segments[i]!.size, 0);
-    hatch(g, left, y, room, rowHigh, css(c.whole), css(c["whole-line"]));
+    hatch(g, left, y, room, rowHigh, c.whole, c["whole-line"]);
     const text = inRoom(g, `${count(s.folded.length)} whole free ${s.folded.length === 1 ? "segment" : "segments"}, ${bytes(sum)} · folded, not to scale · ${s.private ? "empty_cache() returns them only once their pool is gone" : "empty_cache() would return them"}`, room - 24);
-    g.fillStyle = css(c.page);
-    g.fillRect(left + 6, y + 1, g.measureText(text).width + 12, rowHigh - 2);
-    g.fillStyle = css(c.ink);
-    write(g, text, left + 12, y + rowHigh / 2);
+    rect(g, c.page, left + 6, y + 1, g.measureText(text).width + 12, rowHigh - 2);
+    write(g, text, left + 12, y + rowHigh / 2, c.ink);
     v.spots.push({ x0: left, x1: left + room, y0: y, y1: y + rowHigh, segment: -1, from: 0, scale: 1, section: s });
     y += rowStep;
   }
@@ -168,19 +154,14 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
   const heap = v.heap;
   const { blocks } = heap;
   const seg = heap.segments[p.segment]!;
-  g.fillStyle = css(c.stranded);
-  g.fillRect(x0, y, x1 - x0, rowHigh);
+  rect(g, c.stranded, x0, y, x1 - x0, rowHigh);
   for (const [from, to] of seg.ranges) {
     const [a, b] = [Math.max(from, p.from), Math.min(to, p.from + p.bytes)];
-    if (a < b) hatch(g, x0 + (a - p.from) * scale, y, (b - a) * scale, rowHigh, css(c.whole), css(c["whole-line"]));
+    if (a < b) hatch(g, x0 + (a - p.from) * scale, y, (b - a) * scale, rowHigh, c.whole, c["whole-line"]);
   }
   // Free pieces wide enough for a word show how much is stranded, and by what.
-  const label = (text: string, from: number, to: number, color: string, right: boolean): void => {
-    if (to - from < 110) return;
-    g.fillStyle = color;
-    g.textAlign = right ? "right" : "left";
-    write(g, inRoom(g, text, to - from - 10), right ? to - 6 : from + 5, y + rowHigh / 2 + 0.5);
-    g.textAlign = "left";
+  const label = (text: string, from: number, to: number, ink: RGB, align: "left" | "right"): void => {
+    if (to - from >= 110) write(g, inRoom(g, text, to - from - 10), align === "right" ? to - 6 : from + 5, y + rowHigh / 2 + 0.5, ink, align);
   };
   let widest: [number, number] = [0, 0];
   for (let b = seg.first; b < seg.first + seg.blocks; b++) {
@@ -198,35 +179,17 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
     const solo = v.page.s.solo;
     if ((solo.length && !solo.includes(group?.key ?? "")) || (v.page.found && !v.page.found.has(group?.key ?? ""))) color = mix(color, c.page, 0.15);
     const w = Math.max(0.75, bx1 - bx0);
-    const chosen = blocks.alloc[b]! >= 0 && blocks.alloc[b] === v.page.s.alloc;
-    if (blocks.state[b] === "p") hatch(g, bx0, y, w, rowHigh, css(color), css(c.page));
-    else {
-      g.fillStyle = css(color);
-      g.fillRect(bx0, y, w, rowHigh);
-    }
+    if (blocks.state[b] === "p") hatch(g, bx0, y, w, rowHigh, color, c.page);
+    else rect(g, color, bx0, y, w, rowHigh);
     const slack = (blocks.size[b]! - blocks.requested[b]!) * scale;
-    if (slack >= 1 && to === blocks.offset[b]! + blocks.size[b]!) {
-      g.fillStyle = css(c.ink);
-      g.globalAlpha = 0.35;
-      g.fillRect(bx1 - slack, y, slack, rowHigh);
-      g.globalAlpha = 1;
-    }
-    if (bx1 - bx0 > 3) {
-      g.fillStyle = css(c.page);
-      g.globalAlpha = 0.6;
-      g.fillRect(bx1 - 1, y, 1, rowHigh);
-      g.globalAlpha = 1;
-    }
-    if (group) label(group.label, bx0, bx1, css(textOn(color)), false);
-    if (chosen) {
-      g.strokeStyle = css(c.ink);
-      g.lineWidth = 2;
-      g.strokeRect(bx0, y + 1, Math.max(2, w), rowHigh - 2);
-    }
+    if (slack >= 1 && to === blocks.offset[b]! + blocks.size[b]!) rect(g, c.ink, bx1 - slack, y, slack, rowHigh, 0.35);
+    if (bx1 - bx0 > 3) rect(g, c.page, bx1 - 1, y, 1, rowHigh, 0.6);
+    if (group) label(group.label, bx0, bx1, textOn(color), "left");
+    if (blocks.alloc[b]! >= 0 && blocks.alloc[b] === v.page.s.alloc) outline(g, c.ink, 2, bx0, y + 1, Math.max(2, w), rowHigh - 2);
   }
   if (labeled && seg.stranded > 0) {
     const by = pins(heap, v.page.bands!.groups, p.segment);
-    label(`${bytes(seg.stranded)} stranded by ${bytes(by.reduce((sum, b) => sum + b.bytes, 0))} in ${count(by.length)}`, widest[0], widest[1], css(c["stranded-text"]), true);
+    label(`${bytes(seg.stranded)} stranded by ${bytes(by.reduce((sum, b) => sum + b.bytes, 0))} in ${count(by.length)}`, widest[0], widest[1], c["stranded-text"], "right");
   }
   const pinned = v.page.s.segment === seg.address;
   g.strokeStyle = css(pinned ? c.accent : c.top);
@@ -255,9 +218,7 @@ function ring(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, x0: nu
   if (to <= 0 || from >= p.bytes) return;
   const a = x0 + Math.max(0, from) * scale;
   const b = Math.max(a + 3, x0 + Math.min(p.bytes, to) * scale);
-  g.strokeStyle = css(c.accent);
-  g.lineWidth = 2;
-  g.strokeRect(a - 1, y - 2, b - a + 2, rowHigh + 4);
+  outline(g, c.accent, 2, a - 1, y - 2, b - a + 2, rowHigh + 4);
 }
 
 interface Entry {
@@ -269,15 +230,12 @@ interface Entry {
 
 /** The legend, in as many rows as it needs. */
 function legend(g: CanvasRenderingContext2D, heap: Heap, c: Palette, room: number): Entry[] {
-  const flat = (color: string): Entry["draw"] => (g, x, y) => {
-    g.fillStyle = color;
-    g.fillRect(x, y, 16, 12);
-  };
-  const hatched = (ground: string, line: string): Entry["draw"] => (g, x, y) => hatch(g, x, y, 16, 12, ground, line);
-  const all: [string, Entry["draw"]][] = [["allocated (color of its site)", flat(css(c.slots[0]!))]];
-  if (heap.pending) all.push([`deferred frees: ${bytes(heap.pending)}`, hatched(css(c.slots[0]!), css(c.page))]);
-  all.push([`stranded: ${bytes(heap.stranded)}`, flat(css(c.stranded))], [`releasable: ${bytes(heap.releasable)}`, hatched(css(c.whole), css(c["whole-line"]))]);
-  if (heap.slack) all.push([`rounding: ${bytes(heap.slack)}`, flat(css(mix(c.ink, c.page, 0.35)))]);
+  const flat = (color: RGB): Entry["draw"] => (g, x, y) => rect(g, color, x, y, 16, 12);
+  const hatched = (ground: RGB, line: RGB): Entry["draw"] => (g, x, y) => hatch(g, x, y, 16, 12, ground, line);
+  const all: [string, Entry["draw"]][] = [["allocated (color of its site)", flat(c.slots[0]!)]];
+  if (heap.pending) all.push([`deferred frees: ${bytes(heap.pending)}`, hatched(c.slots[0]!, c.page)]);
+  all.push([`stranded: ${bytes(heap.stranded)}`, flat(c.stranded)], [`releasable: ${bytes(heap.releasable)}`, hatched(c.whole, c["whole-line"])]);
+  if (heap.slack) all.push([`rounding: ${bytes(heap.slack)}`, flat(mix(c.ink, c.page, 0.35))]);
   let [x, row] = [0, 0];
   return all.map(([text, draw]) => {
     const width = 22 + g.measureText(text).width;

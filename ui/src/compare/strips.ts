@@ -9,10 +9,10 @@ import type { Bands, Device } from "../base/wire.ts";
 import type { Page } from "../session/page.ts";
 import { blit, runs, stackOf, widen, type Frame, type Run } from "../picture/blit.ts";
 import { paintFor } from "../picture/paint.ts";
-import { css, palette, type Palette } from "../picture/palette.ts";
-import { dashed, stepLine } from "../picture/plot.ts";
+import { palette, type Palette } from "../picture/palette.ts";
+import { dashed, onGround, stepLine } from "../picture/plot.ts";
 import { bucketsPerTile, Tiles, type Picture, type Want } from "../picture/tiles.ts";
-import { begin, fontOf, inRoom, plate, size, write } from "../picture/canvas.ts";
+import { begin, fontOf, inRoom, plate, rect, size, write } from "../picture/canvas.ts";
 import { byFunction, loose, type Place } from "./runs.ts";
 
 /** A file's row of picture. */
@@ -182,50 +182,32 @@ export class Strips {
     const at = 8 + i * l.step;
     const high = (b: number): number => at + l.rowHigh - (b / l.top) * l.rowHigh;
     ctx.putImageData(image, Math.round(l.left * ratio), Math.round(at * ratio));
-    ctx.fillStyle = css(c.hair);
-    ctx.fillRect(l.left, at + l.rowHigh, l.room, 1);
-    if (s.device.events === 0) {
-      ctx.fillStyle = css(c.muted);
-      ctx.textAlign = "left";
-      write(ctx, "no history, only the state at the snapshot", l.left + 8, at + l.rowHigh - 12);
-    }
-    this.reserved(ctx, rs, l, c, high);
+    rect(ctx, c.hair, l.left, at + l.rowHigh, l.room, 1);
+    if (s.device.events === 0) write(ctx, "no history, only the state at the snapshot", l.left + 8, at + l.rowHigh - 12, c.muted);
+    dashed(ctx, c.reserved, () => stepLine(ctx, rs, ratio, high, (r) => Math.min(r.tile.reserved[r.c]!, l.top * 1.03), l.left));
     this.survivors(ctx, i, l, c, high);
-    ctx.textAlign = "right";
-    ctx.fillStyle = css(c.muted);
-    for (const b of frame.gridAt) write(ctx, byteTick(b), l.left - 6, high(b));
-    ctx.fillStyle = css(c.ink);
+    for (const b of frame.gridAt) write(ctx, byteTick(b), l.left - 6, high(b), c.muted, "right");
     const near = frame.gridAt.map(high).find((y) => Math.abs(y - (at + l.rowHigh / 2)) < 13);
-    write(ctx, inRoom(ctx, short(l.names[i]!, l.names), l.left - 16), l.left - 8, near === undefined ? at + l.rowHigh / 2 : near + 13);
-    ctx.textAlign = "left";
+    write(ctx, inRoom(ctx, short(l.names[i]!, l.names), l.left - 16), l.left - 8, near === undefined ? at + l.rowHigh / 2 : near + 13, c.ink, "right");
     const figures: [string, string][] = [["peak", bytes(s.device.peak?.bytes ?? 0)], ["kept", bytes(s.device.kept)]];
     if (i > 0 && !this.shown()!.apart) figures.push(["", delta(s.device.kept - this.strips[i - 1]!.device.kept)]);
     figures.forEach(([name, text], n) => {
       const [x, line] = [l.left + l.room + 6, at + l.rowHigh / 2 + (n - 1) * 15];
-      ctx.fillStyle = css(c.muted);
-      write(ctx, name, x, line);
-      ctx.fillStyle = css(c.ink);
-      write(ctx, text, name ? x + 30 : x, line);
+      write(ctx, name, x, line, c.muted);
+      write(ctx, text, name ? x + 30 : x, line, c.ink);
     });
     return rs;
-  }
-
-  private reserved(ctx: CanvasRenderingContext2D, rs: Run[], l: Layout, c: Palette, high: (b: number) => number): void {
-    dashed(ctx, css(c.reserved), () => stepLine(ctx, rs, devicePixelRatio, high, (r) => Math.min(r.tile.reserved[r.c]!, l.top * 1.03), l.left));
   }
 
   /** The axis of events below all rows, and how the files are aligned. */
   private axis(ctx: CanvasRenderingContext2D, l: Layout, c: Palette, how: string): void {
     const y = this.strips.length * l.step + 4;
-    ctx.fillStyle = css(c.muted);
-    ctx.textAlign = "center";
     for (const t of ticks(0, l.events, Math.max(1, niceStep(l.events, l.room / 110)))) {
       const x = l.left + (t / l.events) * l.room;
-      ctx.fillRect(Math.round(x), y - 6, 1, 4);
-      if (x < l.left + l.room - 12) write(ctx, count(t), x, y + 4);
+      rect(ctx, c.muted, Math.round(x), y - 6, 1, 4);
+      if (x < l.left + l.room - 12) write(ctx, count(t), x, y + 4, c.muted, "center");
     }
-    ctx.textAlign = "left";
-    write(ctx, inRoom(ctx, `${plural(l.events, "event")}, ${how}; highest ${bytes(l.top / 1.04)}`, this.root.clientWidth - l.left - 4), l.left, y + 20);
+    write(ctx, inRoom(ctx, `${plural(l.events, "event")}, ${how}; highest ${bytes(l.top / 1.04)}`, this.root.clientWidth - l.left - 4), l.left, y + 20, c.muted);
   }
 
   /** In the row of a file, where each earlier one ended, and how much of what lived then lives on to the end. */
@@ -248,25 +230,20 @@ export class Strips {
       const from = x(event);
       const to = Math.min(end, x(device.events));
       const high = top + 8;
-      g.fillStyle = css(c.ink);
-      g.globalAlpha = 0.5;
-      g.fillRect(Math.round(from), high, 1, y(0) - high);
-      g.globalAlpha = 1;
-      for (const color of [c.page, c.ink]) {
-        g.strokeStyle = css(color);
-        g.lineWidth = color === c.ink ? 1.5 : 3.5;
+      rect(g, c.ink, Math.round(from), high, 1, y(0) - high, 0.5);
+      onGround(g, c.ink, c.page, 1.5, () => {
         g.beginPath();
         g.moveTo(from, y(bytesOf));
         g.lineTo(to, y(bytesOf));
         g.stroke();
-      }
+      });
       const text = `${bytes(bytesOf)} of ${short(nameOf(i), l.names)} survive`;
       const width = g.measureText(text).width;
       // Where there is no room for words, the line alone stays.
       const at = [from + 6, from - width - 8].find((a) => a >= l.left && a + width < l.left + l.room && !taken.some(([b, e]) => a < e && b < a + width));
       if (at === undefined) continue;
       taken.push([at - 6, at + width + 6]);
-      plate(g, text, at, high, css(c.ink), css(c.page));
+      plate(g, text, at, high, c.ink, c.page);
     }
   }
 

@@ -1,7 +1,7 @@
 // What all pictures of the page share: their left edge, and how canvases are set up.
 
 import { printable } from "../base/dom.ts";
-import { css, type Palette } from "./palette.ts";
+import { css, type Palette, type RGB } from "./palette.ts";
 
 /** Pixels from the left, where the names of rows and the axis of bytes stand. */
 export const left = 72;
@@ -50,6 +50,31 @@ export function begin(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   return g;
 }
 
+/** Fills a rectangle; a share lets through what is below. */
+export function rect(g: CanvasRenderingContext2D, ink: RGB, x: number, y: number, w: number, high: number, share = 1): void {
+  g.globalAlpha = share;
+  g.fillStyle = css(ink);
+  g.fillRect(x, y, w, high);
+  g.globalAlpha = 1;
+}
+
+/** Frames a rectangle. */
+export function outline(g: CanvasRenderingContext2D, ink: RGB, width: number, x: number, y: number, w: number, high: number): void {
+  g.strokeStyle = css(ink);
+  g.lineWidth = width;
+  g.strokeRect(x, y, w, high);
+}
+
+/** A mark that stands on a foot and points at its tip. */
+export function triangle(g: CanvasRenderingContext2D, ink: RGB, x: number, foot: number, tip: number): void {
+  g.fillStyle = css(ink);
+  g.beginPath();
+  g.moveTo(x - 4.5, foot);
+  g.lineTo(x + 4.5, foot);
+  g.lineTo(x, tip);
+  g.fill();
+}
+
 /** Draws inside a rectangle only. */
 export function clipped(g: CanvasRenderingContext2D, x: number, y: number, w: number, high: number, draw: () => void): void {
   g.save();
@@ -61,11 +86,10 @@ export function clipped(g: CanvasRenderingContext2D, x: number, y: number, w: nu
 }
 
 /** Fills a rectangle with slanting lines on a ground. */
-export function hatch(g: CanvasRenderingContext2D, x: number, y: number, w: number, high: number, ground: string, line: string): void {
+export function hatch(g: CanvasRenderingContext2D, x: number, y: number, w: number, high: number, ground: RGB, line: RGB): void {
   clipped(g, x, y, w, high, () => {
-    g.fillStyle = ground;
-    g.fillRect(x, y, w, high);
-    g.strokeStyle = line;
+    rect(g, ground, x, y, w, high);
+    g.strokeStyle = css(line);
     g.lineWidth = 1;
     g.beginPath();
     for (let d = Math.floor(x / 6) * 6 - high; d < x + w; d += 6) {
@@ -89,27 +113,20 @@ export function inRoom(g: CanvasRenderingContext2D, text: string, room: number):
 }
 
 /** Words on a ground of their own, from a place to the right, at a height. */
-export function plate(g: CanvasRenderingContext2D, text: string, x: number, y: number, ink: string, ground: string): void {
-  g.globalAlpha = 0.88;
-  g.fillStyle = ground;
-  g.fillRect(x - 4, y - 8, g.measureText(text).width + 8, 16);
-  g.globalAlpha = 1;
-  g.fillStyle = ink;
-  g.textAlign = "left";
-  write(g, text, x, y);
+export function plate(g: CanvasRenderingContext2D, text: string, x: number, y: number, ink: RGB, ground: RGB): void {
+  rect(g, ground, x - 4, y - 8, g.measureText(text).width + 8, 16, 0.88);
+  write(g, text, x, y, ink);
 }
 
 /** Writes text into a picture, where names of somebody's file must not turn a line around either. */
-export function write(g: CanvasRenderingContext2D, text: string, x: number, y: number): void {
+export function write(g: CanvasRenderingContext2D, text: string, x: number, y: number, ink: RGB, align: CanvasTextAlign = "left"): void {
+  g.fillStyle = css(ink);
+  g.textAlign = align;
   g.fillText(printable(text), x, y);
 }
 
-export function gutterName(g: CanvasRenderingContext2D, name: string, y: number, c: Palette): void {
-  g.textAlign = "right";
-  g.textBaseline = "middle";
-  g.fillStyle = css(c.muted);
-  write(g, name, left - 6, y);
-}
+/** Writes the name of a row, or a tick, beside the left edge. */
+export const gutterName = (g: CanvasRenderingContext2D, name: string, y: number, c: Palette): void => write(g, name, left - 6, y, c.muted, "right");
 
 /** Layers, the data at a place and the others over all, as one picture. */
 export function layered(data: HTMLCanvasElement, top: number, ...over: HTMLCanvasElement[]): { out: HTMLCanvasElement; g: CanvasRenderingContext2D } {

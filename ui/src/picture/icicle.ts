@@ -3,9 +3,9 @@
 import { missing } from "../base/names.ts";
 import { h, own, placeTip } from "../base/dom.ts";
 import { base, bytes, count, delta, percent } from "../base/format.ts";
-import { css, mix, palette, siteColor, textOn, type RGB } from "./palette.ts";
+import { mix, palette, siteColor, textOn, type RGB } from "./palette.ts";
 import type { Flame, Frame } from "../base/wire.ts";
-import { begin, fontOf, inRoom, size, write } from "./canvas.ts";
+import { begin, fontOf, inRoom, outline, rect, size, write } from "./canvas.ts";
 
 const rowHeight = 18;
 
@@ -136,21 +136,15 @@ export class Icicle {
       const net = this.flame.nodes.net?.[b.node];
       if (net !== undefined) color = mix(net > 0 ? c.danger : c.accent, c.page, 0.25 + (0.75 * Math.abs(net)) / Math.max(1, b.bytes)); // red grew, blue shrank
       if (found && !found.test(this.nameOf(b))) color = mix(color, c.page, 0.3);
-      g.fillStyle = css(color);
       const y = b.depth * rowHeight;
-      g.fillRect(x0, y, Math.max(0.5, x1 - x0 - 1), rowHeight - 1);
-      if (b === this.picked) {
-        g.strokeStyle = css(c.accent);
-        g.lineWidth = 2;
-        g.strokeRect(x0 + 1, y + 1, x1 - x0 - 3, rowHeight - 3);
-      }
+      rect(g, color, x0, y, Math.max(0.5, x1 - x0 - 1), rowHeight - 1);
+      if (b === this.picked) outline(g, c.accent, 2, x0 + 1, y + 1, x1 - x0 - 3, rowHeight - 3);
       if (x1 - x0 < 34) continue;
       const room = x1 - x0 - 10;
-      g.fillStyle = css(textOn(color));
-      write(g, inRoom(g, this.nameOf(b), room), x0 + 5, y + rowHeight / 2);
+      write(g, inRoom(g, this.nameOf(b), room), x0 + 5, y + rowHeight / 2, textOn(color));
       const amount = net === undefined ? bytes(b.bytes) : delta(net);
       const w = g.measureText(amount).width;
-      if (g.measureText(this.nameOf(b)).width + w + 20 < room) write(g, amount, x1 - w - 6, y + rowHeight / 2);
+      if (g.measureText(this.nameOf(b)).width + w + 20 < room) write(g, amount, x1 - w - 6, y + rowHeight / 2, textOn(color));
     }
   }
 

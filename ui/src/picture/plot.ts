@@ -4,9 +4,9 @@
 import { pixelAt, type Span } from "../base/scale.ts";
 import { noShapes, type Bands, type Tile } from "../base/wire.ts";
 import { labelPlaces, type Frame, type Run } from "./blit.ts";
-import { clipped, left, write } from "./canvas.ts";
+import { clipped, left, rect, write } from "./canvas.ts";
 import { fillOf } from "./paint.ts";
-import { css, textOn, type Palette } from "./palette.ts";
+import { css, textOn, type Palette, type RGB } from "./palette.ts";
 
 /** Where a plot stands, in CSS pixels below the names of its rows. */
 export interface Area {
@@ -50,12 +50,21 @@ export function stepLine(g: CanvasRenderingContext2D, drawn: Run[], ratio: numbe
 }
 
 /** The same, dashed, as memory is drawn that is not stacked: reserved, resident, a container's own count. */
-export function dashed(g: CanvasRenderingContext2D, color: string, draw: () => void): void {
-  g.strokeStyle = color;
+export function dashed(g: CanvasRenderingContext2D, ink: RGB, draw: () => void): void {
+  g.strokeStyle = css(ink);
   g.lineWidth = 1.5;
   g.setLineDash([5, 3]);
   draw();
   g.setLineDash([]);
+}
+
+/** Strokes what is drawn twice, first the ground around it, so that it is seen on any color. */
+export function onGround(g: CanvasRenderingContext2D, ink: RGB, ground: RGB, width: number, draw: (below: boolean) => void): void {
+  for (const color of [ground, ink]) {
+    g.strokeStyle = g.fillStyle = css(color);
+    g.lineWidth = color === ink ? width : width + 2;
+    draw(color !== ink);
+  }
 }
 
 /** Draws inside an area only. */
@@ -70,10 +79,9 @@ export function bandLabels(g: CanvasRenderingContext2D, drawn: Run[], frame: Fra
     if (!widths.has(b)) widths.set(b, g.measureText(of(b).label).width * ratio);
     return widths.get(b)!;
   };
-  g.textAlign = "left";
   for (const p of labelPlaces(drawn, frame, bands.bands.length, widthOf, 15 * ratio)) {
-    g.fillStyle = css(found && !found.has(of(p.band).key) ? c.muted : textOn(fillOf(bands, p.band, c)));
-    write(g, of(p.band).label, left + p.x / ratio + 8, top + p.y / ratio + 0.5);
+    const ink = found && !found.has(of(p.band).key) ? c.muted : textOn(fillOf(bands, p.band, c));
+    write(g, of(p.band).label, left + p.x / ratio + 8, top + p.y / ratio + 0.5, ink);
   }
 }
 
@@ -91,39 +99,30 @@ export interface Value {
   name: string;
   at: number; // bytes, where its line ends
   text: string;
-  ink: string;
+  ink: RGB;
 }
 
 /** Writes the values at the right edge. */
-export function gutter(g: CanvasRenderingContext2D, l: Area, y: (v: number) => number, values: Value[], muted: string): void {
+export function gutter(g: CanvasRenderingContext2D, l: Area, y: (v: number) => number, values: Value[], muted: RGB): void {
   const rows = [...values].sort((a, b) => b.at - a.at);
   const high = l.height < 110 ? 14 : 28;
   const ys = apart(rows.map((r) => y(r.at)), high, l.top - 8, l.top + l.height + 10);
   const x = left + l.width + 8;
-  g.textAlign = "left";
   rows.forEach((r, i) => {
-    g.fillStyle = muted;
-    if (high === 28) write(g, r.name, x, ys[i]! + 7);
-    g.fillStyle = r.ink;
-    write(g, r.text, x, ys[i]! + high - 7);
+    if (high === 28) write(g, r.name, x, ys[i]! + 7, muted);
+    write(g, r.text, x, ys[i]! + high - 7, r.ink);
   });
 }
 
 /** A stretch that is selected, from pixel to pixel. */
-export function selection(g: CanvasRenderingContext2D, { top, width, height }: Area, color: string, from: number, to: number): void {
+export function selection(g: CanvasRenderingContext2D, { top, width, height }: Area, ink: RGB, from: number, to: number): void {
   const [a, b] = [from, to].map((x) => Math.max(left, Math.min(left + width, x))) as [number, number];
-  g.fillStyle = color;
-  g.globalAlpha = 0.16;
-  g.fillRect(a, top, b - a, height);
-  g.globalAlpha = 1;
-  for (const x of [a, b - 1]) g.fillRect(Math.round(x), top, 1, height);
+  rect(g, ink, a, top, b - a, height, 0.16);
+  for (const x of [a, b - 1]) rect(g, ink, Math.round(x), top, 1, height);
 }
 
 /** The line of the cursor at a pixel. */
-export function cursorLine(g: CanvasRenderingContext2D, { top, height }: Area, color: string, x: number): void {
-  g.fillStyle = color;
-  g.fillRect(Math.round(x) - 0.75, top - 3, 1.5, height + 3);
-}
+export const cursorLine = (g: CanvasRenderingContext2D, { top, height }: Area, ink: RGB, x: number): void => rect(g, ink, Math.round(x) - 0.75, top - 3, 1.5, height + 3);
 
 /** A picture of one tile for the painter: bands by columns, from heights. */
 export const tileOf = (n: number, m: number, height: Float32Array, of: { max: Float64Array; min: Float64Array; last: Float64Array; reserved: Float64Array }): Tile => ({

@@ -6,9 +6,9 @@ import type { Key } from "../base/keys.ts";
 import { byteStep, byteTick, clamp, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
 import type { Tile } from "../base/wire.ts";
 import { blit, stackOf, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
-import { begin, fontOf, layered, left, onPaper, place, right, size, write } from "./canvas.ts";
+import { begin, fontOf, gutterName, layered, left, onPaper, place, rect, right, size, write } from "./canvas.ts";
 import { cursorLine, selection } from "./plot.ts";
-import { css, palette, type Palette } from "./palette.ts";
+import { palette, type Palette } from "./palette.ts";
 
 /** Rows of pixels that a picture can have above its own: marks stand there. */
 export const marksHeight = 14;
@@ -108,11 +108,11 @@ export abstract class TimePicture<S extends Shown> {
   /** Draws the selection, and the cursor, on a layer of their own; returns that, and where the cursor is seen. */
   protected drawCursor(seconds: number, range: Span | null): { g: CanvasRenderingContext2D; x: number | null } {
     const g = begin(this.front);
-    const color = css(this.colors.accent);
-    if (range) selection(g, this.layout, color, this.px(range[0]), this.px(range[1]));
+    const { accent } = this.colors;
+    if (range) selection(g, this.layout, accent, this.px(range[0]), this.px(range[1]));
     const { win } = this.frame;
     const x = seconds >= win[0] && seconds <= win[1] ? this.px(seconds) : null;
-    if (x !== null) cursorLine(g, this.layout, color, x);
+    if (x !== null) cursorLine(g, this.layout, accent, x);
     return { g, x };
   }
 
@@ -140,15 +140,12 @@ export abstract class TimePicture<S extends Shown> {
   protected axes(g: CanvasRenderingContext2D, step: number, tick: (t: number, every: number) => string): void {
     const l = this.layout;
     g.font = fontOf(this.root);
-    g.fillStyle = css(this.colors.muted);
-    g.textAlign = "right";
-    for (const b of ticks(0, this.frame.top, step)) write(g, byteTick(b), left - 6, Math.max(l.top + 5, this.y(b)));
-    g.textAlign = "center";
+    for (const b of ticks(0, this.frame.top, step)) gutterName(g, byteTick(b), Math.max(l.top + 5, this.y(b)), this.colors);
     const every = timeStep(this.frame.win, l.width / 110);
     for (const t of ticks(this.frame.win[0], this.frame.win[1], every)) {
       const x = this.px(t);
-      g.fillRect(Math.round(x), l.top + l.height, 1, 4);
-      write(g, tick(t, every), Math.min(x, left + l.width - 6), l.top + l.height + 12);
+      rect(g, this.colors.muted, Math.round(x), l.top + l.height, 1, 4);
+      write(g, tick(t, every), Math.min(x, left + l.width - 6), l.top + l.height + 12, this.colors.muted, "center");
     }
   }
 

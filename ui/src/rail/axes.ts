@@ -2,7 +2,7 @@
 
 import { count, duration } from "../base/format.ts";
 import { niceStep, ticks, type Span } from "../base/scale.ts";
-import { gutterName, left, write } from "../picture/canvas.ts";
+import { gutterName, left, rect, write } from "../picture/canvas.ts";
 import { css, mix } from "../picture/palette.ts";
 import { noteRows } from "./layout.ts";
 import type { Scene } from "./scene.ts";
@@ -14,19 +14,16 @@ export function drawAxis(scene: Scene, g: CanvasRenderingContext2D): void {
   const y = l.top + l.height;
   const time = scene.us ? scene.page.device!.time! : null;
   const step = Math.max(1, niceStep(win[1] - win[0], l.width / 110));
-  g.textAlign = "center";
-  g.fillStyle = css(c.muted);
   for (const [at, label] of time ? timeTicks(win, step, time.folds) : eventTicks(win, step)) {
     const x = left + scene.px(at);
     if (x > left + l.width + 1) continue;
-    g.fillRect(Math.round(x), y, 1, 4);
-    write(g, label, x, y + 12);
+    rect(g, c.muted, Math.round(x), y, 1, 4);
+    write(g, label, x, y + 12, c.muted, "center");
   }
   for (const f of time?.folds ?? []) {
     const x = left + scene.px(f.at);
     if (x < left || x > left + l.width) continue;
-    g.fillStyle = css(c.page);
-    g.fillRect(x - 6, y - 5, 12, 10);
+    rect(g, c.page, x - 6, y - 5, 12, 10);
     g.strokeStyle = css(c.muted);
     g.beginPath();
     for (const dx of [-4, 2]) {
@@ -36,10 +33,8 @@ export function drawAxis(scene: Scene, g: CanvasRenderingContext2D): void {
     g.stroke();
     const text = duration(f.us);
     const width = g.measureText(text).width + 6;
-    g.fillStyle = css(c.page);
-    g.fillRect(x - width / 2, y - 20, width, 14);
-    g.fillStyle = css(c.muted);
-    write(g, text, x, y - 13);
+    rect(g, c.page, x - width / 2, y - 20, width, 14);
+    write(g, text, x, y - 13, c.muted, "center");
   }
 }
 
@@ -51,13 +46,8 @@ export function drawSteps(scene: Scene, g: CanvasRenderingContext2D): void {
     if (s.lane !== "steps") continue;
     const at = scene.scopePixels(s.from, s.to);
     if (!at) continue;
-    g.fillStyle = css(mix(c.hair, c.panel, 0.45));
-    g.fillRect(at[0], l.steps, Math.max(1, at[1] - at[0] - 1), 17);
-    const width = g.measureText(s.name).width;
-    if (width + 8 > at[1] - at[0]) continue;
-    g.textAlign = "left";
-    g.fillStyle = css(c.ink);
-    write(g, s.name, at[0] + 5, l.steps + 9);
+    rect(g, mix(c.hair, c.panel, 0.45), at[0], l.steps, Math.max(1, at[1] - at[0] - 1), 17);
+    if (g.measureText(s.name).width + 8 <= at[1] - at[0]) write(g, s.name, at[0] + 5, l.steps + 9, c.ink);
   }
 }
 
@@ -73,13 +63,9 @@ export function drawNotes(scene: Scene, g: CanvasRenderingContext2D): void {
     const at = scene.scopePixels(s.from, s.to);
     if (!at || at[1] <= free[r]!) return;
     const y = l.notes + 18 * r;
-    g.fillStyle = css(mix(c.hair, c.page, 0.5));
-    g.fillRect(at[0], y + 1, Math.max(1, at[1] - at[0] - 1), 15);
+    rect(g, mix(c.hair, c.page, 0.5), at[0], y + 1, Math.max(1, at[1] - at[0] - 1), 15);
     free[r] = at[1];
-    if (g.measureText(s.name).width + 8 > at[1] - at[0]) return;
-    g.textAlign = "left";
-    g.fillStyle = css(c.muted);
-    write(g, s.name, at[0] + 4, y + 9);
+    if (g.measureText(s.name).width + 8 <= at[1] - at[0]) write(g, s.name, at[0] + 4, y + 9, c.muted);
   });
 }
 

@@ -3,8 +3,8 @@
 import { pixelAt } from "../base/scale.ts";
 import { stripOfBands, type Tile } from "../base/wire.ts";
 import { rowOf } from "../picture/blit.ts";
-import { begin, left, write } from "../picture/canvas.ts";
-import { css, type RGB } from "../picture/palette.ts";
+import { begin, left, rect, write } from "../picture/canvas.ts";
+import { type RGB } from "../picture/palette.ts";
 import { cursorLine, selection } from "../picture/plot.ts";
 import type { Scene } from "./scene.ts";
 
@@ -20,16 +20,14 @@ export function drawFront(scene: Scene): void {
     if (at === undefined) return;
     const x = Math.round(left + scene.px(at));
     if (x < left || x > left + l.width) return;
-    cursorLine(g, l, css(color), x);
+    cursorLine(g, l, color, x);
     if (!name) return;
-    g.fillRect(x - 7, l.top - 15, 14, 13);
-    g.fillStyle = css(c.page);
-    g.textAlign = "center";
-    write(g, name, x, l.top - 8);
+    rect(g, color, x - 7, l.top - 15, 14, 13);
+    write(g, name, x, l.top - 8, c.page, "center");
   };
   if (s.range) {
     const at = scene.scopePixels(s.range[0], s.range[1]);
-    if (at) selection(g, l, css(c.accent), ...at);
+    if (at) selection(g, l, c.accent, ...at);
   }
   drawPinned(scene, g);
   line(scene.page.k, c.accent);
@@ -44,7 +42,7 @@ function drawPinned(scene: Scene, g: CanvasRenderingContext2D): void {
   if (pinned === null) return;
   const l = scene.layout;
   const ratio = scene.frame.width / l.width;
-  g.fillStyle = css(scene.colors.accent);
+  const { accent } = scene.colors;
   const seen = new Set<Tile>();
   for (const r of scene.drawn) {
     if (r.tile.kind !== "alloc" || seen.has(r.tile)) continue;
@@ -57,19 +55,14 @@ function drawPinned(scene: Scene, g: CanvasRenderingContext2D): void {
       const y1 = l.top + Math.max(0, rowOf(t.y0[i]!, scene.frame)) / ratio;
       const x0 = left + at(t.c0[i]!);
       const x1 = left + at(t.c1[i]!);
-      g.fillRect(x0, y0 - 1, x1 - x0, 2);
-      g.fillRect(x0, y1 - 1, x1 - x0, 2);
-      if (at(t.c0[i]!) > 0 && t.c0[i]! > 0) g.fillRect(x0, y0, 1.5, y1 - y0);
-      if (at(t.c1[i]!) < l.width && t.c1[i]! < t.n) g.fillRect(x1 - 1.5, y0, 1.5, y1 - y0);
+      for (const y of [y0, y1]) rect(g, accent, x0, y - 1, x1 - x0, 2);
+      if (at(t.c0[i]!) > 0 && t.c0[i]! > 0) rect(g, accent, x0, y0, 1.5, y1 - y0);
+      if (at(t.c1[i]!) < l.width && t.c1[i]! < t.n) rect(g, accent, x1 - 1.5, y0, 1.5, y1 - y0);
     }
   }
 }
 
 function drawHover(scene: Scene, g: CanvasRenderingContext2D): void {
   if (!scene.hover || scene.drag?.moved) return;
-  const l = scene.layout;
-  g.fillStyle = css(scene.colors.ink);
-  g.globalAlpha = 0.45;
-  g.fillRect(Math.round(left + scene.hover.x), l.top, 1, l.height);
-  g.globalAlpha = 1;
+  rect(g, scene.colors.ink, Math.round(left + scene.hover.x), scene.layout.top, 1, scene.layout.height, 0.45);
 }

@@ -3,8 +3,7 @@
 import { h } from "../base/dom.ts";
 import { bytes, plural } from "../base/format.ts";
 import { byteTick } from "../base/scale.ts";
-import { begin, hatch, left, write } from "../picture/canvas.ts";
-import { css } from "../picture/palette.ts";
+import { begin, gutterName, hatch, left, rect } from "../picture/canvas.ts";
 import { drawAxis, drawNotes, drawSteps } from "./axes.ts";
 import { drawFindings, drawGutter, drawLabels, drawMarks, drawPeak } from "./labels.ts";
 import { drawLanes, drawMap, drawCapacity, drawGhost, drawReserved, drawRuns } from "./lines.ts";
@@ -21,12 +20,10 @@ export function drawInk(scene: Scene): void {
   const { win } = scene;
   g.font = scene.font(11);
   // The byte axis.
-  g.textAlign = "right";
-  g.fillStyle = css(c.muted);
   if (scene.drawn.length) {
     for (const b of [0, ...scene.frame.gridAt]) {
       const y = scene.y(b);
-      if (y > l.top - 2) write(g, byteTick(b), left - 6, Math.max(l.top + 5, y));
+      if (y > l.top - 2) gutterName(g, byteTick(b), Math.max(l.top + 5, y), c);
     }
   }
   drawAxis(scene, g);
@@ -48,12 +45,9 @@ export function drawInk(scene: Scene): void {
   const peak = l.height > 100 ? drawPeak(scene, g) : null;
   if (s.view !== "whatif") drawFindings(scene, g, peak);
   if (device.coverage.kind === "ring" || device.coverage.kind === "late") {
-    if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatch(g, left, l.top, 6, l.height, css(c.page), css(c.muted));
+    if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatch(g, left, l.top, 6, l.height, c.page, c.muted);
   }
-  if (device.coverage.kind === "damaged" && win[1] >= scene.end) {
-    g.fillStyle = css(c.danger);
-    g.fillRect(left + l.width - 2, l.top, 3, l.height);
-  }
+  if (device.coverage.kind === "damaged" && win[1] >= scene.end) rect(g, c.danger, left + l.width - 2, l.top, 3, l.height);
 }
 
 function empty(scene: Scene): void {

@@ -6,9 +6,9 @@ import { h } from "../base/dom.ts";
 import { bytes, count } from "../base/format.ts";
 import { measureName } from "../base/terms.ts";
 import { keptLine, stackOf } from "../picture/blit.ts";
-import { left, place, write } from "../picture/canvas.ts";
-import { css } from "../picture/palette.ts";
-import { apart, bandLabels } from "../picture/plot.ts";
+import { left, place, rect, triangle, write } from "../picture/canvas.ts";
+import type { RGB } from "../picture/palette.ts";
+import { apart, bandLabels, onGround } from "../picture/plot.ts";
 import { lastAt } from "../base/scale.ts";
 import type { Scene } from "./scene.ts";
 
@@ -22,21 +22,15 @@ export function drawMarks(scene: Scene, g: CanvasRenderingContext2D): void {
     const x = Math.round(left + scene.px(at));
     if (x < left - 1 || x > left + l.width + 1) continue;
     const oom = m.kind === "oom";
-    g.fillStyle = css(oom ? c.danger : c.muted);
-    g.globalAlpha = oom ? 1 : 0.55;
-    g.fillRect(x, l.top, oom ? 2 : 1, l.height);
-    g.globalAlpha = 1;
+    const ink = oom ? c.danger : c.muted;
+    rect(g, ink, x, l.top, oom ? 2 : 1, l.height, oom ? 1 : 0.55);
     // Memory that goes back points up.
     const [tip, foot] = m.kind === "release" ? [l.top - 7, l.top - 1] : [l.top, l.top - 6];
-    g.beginPath();
-    g.moveTo(x - 4, foot);
-    g.lineTo(x + 5, foot);
-    g.lineTo(x + 0.5, tip);
-    g.fill();
+    triangle(g, ink, x + 0.5, foot, tip);
     if (!oom || x - labeled < 40) continue;
     labeled = x;
-    g.textAlign = x > left + l.width - 40 ? "right" : "left";
-    write(g, "OOM", x + (x > left + l.width - 40 ? -7 : 8), l.top - 7);
+    const toLeft = x > left + l.width - 40;
+    write(g, "OOM", x + (toLeft ? -7 : 8), l.top - 7, ink, toLeft ? "right" : "left");
   }
 }
 
@@ -79,18 +73,16 @@ export function drawGutter(scene: Scene): void {
 }
 
 /** Leads from a flag to what it is of, and marks that. */
-function leader(g: CanvasRenderingContext2D, color: string, ground: string, from: [number, number], to: [number, number]): void {
-  for (const [ink, width, dot] of [[ground, 4, 5], [color, 1.5, 3.5]] as const) {
-    g.strokeStyle = g.fillStyle = ink;
-    g.lineWidth = width;
+function leader(g: CanvasRenderingContext2D, ink: RGB, ground: RGB, from: [number, number], to: [number, number]): void {
+  onGround(g, ink, ground, 1.5, (below) => {
     g.beginPath();
     g.moveTo(...from);
     g.lineTo(...to);
     g.stroke();
     g.beginPath();
-    g.arc(...to, dot, 0, 7);
+    g.arc(...to, below ? 5 : 3.5, 0, 7);
     g.fill();
-  }
+  });
 }
 
 /** A place of a picture that is taken: left, top, width. */
@@ -113,7 +105,7 @@ export function drawPeak(scene: Scene, g: CanvasRenderingContext2D): Taken | nul
   const y = Math.max(l.top + 10, Math.min(l.top + l.height - 30, scene.y(peak.bytes) - 20));
   const from = toLeft ? x - width - 3 : x + 4;
   place(flag, from, y);
-  leader(g, css(scene.colors.accent), css(scene.colors.page), [toLeft ? from + width : from, y + 12], [x, Math.max(l.top, scene.y(peak.bytes))]);
+  leader(g, scene.colors.accent, scene.colors.page, [toLeft ? from + width : from, y + 12], [x, Math.max(l.top, scene.y(peak.bytes))]);
   return [from, y, width];
 }
 
@@ -162,7 +154,7 @@ export function drawFindings(scene: Scene, g: CanvasRenderingContext2D, peak: Ta
     taken.push([x, y]);
     y = Math.max(l.top - 15, y);
     const pinned = i === page.finding;
-    if (to) leader(g, css(scene.colors.ink), css(scene.colors.page), [x + 24, y + 12], to);
+    if (to) leader(g, scene.colors.ink, scene.colors.page, [x + 24, y + 12], to);
     const pin = button(`pin ${i}`, String(i + 1), () => page.store.set({ finding: i, alloc: null, segment: null, solo: [], k: w.event }, true), { class: `over pin ${f.severity}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`, "aria-pressed": String(pinned) });
     place(pin, x, y);
     scene.el.over.append(pin);

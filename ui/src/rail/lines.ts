@@ -4,9 +4,9 @@
 import { button } from "../base/controls.ts";
 import { h } from "../base/dom.ts";
 import { bytes, growth, plural } from "../base/format.ts";
-import { clipped, gutterName, left, place, plate, write } from "../picture/canvas.ts";
+import { clipped, gutterName, left, place, outline, plate, rect, write } from "../picture/canvas.ts";
 import { css, mix, siteColor } from "../picture/palette.ts";
-import { dashed, inside, stepLine } from "../picture/plot.ts";
+import { dashed, inside, onGround, stepLine } from "../picture/plot.ts";
 import { highest, type Run } from "../session/runs.ts";
 import { captionHeight, laneHeight, mapHeight } from "./layout.ts";
 import type { Scene } from "./scene.ts";
@@ -19,21 +19,17 @@ export function drawLanes(scene: Scene, g: CanvasRenderingContext2D): void {
   bands!.lanes.slice(0, l.growRows).forEach((lane, row) => {
     const y = l.grows + 22 * row;
     const group = bands!.groups[lane.group]!;
-    g.fillStyle = css(c.panel);
-    g.fillRect(left, y, l.width, 20);
+    rect(g, c.panel, left, y, l.width, 20);
     const most = Math.max(1, ...lane.points);
-    const pale = css(mix(c.danger, c.panel, 0.35)); // words can be read on it
-    const edge = css(c.danger);
+    const pale = mix(c.danger, c.panel, 0.35); // words can be read on it
     const last = lane.points.length - 1;
     for (let x = 0; x < l.width; x++) {
       const place = scene.win[0] + ((x + 0.5) / l.width) * (scene.win[1] - scene.win[0]);
       const event = scene.us ? scene.eventAt(place) : place;
       const v = lane.points[Math.round((Math.max(0, Math.min(device!.events, event)) / device!.events) * last)] ?? 0;
       const high = Math.round((v / most) * 19);
-      g.fillStyle = pale;
-      g.fillRect(left + x, y + 20 - high, 1, high);
-      g.fillStyle = edge;
-      g.fillRect(left + x, y + 20 - high, 1, Math.min(2, high));
+      rect(g, pale, left + x, y + 20 - high, 1, high);
+      rect(g, c.danger, left + x, y + 20 - high, 1, Math.min(2, high));
     }
     const others = row === l.growRows - 1 ? bands!.lanes.length + bands!.lanes_left_out - l.growRows : 0;
     const name = `${group.label} · own scale${others > 0 ? ` · ${plural(others, "other grows", "others grow")}` : ""}`;
@@ -47,7 +43,7 @@ export function drawLanes(scene: Scene, g: CanvasRenderingContext2D): void {
 }
 
 export function drawReserved(scene: Scene, g: CanvasRenderingContext2D): void {
-  inside(g, scene.layout, () => dashed(g, css(scene.colors.reserved), () => stepLine(g, scene.drawn, scene.ratio, (v) => scene.y(v), (r) => r.tile.reserved[r.c]!)));
+  inside(g, scene.layout, () => dashed(g, scene.colors.reserved, () => stepLine(g, scene.drawn, scene.ratio, (v) => scene.y(v), (r) => r.tile.reserved[r.c]!)));
 }
 
 /** A run in each column; null where it is not drawn. */
@@ -62,12 +58,10 @@ export function drawGhost(scene: Scene, g: CanvasRenderingContext2D, ghost: Run 
   const l = scene.layout;
   const { event, bytes: values } = ghost.steps;
   inside(g, l, () => {
-    for (const [color, width] of [[scene.colors.page, 5], [scene.colors.good, 2.5]] as const) {
-      g.strokeStyle = css(color);
-      g.lineWidth = width;
-      g.setLineDash(width > 3 ? [] : [2, 3]);
+    onGround(g, scene.colors.good, scene.colors.page, 2.5, (below) => {
+      g.setLineDash(below ? [] : [2, 3]);
       line(scene, g, (v) => scene.y(v), (from, to) => highest(event, values, from, to));
-    }
+    });
     g.setLineDash([]);
   });
   const text = `${name}: ${bytes(ghost.outcome.peak_reserved_bytes)} reserved at most`;
@@ -75,7 +69,7 @@ export function drawGhost(scene: Scene, g: CanvasRenderingContext2D, ghost: Run 
   const leftward = scene.px(scene.placeOf(peak.event) ?? 0) > l.width / 2; // away from the flag of the peak
   const at = leftward ? scene.drawn[scene.drawn.length >> 3]! : last;
   const y = Math.max(l.top + 8, scene.y(highest(event, values, at.tile.events[at.c]!, at.tile.events[at.c + 1]!)) - 12);
-  plate(g, text, leftward ? left + at.x0 / scene.ratio : left + l.width - g.measureText(text).width - 13, y, css(scene.colors.good), css(scene.colors.page));
+  plate(g, text, leftward ? left + at.x0 / scene.ratio : left + l.width - g.measureText(text).width - 13, y, scene.colors.good, scene.colors.page);
 }
 
 /** The line of what PyTorch could have. */
@@ -83,10 +77,8 @@ export function drawCapacity(scene: Scene, g: CanvasRenderingContext2D, capacity
   const l = scene.layout;
   if (capacity === null || capacity >= scene.frame.top) return;
   const y = scene.y(capacity);
-  g.fillStyle = css(scene.colors.danger);
-  g.fillRect(left, y, l.width, 1);
-  g.textAlign = "left";
-  write(g, `capacity ${bytes(capacity)}`, left + 6, y - l.top < 14 ? y + 9 : y - 7);
+  rect(g, scene.colors.danger, left, y, l.width, 1);
+  write(g, `capacity ${bytes(capacity)}`, left + 6, y - l.top < 14 ? y + 9 : y - 7, scene.colors.danger);
 }
 
 /** Runs under other settings: what they reserve, over the recorded line, and below it what of that is not in use. */
@@ -115,8 +107,7 @@ export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
     for (const [event, { numbers, y }] of failing) cross(scene, g, event, y, `${numbers.join(", ")} ${numbers.length === 1 ? "runs" : "run"} out`);
   });
   gutterName(g, s.lane, l.lane + 10, c);
-  g.fillStyle = css(c.panel);
-  g.fillRect(left, l.lane, l.width, laneHeight);
+  rect(g, c.panel, left, l.lane, l.width, laneHeight);
   const all = [...(recorded ? [{ run: recorded, color: c.reserved, dash: [5, 3] }] : []), ...curves.map((v) => ({ run: v.run, color: siteColor(c, v.slot), dash: [] as number[] }))];
   const of = s.lane === "stranded" ? (r: typeof all[0]["run"]) => r.stranded : (r: typeof all[0]["run"]) => r.unused;
   let most = 1;
@@ -144,7 +135,6 @@ function cross(scene: Scene, g: CanvasRenderingContext2D, event: number, y: numb
   const x = left + scene.px(at);
   if (x < left - 4 || x > left + scene.layout.width + 4) return;
   g.strokeStyle = css(scene.colors.danger);
-  g.fillStyle = css(scene.colors.danger);
   g.lineWidth = 2;
   g.beginPath();
   for (const d of [-4, 4]) {
@@ -153,34 +143,24 @@ function cross(scene: Scene, g: CanvasRenderingContext2D, event: number, y: numb
   }
   g.stroke();
   const toLeft = x > left + scene.layout.width - 80;
-  g.textAlign = toLeft ? "right" : "left";
-  write(g, text, x + (toLeft ? -8 : 8), y + 12);
+  write(g, text, x + (toLeft ? -8 : 8), y + 12, scene.colors.danger, toLeft ? "right" : "left");
 }
 
 export function drawMap(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
   const c = scene.colors;
   gutterName(g, "all", l.map + mapHeight / 2, c);
-  g.fillStyle = css(c.panel);
-  g.fillRect(left, l.map, l.width, mapHeight);
+  rect(g, c.panel, left, l.map, l.width, mapHeight);
   const rs = scene.overview();
   const most = rs.reduce((m, r) => Math.max(m, r.tile.max[r.c]!), 1);
-  g.fillStyle = css(mix(c.neutral, c.page, 0.7));
+  const ink = mix(c.neutral, c.page, 0.7);
   for (const r of rs) {
     const high = (r.tile.max[r.c]! / most) * (mapHeight - 3);
-    g.fillRect(left + r.x0, l.map + mapHeight - high, r.x1 - r.x0, high);
+    rect(g, ink, left + r.x0, l.map + mapHeight - high, r.x1 - r.x0, high);
   }
   const x0 = left + (scene.win[0] / scene.end) * l.width;
   const x1 = left + (scene.win[1] / scene.end) * l.width;
-  const all = scene.win[0] <= 0 && scene.win[1] >= scene.end;
-  if (!all) {
-    g.fillStyle = css(c.page);
-    g.globalAlpha = 0.55;
-    g.fillRect(left, l.map, x0 - left, mapHeight);
-    g.fillRect(x1, l.map, left + l.width - x1, mapHeight);
-    g.globalAlpha = 1;
-  }
-  g.strokeStyle = css(c.accent);
-  g.lineWidth = 1.5;
-  g.strokeRect(Math.round(x0) + 0.5, l.map + 0.5, Math.max(3, Math.round(x1 - x0) - 1), mapHeight - 1);
+  rect(g, c.page, left, l.map, x0 - left, mapHeight, 0.55);
+  rect(g, c.page, x1, l.map, left + l.width - x1, mapHeight, 0.55);
+  outline(g, c.accent, 1.5, Math.round(x0) + 0.5, l.map + 0.5, Math.max(3, Math.round(x1 - x0) - 1), mapHeight - 1);
 }

@@ -2,11 +2,11 @@
 // resident memory above it, and lanes for the classes of growth and for the GPU.
 
 import { stackOf } from "../picture/blit.ts";
-import { begin, gutterName, left, write } from "../picture/canvas.ts";
+import { begin, gutterName, left, rect, triangle, write } from "../picture/canvas.ts";
 import { byId, h, swatch } from "../base/dom.ts";
 import { bytes, delta, plural } from "../base/format.ts";
 import { paintFor } from "../picture/paint.ts";
-import { css, mix, palette } from "../picture/palette.ts";
+import { mix, palette } from "../picture/palette.ts";
 import { bandLabels, columnRuns, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
 import { marksHeight, TimePicture } from "../picture/time.ts";
 import { others, tileOf, time, type Group, type Layers, type Slice } from "./bands.ts";
@@ -109,13 +109,10 @@ class Picture extends TimePicture<Shown> {
     this.drops(g);
     inside(g, l, () => {
       const { growth } = slice;
-      if (alone === null) dashed(g, css(c.reserved), () => stepLine(g, this.drawn, this.frame.scale, (v) => Math.min(this.y(v), l.top + l.height - 0.75), (r) => growth[r.c]!));
+      if (alone === null) dashed(g, c.reserved, () => stepLine(g, this.drawn, this.frame.scale, (v) => Math.min(this.y(v), l.top + l.height - 0.75), (r) => growth[r.c]!));
       bandLabels(g, this.drawn, this.frame, l, this.shown!.layers.bands, c, this.shown!.found);
     });
-    if (doc.partial !== null && this.frame.win[1] >= this.all[1]) {
-      g.fillStyle = css(c.danger);
-      g.fillRect(left + l.width - 2, l.top, 3, l.height);
-    }
+    if (doc.partial !== null && this.frame.win[1] >= this.all[1]) rect(g, c.danger, left + l.width - 2, l.top, 3, l.height);
     this.gutter(g, alone, this.shown!.s.k === null && !this.shown!.s.win ? this.column : slice.at(this.frame.win[1]));
   }
 
@@ -124,43 +121,28 @@ class Picture extends TimePicture<Shown> {
     const l = this.layout;
     const c = this.colors;
     gutterName(g, lane.name, y + 10, c);
-    g.fillStyle = css(c.panel);
-    g.fillRect(left, y, l.width, laneHeight - 2);
+    rect(g, c.panel, left, y, l.width, laneHeight - 2);
     let [low, high] = [0, 1];
     for (const r of this.drawn) [low, high] = [Math.min(low, lane.values[r.c]!), Math.max(high, lane.values[r.c]!)];
     const at = (v: number): number => y + laneHeight - 2 - ((v - low) / (high - low)) * (laneHeight - 3);
-    g.fillStyle = css(mix(lane.owner === undefined ? c.neutral : c.accent, c.panel, 0.75));
+    const ink = mix(lane.owner === undefined ? c.neutral : c.accent, c.panel, 0.75);
     const ratio = this.frame.scale;
     for (const r of this.drawn) {
       const v = lane.values[r.c]!;
-      g.fillRect(left + r.x0 / ratio, Math.min(at(v), at(0)), (r.x1 - r.x0) / ratio, Math.abs(at(v) - at(0)));
+      rect(g, ink, left + r.x0 / ratio, Math.min(at(v), at(0)), (r.x1 - r.x0) / ratio, Math.abs(at(v) - at(0)));
     }
-    g.textAlign = "left";
     if (lane.owner !== undefined) {
-      const width = g.measureText(lane.owner).width + 12;
-      g.fillStyle = css(c.panel);
-      g.fillRect(left, y, width, laneHeight - 2);
-      g.fillStyle = css(c.ink);
-      write(g, lane.owner, left + 6, y + 10);
+      rect(g, c.panel, left, y, g.measureText(lane.owner).width + 12, laneHeight - 2);
+      write(g, lane.owner, left + 6, y + 10, c.ink);
     }
-    g.fillStyle = css(c.ink);
     const last = lane.values[this.shown!.slice.at(this.frame.win[1])] ?? 0;
-    write(g, lane.owner === undefined ? delta(last) : bytes(last), left + l.width + 8, y + 10);
+    write(g, lane.owner === undefined ? delta(last) : bytes(last), left + l.width + 8, y + 10, c.ink);
   }
 
   /** Marks where events were lost. */
   private drops(g: CanvasRenderingContext2D): void {
-    const l = this.layout;
-    g.fillStyle = css(this.colors.danger);
-    for (const r of this.drawn) {
-      if (this.lostAt(r.c) <= 0) continue;
-      const x = left + (r.x0 + r.x1) / 2 / this.frame.scale;
-      g.beginPath();
-      g.moveTo(x - 4, l.top - 9);
-      g.lineTo(x + 4, l.top - 9);
-      g.lineTo(x, l.top - 2);
-      g.fill();
-    }
+    const { top } = this.layout;
+    for (const r of this.drawn) if (this.lostAt(r.c) > 0) triangle(g, this.colors.danger, left + (r.x0 + r.x1) / 2 / this.frame.scale, top - 9, top - 2);
   }
 
   private lostAt(c: number): number {
@@ -178,11 +160,11 @@ class Picture extends TimePicture<Shown> {
     for (let b = 0; b < layers.bands.kept; b++) grows += tile.height[b * tile.n + column]!;
     const value = (name: string, v: number, text = bytes(v), color = ink): Value => {
       this.figures[name] = v;
-      return { name, at: Math.max(0, v), text, ink: css(color) };
+      return { name, at: Math.max(0, v), text, ink: color };
     };
     const growth = slice.growth[column]!;
     const more = alone === null ? [value("grew by", growth, delta(growth), reserved), ...(grows > 0 ? [value("in findings", grows)] : [])] : [];
-    gutter(g, this.layout, (v) => this.y(v), [value("mapped", tile.max[column]!), ...more], css(muted));
+    gutter(g, this.layout, (v) => this.y(v), [value("mapped", tile.max[column]!), ...more], muted);
   }
 
   // ---- the cursor

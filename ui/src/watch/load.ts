@@ -3,7 +3,7 @@
 
 import { h } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import { clipped, left, write } from "../picture/canvas.ts";
+import { clipped, gutterName, left, rect, write } from "../picture/canvas.ts";
 import { css, type Palette } from "../picture/palette.ts";
 import type { Course } from "./bands.ts";
 
@@ -54,13 +54,10 @@ export function drawLoad(g: CanvasRenderingContext2D, of: Course, { top, width, 
       for (const [name, color] of bands) {
         const v = valuesOf(of, name)?.[c] ?? NaN;
         if (!(v > 0)) continue;
-        g.fillStyle = css(color);
-        g.globalAlpha = 0.6;
-        g.fillRect(x0, y0 - ((below + v) / most) * high, wide, (v / most) * high);
+        rect(g, color, x0, y0 - ((below + v) / most) * high, wide, (v / most) * high, 0.6);
         below += v;
       }
     }
-    g.globalAlpha = 1;
     const full = valuesOf(of, cache);
     g.strokeStyle = css(colors.ink);
     g.lineWidth = 1.5;
@@ -78,24 +75,20 @@ export function drawLoad(g: CanvasRenderingContext2D, of: Course, { top, width, 
     }
     g.stroke();
   });
-  g.fillStyle = css(colors.hair);
-  g.fillRect(left, y0, width, 1);
+  rect(g, colors.hair, left, y0, width, 1);
   words(g, of, columns[columns.length - 1], most, top, y0, width, colors);
   return { most };
 }
 
 /** The scale at the left, and the last values at the right. */
 function words(g: CanvasRenderingContext2D, of: Course, last: number | undefined, most: number, top: number, y0: number, width: number, colors: Palette): void {
-  g.fillStyle = css(colors.muted);
-  g.textAlign = "right";
-  write(g, count(most), left - 6, top + room + 4);
-  write(g, "requests", left - 6, (top + room + y0) / 2 + 2);
-  write(g, "0", left - 6, y0 - 4);
+  gutterName(g, count(most), top + room + 4, colors);
+  gutterName(g, "requests", (top + room + y0) / 2 + 2, colors);
+  gutterName(g, "0", y0 - 4, colors);
   if (last === undefined) return;
-  g.textAlign = "left";
   const x = left + width + 8;
   loadAt(of, of.of.at[last]!).forEach(([name, text], i) => {
-    g.fillStyle = css(name === cache ? colors.ink : colors.muted);
-    write(g, name === cache ? `KV cache ${text}` : `${text} ${name.split(" ")[0]}`, x, top + room + 6 + 17 * i);
+    const [words, ink] = name === cache ? [`KV cache ${text}`, colors.ink] : [`${text} ${name.split(" ")[0]}`, colors.muted];
+    write(g, words, x, top + room + 6 + 17 * i, ink);
   });
 }

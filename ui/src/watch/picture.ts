@@ -4,10 +4,10 @@
 import { h, swatch } from "../base/dom.ts";
 import { bytes, count, utc } from "../base/format.ts";
 import type { Span } from "../base/scale.ts";
-import { begin, left, plate } from "../picture/canvas.ts";
+import { begin, left, plate, rect } from "../picture/canvas.ts";
 import { paintFor } from "../picture/paint.ts";
 import { css, palette } from "../picture/palette.ts";
-import { bandLabels, columnRuns, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
+import { bandLabels, columnRuns, dashed, gutter, inside, onGround, stepLine, type Value } from "../picture/plot.ts";
 import { axisHeight, TimePicture } from "../picture/time.ts";
 import { entriesOf, grows, layersOf, standsOnZero, tileOf, timeTick, moment, type Course, type Evidence, type Layers } from "./bands.ts";
 import { drawLoad, loadHeight, loadRows } from "./load.ts";
@@ -132,7 +132,7 @@ export class Picture extends TimePicture<Shown> {
     this.drawnJudged = null;
     inside(g, l, () => {
       bandLabels(g, this.drawn, this.frame, l, this.layers!.bands, c, null);
-      for (const p of this.shown!.course.parts) if (p.beside && this.isLine(p.name)) dashed(g, css(c.reserved), () => stepLine(g, this.drawn, this.frame.scale, (v) => this.y(v), (r) => p.values[r.c]!));
+      for (const p of this.shown!.course.parts) if (p.beside && this.isLine(p.name)) dashed(g, c.reserved, () => stepLine(g, this.drawn, this.frame.scale, (v) => this.y(v), (r) => p.values[r.c]!));
       if (this.judged) this.curve(g, this.judged);
     });
     this.bounds(g);
@@ -153,16 +153,14 @@ export class Picture extends TimePicture<Shown> {
     for (let i = n - 1; i >= 0; i--) g.lineTo(...at(i, fit.low_bytes));
     g.fill();
     g.globalAlpha = 1;
-    for (const [width, ink] of [[4, css(this.colors.page)], [2, css(color)]] as const) {
-      g.lineWidth = width;
-      g.strokeStyle = ink;
+    onGround(g, color, this.colors.page, 2, () => {
       for (const beyond of [false, true]) {
         g.setLineDash(beyond ? [6, 4] : []);
         g.beginPath();
         for (let i = 0; i < n; i++) if (beyond ? fit.seconds[i]! >= fit.until - 1e-6 : fit.seconds[i]! <= fit.until + 1e-6) g.lineTo(...at(i, fit.level_bytes));
         g.stroke();
       }
-    }
+    });
     g.setLineDash([]);
     this.drawnJudged = { verdict: e.verdict, level: e.level, bounds: e.bounds, until: fit.until, limit: e.limit, reached: null };
     if (!e.toLimit) return;
@@ -171,11 +169,7 @@ export class Picture extends TimePicture<Shown> {
     const l = this.layout;
     const x0 = Math.max(left, this.px(a));
     const x1 = Math.min(left + l.width, Math.max(this.px(b), x0 + 2));
-    if (x0 >= left + l.width) return;
-    g.fillStyle = css(this.colors.danger);
-    g.globalAlpha = 0.22;
-    g.fillRect(x0, l.top, x1 - x0, l.height);
-    g.globalAlpha = 1;
+    if (x0 < left + l.width) rect(g, this.colors.danger, x0, l.top, x1 - x0, l.height, 0.22);
   }
 
   /** The limit, and when it is reached, in words. */
@@ -198,7 +192,7 @@ export class Picture extends TimePicture<Shown> {
         g.setLineDash([]);
       }
       const when = this.judged?.e.toLimit ? `, reached ${this.shown!.subject.left || "soon"}` : "";
-      plate(g, words + when, Math.max(6, left + l.width - g.measureText(words + when).width - 5), inside && y - 10 > 8 ? y - 10 : 9, css(c.danger), css(c.page));
+      plate(g, words + when, Math.max(6, left + l.width - g.measureText(words + when).width - 5), inside && y - 10 > 8 ? y - 10 : 9, c.danger, c.page);
     }
   }
 
@@ -208,19 +202,19 @@ export class Picture extends TimePicture<Shown> {
     const last = this.drawn[this.drawn.length - 1]?.c;
     if (last === undefined) return;
     const total = this.shown!.s.alone ? this.tile!.last[last]! : course.of.last_bytes[last]!;
-    const values: Value[] = [{ name: "all", at: total, text: bytes(total), ink: css(this.colors.ink) }];
+    const values: Value[] = [{ name: "all", at: total, text: bytes(total), ink: this.colors.ink }];
     if (this.judged) {
       const { e } = this.judged;
-      values.push({ name: e.verdict === "plateau" ? "levels off at" : "fitted level", at: e.level, text: bytes(e.level), ink: css(grows(e) ? this.colors.danger : this.colors.accent) });
+      values.push({ name: e.verdict === "plateau" ? "levels off at" : "fitted level", at: e.level, text: bytes(e.level), ink: grows(e) ? this.colors.danger : this.colors.accent });
     }
-    gutter(g, this.layout, (v) => this.y(v), values, css(this.colors.muted));
+    gutter(g, this.layout, (v) => this.y(v), values, this.colors.muted);
   }
 
   private cursor(): void {
     const { course, s, spot } = this.shown!;
     if (!course.n) return;
     const { g, x } = this.drawCursor(s.k ?? spot?.course.of.at[spot.column] ?? 0, s.range);
-    if (x !== null && this.under) g.fillRect(Math.round(x) - 0.75, this.layout.top + this.layout.height + axisHeight, 1.5, this.under);
+    if (x !== null && this.under) rect(g, this.colors.accent, Math.round(x) - 0.75, this.layout.top + this.layout.height + axisHeight, 1.5, this.under);
   }
 
   /** Moves the cursor by columns. */
