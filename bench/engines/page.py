@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the scenarios, the failures of sleep and wake and the peers, and writes docs/engines.md.
 
-    bench/engines/page.py --results DIR [--torch DIR] [--peers DIR] [--strandline PATH]
+    bench/engines/page.py --results DIR [--torch DIR] [--peers DIR] [--saver DIR] [--strandline PATH]
 
-Each part's output is a file in DIR (run.txt, services.txt, unmaps.txt, sleep.txt, watch.txt, peers.txt). A
+Each part's output is a file in DIR (run.txt, services.txt, unmaps.txt, sleep.txt, watch.txt, saver.txt, peers.txt). A
 part whose file is there is not run again, and one without a file keeps its section of the page; rows of
 scenarios that were not run again stay. services.py needs a running server, so that its output is put there
 by hand, as are lines of programs/unmaps.py, `RELEASE VARIABLE N bytes a munmap`. `--torch` and `--peers`
@@ -35,12 +35,14 @@ NEEDS = {
 
 
 def parts(options):
-    run = [os.path.join(HERE, name) for name in ("run.py", "sleep.py", "peers.py")]
+    run = [os.path.join(HERE, name) for name in ("run.py", "sleep.py", "peers.py", "saver.py")]
     own = ["--strandline", options.strandline] if options.strandline else []
     if options.torch:
         yield "run.txt", [run[0], *own, "--torch", options.torch]
         yield "sleep.txt", [run[1], *own, "--torch", options.torch, "--seconds", "0.2", "--by", "mem,log"]
         yield "watch.txt", [run[1], *own, "--torch", options.torch, "--seconds", "1", "--by", "watch", "--failures", "40"]
+        if options.saver:
+            yield "saver.txt", [run[3], *own, "--torch", options.torch, "--saver", options.saver]
     if options.peers:
         yield "peers.txt", [run[2], *own, "--peers", options.peers]
 
@@ -123,6 +125,18 @@ def sleeping(options):
     return table(["planted", *({"mem": "`mem status`, once", "log": "`diagnose LOGS`", "watch": "`watch`"}[by] for by in order)], rows)
 
 
+def saver(options):
+    rows, held = {}, [0, 0, 0]
+    for line in lines(options, "saver.txt"):
+        _, _, text, source, *words = line.split(" | ")
+        words = [word.split(":")[0].split(",")[0] for word in words]
+        held = [n + (word == "holds") for n, word in zip(held, [*words, "holds"])]
+        row = rows.setdefault(text, [text, source, *words])
+        row[2:] = [a if a == b else f"{a}, {b}" for a, b in zip(row[2:], words)]
+    total = [f"**{n} of {held[2]}**" for n in held[:2]]
+    return table(["property", "from", "torch_memory_saver", "strandline"], [*rows.values(), ["**all, in each mode**", "", *total]])
+
+
 def peers(options):
     cells = {}
     for line in lines(options, "peers.txt"):
@@ -151,6 +165,7 @@ def main():
     parser.add_argument("--results", required=True)
     parser.add_argument("--torch")
     parser.add_argument("--peers")
+    parser.add_argument("--saver")
     parser.add_argument("--strandline")
     options = parser.parse_args()
     os.makedirs(options.results, exist_ok=True)
@@ -192,7 +207,9 @@ The bytes that stay of each `munmap` of the process, over 100,000 of them. A bou
 
 """
     page += "Two to four ranks pause and resume by tags, and one failure is planted ([which rank stays awake](pausable.md#which-rank-stays-awake)). An answer is right if one finding names the rank, the paused tags and the pool. `mem status` sees one moment, so growth and single cycles are not for it. Samples of `watch` do not show graph pools apart.\n\n"
-    page += kept_or(options, "sleep.txt", before("Sleep and wake"), sleeping) + "\n\n## Other tools\n\n"
+    page += kept_or(options, "sleep.txt", before("Sleep and wake"), sleeping) + "\n\n## torch_memory_saver\n\n"
+    page += "`saver.py` tries properties that torch_memory_saver's documentation, tests and issues name: on its release 0.0.10 and [on strandline](pausable.md#instead-of-torch_memory_saver). Both have the same program, PyTorch and device. Contents are equal if their SHA-256 is: a pause really drops the device's memory here. Each row is tried in the modes `torch` and `preload` where both have it.\n\n"
+    page += kept_or(options, "saver.txt", before("torch_memory_saver"), saver) + "\n\n## Other tools\n\n"
     page += "Each tool runs the same programs of about 10 s. A cell has the answer and the time until it. Then comes the processor time of the program's steps, against a run alone. Tools keep their defaults. Scalene lists no leak of Python objects, but its largest allocator is the line. Preloaded tools miss a `malloc` that ctypes calls.\n\n"
     page += kept_or(options, "peers.txt", before("Other tools"), peers) + "\n"
     with open(PAGE, "w") as f:

@@ -113,7 +113,9 @@ with configure_subprocess():
 fails(tms.cuda_graph(None).__enter__, Failure, "only in hook mode 'preload'")
 os.environ["TMS_INIT_ENABLE"] = "maybe"
 fails(tms.region().__enter__, Failure, "TMS_INIT_ENABLE=maybe is neither")
-del os.environ["TMS_INIT_ENABLE"]
+os.environ.update(TMS_INIT_ENABLE="1", TMS_INIT_ENABLE_CPU_BACKUP="1", TMS_INIT_ENABLE_DISK_BACKUP="yes")
+fails(tms.region().__enter__, Failure, "TMS_INIT_ENABLE_DISK_BACKUP: a backup is either")
+del os.environ["TMS_INIT_ENABLE"], os.environ["TMS_INIT_ENABLE_CPU_BACKUP"], os.environ["TMS_INIT_ENABLE_DISK_BACKUP"]
 
 # Settings and arguments.
 settings["expandable_segments"] = True

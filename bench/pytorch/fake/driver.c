@@ -432,6 +432,10 @@ EXPORT CUresult cuCtxGetCurrent(void **c) {
   *c = cur_context ? cur_context : &primary[cur_device];
   return 0;
 }
+EXPORT CUresult cuCtxGetDevice(int *d) {
+  *d = cur_device;
+  return 0;
+}
 EXPORT CUresult cuCtxSetCurrent(void *c) {
   struct context *x = c;
   if (!x) return 0;

@@ -178,7 +178,6 @@ class MemorySaver:
     ) -> Iterator[None]:
         """Is torch.cuda.graph, and makes the memory pausable that the graph takes for itself. Mode "preload"."""
         torch: Any = _torch()
-
         kind = _kind(enable_cpu_backup, enable_disk_backup, cpu_backup_backend)
         name = _name(tag)
         if self.hook_mode != "preload":
@@ -320,8 +319,9 @@ class MemorySaver:
 
     def _loaded(self) -> Any:
         if self._lib is None:
-            for variable in _TRUTHS:
-                _truth(variable)
+            true = {variable: _truth(variable) for variable in _TRUTHS}
+            if true["TMS_INIT_ENABLE_CPU_BACKUP"] and true["TMS_INIT_ENABLE_DISK_BACKUP"]:
+                raise Failure("TMS_INIT_ENABLE_CPU_BACKUP and TMS_INIT_ENABLE_DISK_BACKUP: a backup is either in the memory of the host or in a file")
             lib = _load(self.hook_mode)
             self._mode = self.hook_mode
             self._lib = lib
