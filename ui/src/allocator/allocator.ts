@@ -6,7 +6,8 @@ import { fill, h, placeTip, swatch } from "../base/dom.ts";
 import { base, bytes, count, plural } from "../base/format.ts";
 import type { Alloc } from "../base/wire.ts";
 import type { Page } from "../session/page.ts";
-import type { Rail } from "../rail/rail.ts";
+import { goTo } from "../rail/moves.ts";
+import type { Scene } from "../rail/scene.ts";
 import { addressed, blockAt, pins, sections, type Heap } from "./heap.ts";
 import { HeapInspector } from "./inspect.ts";
 import { paint, type Spot, type View } from "./paint.ts";
@@ -26,7 +27,7 @@ export class Allocator {
 
   constructor(
     private readonly page: Page,
-    private readonly rail: Rail,
+    private readonly scene: Scene,
     private readonly root: HTMLElement,
     private readonly tooltip: HTMLElement,
     private readonly jump: (to: string, back: boolean) => void,
@@ -145,8 +146,7 @@ export class Allocator {
       if (this.page.s.view !== "allocator") return this.play();
       json<{ event: number | null }>("next", { f: this.page.f, d: this.page.d, k: this.page.k, to: "segment" }).then(({ event }) => {
         if (event === null) return this.playing ? this.play() : undefined;
-        this.page.store.set({ k: event });
-        this.rail.reveal(event);
+        goTo(this.scene, event);
       }, () => {});
     }, 250);
     this.draw();

@@ -2,9 +2,9 @@
 
 import { textLink } from "../base/controls.ts";
 import { byId, cut, fill, h, swatch } from "../base/dom.ts";
-import { base, bytes, count, percent, plural } from "../base/format.ts";
+import { base, bytes, count } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
-import { noStack, row } from "../base/terms.ts";
+import { largest, noStack, row } from "../base/terms.ts";
 import type { Page } from "../session/page.ts";
 import { EventList } from "./events.ts";
 import { pins, type Heap } from "./heap.ts";
@@ -59,8 +59,7 @@ export class HeapInspector {
       title,
       h("p", { class: "mono" }, `${s.address} · ${bytes(s.size)} · ${s.type}`),
       s.stranded > 0 ? h("p", {}, `${bytes(s.stranded)} cannot be returned because ${count(by.length)} ${one ? "block" : "blocks"} (${bytes(sum)}) ${one ? "is" : "are"} active:`) : h("p", {}, `${count(by.length)} ${one ? "block" : "blocks"}, ${bytes(sum)} active`),
-      h("dl", { class: "names" }, by.slice(0, mostPins).map((p) => [h("dt", {}, textLink(`pin ${p.alloc}`, [swatch(p.slot), cut(p.label)], () => this.follow(p.alloc), { disabled: p.alloc < 0 })), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
-      ...(by.length > mostPins ? [h("p", { class: "muted" }, `${count(by.length - mostPins)} more`)] : []),
+      ...largest(by, mostPins, (p) => textLink(`pin ${p.alloc}`, [swatch(p.slot), cut(p.label)], () => this.follow(p.alloc), { disabled: p.alloc < 0 }), "block"),
       h("h2", {}, "taken from the driver at"),
       stackList(heap.stacks[s.stack] ?? null, noStack(s.missing)),
     ];
@@ -69,7 +68,6 @@ export class HeapInspector {
   /** Reserved memory by the line that made the allocator take it from the driver. */
   private takers(heap: Heap): Node[] {
     if (heap.takers.length === 0) return [];
-    const rest = heap.takers.slice(mostStrands);
     const label = ({ site, missing }: Heap["takers"][0]): string => (site ? `${base(site.file)}:${site.line} ${site.function}` : missing!);
     return [
       h("h2", {}, "who took it from the driver"),
@@ -78,34 +76,15 @@ export class HeapInspector {
         part.style.flexGrow = String(t.bytes);
         return part;
       })),
-      h(
-        "dl",
-        { id: "takers", class: "names" },
-        heap.takers.slice(0, mostStrands).map((t, i) => [
-          h("dt", { title: t.site?.file }, swatch(t.site ? i : -1), cut(`${label(t)} × ${count(t.count)}`)),
-          h("dd", { "data-bytes": t.bytes, title: percent(t.bytes, heap.reserved) }, bytes(t.bytes)),
-        ]),
-      ),
-      ...(rest.length ? [h("p", { class: "muted" }, `${plural(rest.length, "more line")}, ${bytes(rest.reduce((n, t) => n + t.bytes, 0))}`)] : []),
+      ...largest(heap.takers, mostStrands, (t, i) => [swatch(t.site ? i : -1), cut(`${label(t)} × ${count(t.count)}`, t.site?.file && `${t.site.file}:${t.site.line} ${t.site.function}`)], "line", heap.reserved, { id: "takers" }),
     ];
   }
 
   private strands(heap: Heap): Node[] {
     const { page } = this;
     const groups = page.bands?.groups ?? [];
-    const rest = heap.strands.slice(mostStrands);
-    return [
-      h("h2", {}, "what strands memory"),
-      h(
-        "dl",
-        { id: "strands", class: "names" },
-        heap.strands.slice(0, mostStrands).map((s) => [
-          h("dt", {}, textLink(`strand ${s.key}`, [swatch(groups[s.group]?.slot ?? -1), cut(`${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`)], () => page.store.set({ solo: page.s.solo[0] === s.key ? [] : [s.key] }, true))),
-          h("dd", { "data-bytes": s.bytes, title: percent(s.bytes, heap.stranded) }, bytes(s.bytes)),
-        ]),
-      ),
-      ...(rest.length ? [h("p", { class: "muted" }, `${plural(rest.length, "more site")}, ${bytes(rest.reduce((n, s) => n + s.bytes, 0))}`)] : []),
-    ];
+    const name = (s: Heap["strands"][0]): Node => textLink(`strand ${s.key}`, [swatch(groups[s.group]?.slot ?? -1), cut(`${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`)], () => page.toggleAlone(s.key));
+    return [h("h2", {}, "what strands memory"), ...largest(heap.strands, mostStrands, name, "site", heap.stranded, { id: "strands" })];
   }
 
   /** Shows the allocation of a block in the timeline. */

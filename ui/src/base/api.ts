@@ -681,19 +681,11 @@ export interface SplitPart {
 }
 
 export interface FindingLevelsEvidence {
-  bytes_per_token?: number;
-  column: string;
-  confidence: number;
-  growing: number;
   level_bounds_bytes: [number, number] | null;
   level_bytes: number | null;
   limit_bytes?: number;
-  phase?: string;
-  rate_percent?: number;
-  samples: number;
   seconds: number | null;
   seconds_to_limit?: [number | null, number | null];
-  unit?: string;
   verdict: string;
 }
 

@@ -142,10 +142,10 @@ export function placeTip(tip: HTMLElement, x: number, y: number): void {
 }
 
 /** A name that loses its middle where room is short: both the file and the function are still to be seen. Its two parts are drawn beside the name itself, which is what is read aloud, found and copied. */
-export function cut(label: string): HTMLElement {
+export function cut(label: string, title = label): HTMLElement {
   const shown = printable(label).replace(/\s/g, " "); // it stays on its line
   const line = shown.search(/:\d+( |$)/); // the line stays with the function
   let at = line > 0 && shown.length - line <= 28 ? line : Math.max(Math.ceil(shown.length / 2), shown.length - 20);
   if (/^[\udc00-\udfff]/.test(shown.slice(at))) at++; // not within a character
-  return h("span", { class: "name cut", title: label, "data-begin": shown.slice(0, at), "data-end": shown.slice(at) }, h("span", { class: "unseen" }, label));
+  return h("span", { class: "name cut", title, "data-begin": shown.slice(0, at), "data-end": shown.slice(at) }, h("span", { class: "unseen" }, label));
 }

@@ -24,6 +24,24 @@ declare global {
   }
 }
 
+/** What is drawn once, however much changes before the next frame. */
+export class Drawing {
+  private frame = 0;
+
+  constructor(private readonly draw: () => void) {}
+
+  get waits(): boolean {
+    return this.frame !== 0;
+  }
+
+  readonly ask = (): void => {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+    });
+  };
+}
+
 let saying = 0;
 
 /** Announces to screen readers what came of it, once the hand rests. */

@@ -1,6 +1,7 @@
 // The terms of the page: one name for one number, as in docs/glossary.md.
 
-import { h } from "./dom.ts";
+import { h, type Attrs, type Child } from "./dom.ts";
+import { bytes, percent, plural } from "./format.ts";
 
 export const terms: Record<string, string> = {
   requested: "what the program requested, before rounding",
@@ -48,6 +49,15 @@ export const row = (name: string, value: string | Node, n?: number, id?: string)
   h("dt", { title: terms[name] }, name),
   h("dd", { "data-bytes": n, "data-figure": id, title: n === undefined ? undefined : `${n} bytes` }, value),
 ];
+
+/** The first of a list with their bytes, of which the title gives the share of a whole, and those of the others together. */
+export function largest<T extends { bytes: number }>(list: T[], most: number, name: (x: T, i: number) => Child, others: string, whole?: number, more: Attrs = {}): Node[] {
+  const rest = list.slice(most);
+  return [
+    h("dl", { class: "names", ...more }, list.slice(0, most).map((x, i) => [h("dt", {}, name(x, i)), h("dd", { "data-bytes": x.bytes, title: whole && percent(x.bytes, whole) }, bytes(x.bytes))])),
+    ...(rest.length ? [h("p", { class: "muted" }, `${plural(rest.length, `more ${others}`)}, ${bytes(rest.reduce((n, x) => n + x.bytes, 0))}`)] : []),
+  ];
+}
 
 /** Why there is no stack, in a sentence. */
 export const noStack = (missing: string | undefined): string => (missing && terms[missing] ? `${missing}: ${terms[missing]}` : "No stack was recorded.");

@@ -1,7 +1,7 @@
 // What the engine answers (WIRE.md), as types, and the decoding of its tiles.
 
 export type {
-  Alloc, At, Band, Bands, Device, Diff, Event, File as SessionFile, Flame, Frame, Group, Held, Hit, Lane, Mark, More, Scope, Session, Table,
+  Alloc, At, Band, Bands, Device, Diff, Event, File as SessionFile, Flame, Frame, Group, Held, Hit, Lane, Mark, More, Row as AtRow, Scope, Session, Table,
 } from "./api.ts";
 import type { Band } from "./api.ts";
 

@@ -1,7 +1,7 @@
 // Compare: one row of picture a file, all to one scale, and what grew.
 
 import { Once } from "../base/ask.ts";
-import { button, note, refill, scroll } from "../base/controls.ts";
+import { choice, note, refill, scroll, select } from "../base/controls.ts";
 import type { Comparison, Process, Site } from "../base/api.ts";
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, delta, plural, short } from "../base/format.ts";
@@ -89,22 +89,17 @@ export class Compare {
     const last = across || runs ? [this.spread(runs && g.files.length === 2)] : this.growth();
     if (!across && !runs) rows.sort((a, b) => last[0]!.of(b) - last[0]!.of(a));
     const columns = [...this.files(g), ...last];
+    const processes = this.once.answer.groups;
+    const names = processes.map((x, i): [number, string] => [i, x.process ?? `process ${i}`]);
     refill(
       this.root,
       h(
         "div",
         { class: "bar" },
-        across ? null : button("runs", runs ? "separate runs" : "steps of one process", () => this.page.store.set({ runs: !runs }, true), { "aria-pressed": String(runs), title: "Separate runs are drawn from their starts and compared by their difference; steps of one process by growth" }),
+        across ? null : choice("runs", runs ? "separate runs" : "steps of one process", runs, () => this.page.store.set({ runs: !runs }, true), null, { title: "Separate runs are drawn from their starts and compared by their difference; steps of one process by growth" }),
         h("span", {}, across ? `${plural(g.files.length, "process", "processes")}, what the newest file of each holds` : `${plural(g.files.length, "file")}, what each holds`),
-        h("span", { class: "choice" }, ([false, true] as const).map((on) => button(on ? "at peaks" : "at snapshots", on ? "each site's peak" : "at its snapshot", () => this.page.store.set({ peaks: on }, true), { "aria-pressed": String(this.page.s.peaks === on), title: on ? "Most bytes of each site in each file" : "What each file holds at its snapshot" }))),
-        this.once.answer.groups.length > 1
-          ? h(
-              "select",
-              { "aria-label": "process", "data-key": "process", onchange: (e: globalThis.Event) => this.page.store.set({ group: Number((e.target as HTMLSelectElement).value), runs: null }, true) },
-              this.once.answer.groups.map((x, i) => h("option", { value: i, selected: x === g }, x.process ?? `process ${i}`)),
-              h("option", { value: -1, selected: across }, "the newest of each process"),
-            )
-          : null,
+        h("span", { class: "choice" }, ([false, true] as const).map((on) => choice(on ? "at peaks" : "at snapshots", on ? "each site's peak" : "at its snapshot", this.page.s.peaks === on, () => this.page.store.set({ peaks: on }, true), null, { title: on ? "Most bytes of each site in each file" : "What each file holds at its snapshot" }))),
+        processes.length > 1 ? select("process", across ? -1 : processes.indexOf(g), [...names, [-1, "the newest of each process"]], (group) => this.page.store.set({ group, runs: null }, true), "process") : null,
         h("div", { class: "end" }, csvButton("compare", () => csv("site", rows, columns))),
       ),
       h("div", { class: "rows", tabindex: "0", role: "group", "aria-label": "Files" }, this.strips.canvas(g.files.length)),

@@ -11,7 +11,7 @@ import { blit, runs, stackOf, widen, type Frame, type Run } from "../picture/bli
 import { paintFor } from "../picture/paint.ts";
 import { palette, type Palette } from "../picture/palette.ts";
 import { dashed, onGround, stepLine } from "../picture/plot.ts";
-import { bucketsPerTile, Tiles, type Picture, type Want } from "../picture/tiles.ts";
+import { cover, Tiles, type Picture, type Want } from "../picture/tiles.ts";
 import { begin, fontOf, inRoom, plate, rect, size, write } from "../picture/canvas.ts";
 import { byFunction, loose, type Place } from "./runs.ts";
 
@@ -172,7 +172,7 @@ export class Strips {
     const level = levelFor(l.events, l.room * (ratio >= 1.5 ? ratio : 1));
     const y = Math.max(0, Math.floor(Math.log2(l.top / l.rowHigh)));
     const picture: Picture = { f: s.f, d: s.device.device, g: this.page.s.g, u: "requested", x: "ev", solo: this.page.s.solo.join(",") };
-    for (let t = 0; t * bucketsPerTile * 2 ** level < s.device.events; t++) wants.push({ picture, kind: "band", level, i: t, y });
+    wants.push(...cover(picture, "band", level, 0, s.device.events, y));
     const step = byteStep(l.top, 3);
     const frame: Frame = { width: Math.round(l.room * ratio), height: Math.round(l.rowHigh * ratio), win: [-l.offsets[i]!, l.events - l.offsets[i]!], top: l.top, gridAt: ticks(step, l.top, step), scale: Math.max(1, ratio) };
     const rs = runs(frame.win, frame.width, level, level, this.tiles.of(picture));

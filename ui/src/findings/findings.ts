@@ -8,7 +8,8 @@ import { note, textLink } from "../base/controls.ts";
 import { bytes, count, deviceName } from "../base/format.ts";
 import { levelFor } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
-import type { Rail } from "../rail/rail.ts";
+import { reveal } from "../rail/moves.ts";
+import type { Scene } from "../rail/scene.ts";
 import { bucketsPerTile, tileOf } from "../picture/tiles.ts";
 import { findingsView } from "./article.ts";
 import { curve, fullCard, shortCard, verdict } from "./card.ts";
@@ -23,7 +24,7 @@ export class Findings {
 
   constructor(
     private readonly page: Page,
-    private readonly rail: Rail,
+    private readonly scene: Scene,
     private readonly root: HTMLElement,
   ) {}
 
@@ -116,7 +117,7 @@ export class Findings {
     const w = this.once.answer!.findings[i]?.where;
     const change = w ? { f: w.f, d: w.d, g: w.g, solo: w.keys.slice(0, 20), alloc: null, segment: null, range: null, ...(w.event !== null && w.event !== undefined ? { k: w.event } : {}) } : {};
     this.page.store.set({ ...change, finding: i, ...(view ? { view } : {}) }, true);
-    if (w?.event != null && this.page.device) this.rail.reveal(w.event);
+    if (w?.event != null && this.page.device) reveal(this.scene, w.event);
     if (!view) this.draw();
   }
 

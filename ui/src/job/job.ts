@@ -69,9 +69,9 @@ export class JobView {
 
   private sort(by: By): void {
     this.by = by;
-    this.rows = order(this.once.answer!.ranks, by);
-    const columns: [By, string][] = [["rank", "rank"], ["node", "node"], ["time", "ended after"], ["end", "by"], ["step", "last step"], ["peak", "most memory"], ["text", "text"]];
-    this.table.show(this.rows.length, columns.map(([by, name]) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, button(`by ${by}`, [name, this.by === by ? " ↓" : ""], () => this.sort(by)))));
+    const key = columns[by][1];
+    this.rows = [...this.once.answer!.ranks].sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0));
+    this.table.show(this.rows.length, (Object.keys(columns) as By[]).map((by) => [by, columns[by][0]] as const).map(([by, name]) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, button(`by ${by}`, [name, this.by === by ? " ↓" : ""], () => this.sort(by)))));
   }
 
   private row(r: JobRank, i: number): HTMLElement {
@@ -123,19 +123,15 @@ function when(seconds: number): string {
   return seconds < 6000 ? `${(seconds / 60).toFixed(1)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
 
-type By = "time" | "rank" | "node" | "end" | "step" | "peak" | "text";
+type By = "rank" | "node" | "time" | "end" | "step" | "peak" | "text";
 
-/** The rows by a column. They come by time, the first one first; those with the most memory come first, and of steps the lowest. */
-function order(rows: JobRank[], by: By): JobRank[] {
-  const of: Record<By, (r: JobRank) => string | number> = {
-    time: () => 0,
-    rank: (r) => r.rank,
-    node: (r) => r.node ?? "~",
-    end: (r) => r.end ?? "~",
-    step: (r) => r.step ?? Infinity,
-    peak: (r) => -(r.peak_bytes ?? 0),
-    text: (r) => r.text ?? "~",
-  };
-  const key = of[by];
-  return [...rows].sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0));
-}
+/** The columns, and what the rows are sorted by. They come by time, the first one first; those with the most memory come first, and of steps the lowest. */
+const columns: Record<By, [name: string, of: (r: JobRank) => string | number]> = {
+  rank: ["rank", (r) => r.rank],
+  node: ["node", (r) => r.node ?? "~"],
+  time: ["ended after", () => 0],
+  end: ["by", (r) => r.end ?? "~"],
+  step: ["last step", (r) => r.step ?? Infinity],
+  peak: ["most memory", (r) => -(r.peak_bytes ?? 0)],
+  text: ["text", (r) => r.text ?? "~"],
+};

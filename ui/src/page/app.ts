@@ -16,18 +16,18 @@ import { Timeline } from "../timeline/timeline.ts";
 import { WallView } from "../wall/wall.ts";
 import { WhatIf } from "../whatif/whatif.ts";
 import { find, follow } from "./cursor.ts";
-import { announce, drawBanner, drop, page, rail, refused, banner, store, toggleBanner, view } from "./elements.ts";
+import { announce, drawBanner, drop, page, rail, refused, banner, scene, store, toggleBanner, view } from "./elements.ts";
 import { allocation, inspector } from "./inspector.ts";
 import { keyTable, next } from "./keys.ts";
 import { drawTools, drawTop, drawWindow, go, nameOf, ofFile, views } from "./top.ts";
 
 const parts = {
-  timeline: new Timeline(page, rail, view),
-  allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back), () => (page.pinned ? allocation(page, rail, page.pinned) : [])),
+  timeline: new Timeline(page, scene, view),
+  allocator: new Allocator(page, scene, view, byId("tooltip"), (to, back) => void next(to, back), () => (page.pinned ? allocation(page, scene, page.pinned) : [])),
   sites: new Sites(page, view, byId("tooltip")),
   compare: new Compare(page, view, byId("tooltip")),
-  whatif: new WhatIf(page, rail, view, announce),
-  findings: new Findings(page, rail, view),
+  whatif: new WhatIf(page, scene, view, announce),
+  findings: new Findings(page, scene, view),
   wall: new WallView(page, view),
   job: new JobView(page, view, () => page.untouched && page.s.view === initial.view && store.set({ view: "job" })),
 };
@@ -86,7 +86,7 @@ function draw(): void {
 function inspect(): void {
   byId("inspector").hidden = page.bare;
   parts.findings.card(byId("verdict"), page.carded);
-  if (page.s.view !== "allocator") inspector(page, rail, byId("detail"));
+  if (page.s.view !== "allocator") inspector(page, scene, byId("detail"));
 }
 
 let shown: View = page.s.view;

@@ -11,6 +11,7 @@ export const page = new Page();
 export const { store } = page;
 export const announce = (text: string): void => say(() => text);
 export const rail = new Rail(page, byId("rail"), byId("tooltip"), announce, (e) => e.status !== 0 && refused(e));
+export const { scene } = rail;
 export const view = byId("view");
 
 let said = "";

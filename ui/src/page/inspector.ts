@@ -8,12 +8,13 @@ import { actions, fates, purposes } from "../base/names.ts";
 import { stackList } from "../base/stack.ts";
 import { measureName, noStack, row } from "../base/terms.ts";
 import type { Alloc, Event, Frame, Group } from "../base/wire.ts";
-import type { Rail } from "../rail/rail.ts";
+import { fit, goTo } from "../rail/moves.ts";
+import type { Scene } from "../rail/scene.ts";
 import { lastAt } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
 
 /** Draws what stands below the card: what is pinned, or what the reader put the cursor on, and the figures there. */
-export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
+export function inspector(page: Page, scene: Scene, root: HTMLElement): void {
   const { device, pinned, s } = page;
   if (!device) return fill(root);
   // Figures of another event than the cursor's would be wrong under its number.
@@ -21,7 +22,7 @@ export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
   const solo = s.solo.map((k) => page.group(k)).filter((g) => g !== undefined);
   fill(
     root,
-    s.alloc !== null ? (pinned ? allocation(page, rail, pinned) : [h("h2", {}, "pinned allocation"), h("p", { class: "muted" }, "…")]) : page.carded && page.finding >= 0 ? [] : [solo.map(site), event?.bytes ? happened(event) : []],
+    s.alloc !== null ? (pinned ? allocation(page, scene, pinned) : [h("h2", {}, "pinned allocation"), h("p", { class: "muted" }, "…")]) : page.carded && page.finding >= 0 ? [] : [solo.map(site), event?.bytes ? happened(event) : []],
     device.events > 0 ? cursor(page, event) : atSnapshot(page),
     s.view === "whatif" && page.curves.length > 0 ? runsHere(page) : [],
     s.alloc === null ? thisFile(page) : [],
@@ -110,12 +111,8 @@ function happened(event: Event): Node[] {
   ];
 }
 
-export function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
-  const go = (k: number): void => {
-    page.store.set({ k });
-    rail.reveal(k);
-  };
-  const link = (k: number, key: string): Node => textLink(`go ${key}`, `event ${count(k)}`, () => go(k));
+export function allocation(page: Page, scene: Scene, a: Alloc): Node[] {
+  const link = (k: number, key: string): Node => textLink(`go ${key}`, `event ${count(k)}`, () => goTo(scene, k));
   const group = page.group(a.keys[page.s.g] ?? "");
   const lived = a.born_us !== null && a.died_us !== null ? duration(a.died_us - a.born_us) : null;
   return [
@@ -128,7 +125,7 @@ export function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
       "div",
       { class: "acts" },
       a.stack?.length ? copyLine(a.stack) : null,
-      textLink("fit", "fit its life", () => rail.fit()),
+      textLink("fit", "fit its life", () => fit(scene)),
       group && page.hasAlone(group.key) ? textLink("solo", "show its site alone", () => page.store.set({ solo: [group.key] }, true)) : null,
     ),
     ...(a.free_stack?.length ? [h("h2", {}, "freed at"), stackList(a.free_stack, "")] : []),

@@ -3,7 +3,8 @@
 import { fresh, link } from "../base/ask.ts";
 import { byId } from "../base/dom.ts";
 import type { Key } from "../base/keys.ts";
-import { announce, page, rail, refused, store } from "./elements.ts";
+import { fit, goTo, pan, pinBand, step, stepBand, switchX, zoomBy } from "../rail/moves.ts";
+import { announce, page, refused, scene, store } from "./elements.ts";
 import { nextAxis } from "./top.ts";
 
 const jumps: Record<string, string> = { oom: "out-of-memory error", segment: "segment event" };
@@ -15,15 +16,10 @@ export async function next(to: string, back: boolean): Promise<void> {
     announce(none);
     return refused(new Error(none));
   }
-  store.set({ k: event });
-  rail.reveal(event);
+  goTo(scene, event);
 }
 
-function goTo(k: number | null | undefined): void {
-  if (k === null || k === undefined || k < 0) return;
-  store.set({ k });
-  rail.reveal(k);
-}
+const go = (k: number | null | undefined): void => void (k !== null && k !== undefined && k >= 0 && goTo(scene, k));
 
 function stepOut(): void {
   const { s } = page;
@@ -45,25 +41,25 @@ const asked = (): Key[] => [
 
 /** The keys; of says what the views and the frame do. */
 export const keyTable = (of: { play: () => void; unfold: () => void; table: () => void; rail: () => void }): Key[] => [
-  { keys: ["w", "s"], show: "w  s", does: "zoom in, out (shift: ×4)", act: (e, out) => rail.zoomBy((e.shiftKey ? 4 : 1.5) ** (out ? 1 : -1)) },
-  { keys: ["a", "d"], show: "a  d", does: "pan (shift: ×4)", act: (e, right) => rail.pan((e.shiftKey ? 0.8 : 0.2) * (right ? 1 : -1)) },
-  { keys: ["ArrowLeft", "ArrowRight"], show: "←  →", does: "cursor to the next column", act: (_, right) => rail.step(right ? 1 : -1) },
-  { keys: ["ArrowUp", "ArrowDown"], show: "↑  ↓", does: "next band in the stack at the cursor", act: (_, down) => rail.stepBand(down ? -1 : 1) },
-  { keys: ["Enter"], show: "Enter", does: "pin what the band shows", act: () => rail.pinBand() },
-  { keys: ["Home", "End"], show: "Home  End", does: "first, last event", act: (_, end) => goTo(end ? (page.device?.events ?? 0) - 1 : 0) },
+  { keys: ["w", "s"], show: "w  s", does: "zoom in, out (shift: ×4)", act: (e, out) => zoomBy(scene, (e.shiftKey ? 4 : 1.5) ** (out ? 1 : -1)) },
+  { keys: ["a", "d"], show: "a  d", does: "pan (shift: ×4)", act: (e, right) => pan(scene, (e.shiftKey ? 0.8 : 0.2) * (right ? 1 : -1)) },
+  { keys: ["ArrowLeft", "ArrowRight"], show: "←  →", does: "cursor to the next column", act: (_, right) => step(scene, right ? 1 : -1) },
+  { keys: ["ArrowUp", "ArrowDown"], show: "↑  ↓", does: "next band in the stack at the cursor", act: (_, down) => stepBand(scene, down ? -1 : 1) },
+  { keys: ["Enter"], show: "Enter", does: "pin what the band shows", act: () => pinBand(scene) },
+  { keys: ["Home", "End"], show: "Home  End", does: "first, last event", act: (_, end) => go(end ? (page.device?.events ?? 0) - 1 : 0) },
   { keys: ["0"], show: "0", does: "the whole file", act: () => store.set({ win: null }) },
-  { keys: ["f"], show: "f", does: "fit the selection, or the lifetime of the pinned allocation", act: () => rail.fit() },
+  { keys: ["f"], show: "f", does: "fit the selection, or the lifetime of the pinned allocation", act: () => fit(scene) },
   { keys: ["p"], show: "p", does: "next peak (shift: back)", act: (e) => next("peak", e.shiftKey) },
   { keys: ["o"], show: "o", does: "next out-of-memory error (shift: back)", act: (e) => next("oom", e.shiftKey) },
   { keys: ["m"], show: "m", does: "next mark (shift: back)", act: (e) => next("mark", e.shiftKey) },
   { keys: [",", "."], show: ",  .", does: "segment event before, after", act: (_, after) => next("segment", !after) },
-  { keys: ["[", "]"], show: "[  ]", does: "one event back, on", act: (_, on) => goTo(Math.max(0, Math.min(page.beside(on ? 1 : -1), (page.device?.events ?? 1) - 1))) },
+  { keys: ["[", "]"], show: "[  ]", does: "one event back, on", act: (_, on) => go(Math.max(0, Math.min(page.beside(on ? 1 : -1), (page.device?.events ?? 1) - 1))) },
   { keys: [" "], show: "space", does: "play segment events, stop (allocator)", act: of.play },
   { keys: ["u"], show: "u", does: "show free segments, fold them (allocator)", act: of.unfold },
-  { keys: ["b", "n"], show: "b  n", does: "allocation, free of the pinned one", act: (_, free) => goTo(free ? page.pinned?.death : page.pinned?.birth) },
+  { keys: ["b", "n"], show: "b  n", does: "allocation, free of the pinned one", act: (_, free) => go(free ? page.pinned?.death : page.pinned?.birth) },
   { keys: ["z"], show: "z", does: "the pinned site alone, or all again", act: () => solo() },
   ...(link.saved ? [] : asked()),
-  { keys: ["x"], show: "x", does: "events or time", act: () => rail.switchX() },
+  { keys: ["x"], show: "x", does: "events or time", act: () => switchX(scene) },
   { keys: ["y"], show: "y", does: "as high as the peak reserved, the peak, or what is seen", act: nextAxis },
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["t"], show: "t", does: "the picture as a table (timeline)", act: of.table },

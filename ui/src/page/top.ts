@@ -8,7 +8,8 @@ import { tabs, type Tab } from "../base/frame.ts";
 import { coverages, groupings } from "../base/names.ts";
 import { measureName } from "../base/terms.ts";
 import type { State, View } from "../session/store.ts";
-import { page, rail, store } from "./elements.ts";
+import { switchX } from "../rail/moves.ts";
+import { page, scene, store } from "./elements.ts";
 
 const names: Record<View, string> = { job: "Job", wall: "Overview", timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
 
@@ -73,7 +74,7 @@ export function drawTools(): void {
   fill(
     el,
     h("label", {}, "group by ", select("g", s.g, device.groupings.map((g) => [g, groupings[g] ?? g]), (g) => store.set({ g, solo: [] }, true))),
-    choices("x ", [choice("x ev", "events", !time, () => time && rail.switchX()), choice("x us", "time", time, () => !time && rail.switchX(), device.time ? null : (device.time_why ?? "this file has no times"))]),
+    choices("x ", [choice("x ev", "events", !time, () => time && switchX(scene)), choice("x us", "time", time, () => !time && switchX(scene), device.time ? null : (device.time_why ?? "this file has no times"))]),
     choices("as high as ", ys.filter((y) => y !== "active" || !page.segments).map((y) => choice(`y ${y}`, y === "active" ? "peak" : y === "window" ? "what is seen" : "peak reserved", s.y === y, () => store.set({ y }, true)))),
     choices("bands of ", [
       choice("u requested", "requested", page.u === "requested", () => measure("requested")),
@@ -98,7 +99,7 @@ export function drawWindow(): void {
   const el = document.getElementById("window");
   const { device, s } = page;
   if (!el || !device) return;
-  const { win, level, bound } = rail.seen;
+  const { win, level, bound } = scene.seen;
   const end = bound ? ", no finer in this saved page" : "";
   const per = count(2 ** level);
   if (s.x === "us" && device.time) fill(el, `${s.win === null ? "all" : "part"} of the time · 1 column = ${per} µs${end}`);

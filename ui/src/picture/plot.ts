@@ -124,12 +124,26 @@ export function selection(g: CanvasRenderingContext2D, { top, width, height }: A
 /** The line of the cursor at a pixel. */
 export const cursorLine = (g: CanvasRenderingContext2D, { top, height }: Area, ink: RGB, x: number): void => rect(g, ink, Math.round(x) - 0.75, top - 3, 1.5, height + 3);
 
-/** A picture of one tile for the painter: bands by columns, from heights. */
-export const tileOf = (n: number, m: number, height: Float32Array, of: { max: Float64Array; min: Float64Array; last: Float64Array; reserved: Float64Array }): Tile => ({
-  ...noShapes, ...of, kind: "band", level: 0, first: 0, n, flags: 0, threshold: 0, size: 0, m, height,
-  witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
-  id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
-});
+/** A picture of one tile for the painter: each band is the sum of some courses. Unless they are given, its totals are those of the bands. */
+export function tileOf(n: number, bands: ArrayLike<number>[][], totals: Partial<Pick<Tile, "max" | "min" | "reserved">> = {}): Tile {
+  const m = bands.length;
+  const height = new Float32Array(m * n);
+  const total = new Float64Array(n);
+  bands.forEach((courses, b) => {
+    for (const values of courses) {
+      for (let c = 0; c < n; c++) {
+        const v = values[c]! || 0; // NaN where it is not known
+        height[b * n + c]! += v;
+        total[c]! += v;
+      }
+    }
+  });
+  return {
+    ...noShapes, max: total, min: total, last: total, reserved: total, ...totals, kind: "band", level: 0, first: 0, n, flags: 0, threshold: 0, size: 0, m, height,
+    witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
+    id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
+  };
+}
 
 /** Bands that are drawn from groups, which no history has. */
 export const bandsOf = (groups: { key: string; label: string; slot: number; peak?: number }[], bands: { group: number; fate: Bands["bands"][0]["fate"] }[], kept: number): Bands => ({

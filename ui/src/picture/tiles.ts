@@ -30,6 +30,13 @@ const placeKey = (level: number, i: number): number => level * 2 ** 40 + i;
 const keepBytes = 48 << 20;
 const atOnce = 4;
 
+/** The tiles of a level that cover places from … to − 1. */
+export function cover(picture: Picture, kind: Kind, level: number, from: number, to: number, y: number): Want[] {
+  const places = bucketsPerTile * 2 ** level;
+  const first = Math.max(0, Math.floor(from / places));
+  return Array.from({ length: Math.max(0, Math.ceil(to / places) - first) }, (_, i) => ({ picture, kind, level, i: first + i, y }));
+}
+
 /** Asks for a tile. */
 export async function tileOf({ picture: p, level, i, y, kind }: Want, signal?: AbortSignal): Promise<Tile> {
   const answer = await ask("tile", { f: p.f, d: p.d, g: p.g, u: p.u, x: p.x, L: level, i, y, kind, solo: p.solo }, signal);

@@ -1,6 +1,7 @@
 // Figures of a plan in words.
 
 import { bytes, count, duration } from "../base/format.ts";
+import { niceStep, ticks as stepsOf } from "../base/scale.ts";
 import type { Model, Pair } from "./wire.ts";
 
 /** A range of sizes, one size where both ends read the same: 81.7–88 GiB. */
@@ -37,16 +38,5 @@ const one = (v: number): string => v.toFixed(1);
 /** How many requests run at once. */
 export const requests = ([low, high]: Pair): string => (one(low) === one(high) ? one(low) : `${one(low)}–${one(high)}`);
 
-/** The step of an axis: round, in binary gigabytes, and not too many of them. */
-function tick(most: number, wanted: number): number {
-  const gib = most / 2 ** 30;
-  const rough = gib / wanted;
-  const scale = 10 ** Math.floor(Math.log10(rough));
-  const round = [1, 2, 5, 10].find((r) => r * scale >= rough * 0.999) ?? 10;
-  return round * scale * 2 ** 30;
-}
-
-export const ticks = (most: number, wanted: number): number[] => {
-  const step = tick(most, wanted);
-  return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
-};
+/** The ticks of an axis from zero: round, in binary gigabytes, and not too many of them. */
+export const ticks = (most: number, wanted: number): number[] => stepsOf(0, most, niceStep(most / 2 ** 30, wanted) * 2 ** 30);

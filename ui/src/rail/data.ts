@@ -5,7 +5,7 @@ import { bytes, count, plural } from "../base/format.ts";
 import { byteStep, levelFor, ticks } from "../base/scale.ts";
 import type { Kind, Tile } from "../base/wire.ts";
 import { blit, runs, widen } from "../picture/blit.ts";
-import { bucketsPerTile, type Picture, type Want } from "../picture/tiles.ts";
+import { bucketsPerTile, cover, type Picture, type Want } from "../picture/tiles.ts";
 import type { Scene } from "./scene.ts";
 
 function wants(scene: Scene): { now: Want[]; next: Want[] } {
@@ -13,19 +13,14 @@ function wants(scene: Scene): { now: Want[]; next: Want[] } {
   const { win, level, kind } = scene;
   const y = Math.max(0, Math.min(48, Math.floor(Math.log2(scene.top() / Math.max(1, scene.layout.height)))));
   const whole = scene.whole;
-  const cover = (picture: Picture, kind: Kind, level: number, from: number, to: number): Want[] => {
-    const out: Want[] = [];
-    const places = bucketsPerTile * 2 ** level;
-    for (let i = Math.max(0, Math.floor(from / places)); i * places < Math.min(to, scene.end); i++) out.push({ picture, kind, level, i, y });
-    return out;
-  };
-  const here = cover(p, kind, level, win[0], win[1]);
-  const map = cover({ ...p, solo: "" }, "total", whole, 0, scene.end).map((w) => ({ ...w, y: 0 }));
+  const of = (kind: Kind, level: number, from: number, to: number): Want[] => cover(p, kind, level, from, Math.min(to, scene.end), y);
+  const here = of(kind, level, win[0], win[1]);
+  const map = cover({ ...p, solo: "" }, "total", whole, 0, scene.end, 0);
   const now = kind === "total" || !scene.firstDone ? [...map, ...here] : [...here, ...map];
   const length = win[1] - win[0];
   const places = bucketsPerTile * 2 ** level;
-  const next = cover(p, kind, level, win[0] - places, win[1] + places);
-  if (level < whole) next.push(...cover(p, scene.kindOf(level + 1), level + 1, win[0] - length / 2, win[1] + length / 2));
+  const next = of(kind, level, win[0] - places, win[1] + places);
+  if (level < whole) next.push(...of(scene.kindOf(level + 1), level + 1, win[0] - length / 2, win[1] + length / 2));
   return { now, next: kind === "total" || scene.page.device?.held ? [] : next.filter((w) => !here.some((v) => v.level === w.level && v.i === w.i)) };
 }
 
@@ -35,10 +30,7 @@ export function foresee(scene: Scene): void {
   if (link.saved || device || !file || s.view === "compare" || file.devices.length !== 1 || (file.state !== "totals" && file.state !== "ready")) return;
   const picture: Picture = { f: file.f, d: file.devices[0]!, g: s.g, u: scene.page.u, x: "ev", solo: "" };
   const events = file.events ?? 0;
-  const level = levelFor(Math.max(1, events), scene.pixelsForLevel);
-  const now: Want[] = [];
-  for (let i = 0; i * bucketsPerTile * 2 ** level < events; i++) now.push({ picture, kind: "total", level, i, y: 0 });
-  scene.tiles.want(now, []);
+  scene.tiles.want(cover(picture, "total", levelFor(Math.max(1, events), scene.pixelsForLevel), 0, events, 0), []);
 }
 
 export function drawData(scene: Scene): void {

@@ -33,7 +33,7 @@ export function drawLanes(scene: Scene, g: CanvasRenderingContext2D): void {
     }
     const others = row === l.growRows - 1 ? bands!.lanes.length + bands!.lanes_left_out - l.growRows : 0;
     const name = `${group.label} · own scale${others > 0 ? ` · ${plural(others, "other grows", "others grow")}` : ""}`;
-    const alone = button(`lane ${group.key}`, name, () => scene.page.store.set({ solo: s.solo.length === 1 && s.solo[0] === group.key ? [] : [group.key] }, true), { class: "over lane", "aria-pressed": String(s.solo.includes(group.key)), title: `${group.label}: ${bytes(lane.from)} → ${bytes(lane.to)} alive at the snapshot. Show it alone.` });
+    const alone = button(`lane ${group.key}`, name, () => scene.page.toggleAlone(group.key), { class: "over lane", "aria-pressed": String(s.solo.includes(group.key)), title: `${group.label}: ${bytes(lane.from)} → ${bytes(lane.to)} alive at the snapshot. Show it alone.` });
     place(alone, left, y);
     alone.style.maxWidth = `${l.width}px`;
     const value = h("div", { class: "over", "data-bytes": lane.to }, growth(lane.from, lane.to));

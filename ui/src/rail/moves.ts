@@ -48,21 +48,17 @@ export function fit(scene: Scene): void {
 
 /** Moves the cursor to the next column's event, and the window with it. */
 export function step(scene: Scene, by: number): void {
-  const i = scene.drawn.findIndex((r) => r.tile.events[r.c]! <= scene.page.k && scene.page.k < r.tile.events[r.c + 1]!);
+  const i = scene.drawn.indexOf(scene.drawnOf(scene.page.k)!);
   let at = i + by;
   while (i >= 0 && scene.drawn[at] && scene.page.near(scene.eventOf(scene.drawn[at]!)) === scene.page.k) at += by;
   const next = i < 0 ? undefined : scene.drawn[at];
   if (next) scene.page.store.set({ k: scene.eventOf(next) });
-  else if (scene.page.device) {
-    const k = Math.max(0, Math.min(scene.page.device.events - 1, scene.page.k + by * 2 ** scene.level));
-    scene.page.store.set({ k });
-    reveal(scene, k);
-  }
+  else if (scene.page.device) goTo(scene, Math.max(0, Math.min(scene.page.device.events - 1, scene.page.k + by * 2 ** scene.level)));
 }
 
 /** Moves along the stack at the cursor; the band is lit and described, Enter pins what is there. */
 export function stepBand(scene: Scene, by: number): void {
-  const run = scene.drawn.find((r) => r.tile.events[r.c]! <= scene.page.k && scene.page.k < r.tile.events[r.c + 1]!);
+  const run = scene.drawnOf(scene.page.k);
   if (!run || !scene.page.bands) return;
   const stack = stackOf(run.tile, run.c);
   scene.band = Math.max(0, Math.min(stack.length - 1, scene.band < 0 ? (by > 0 ? 0 : stack.length - 1) : scene.band + by));
@@ -70,12 +66,12 @@ export function stepBand(scene: Scene, by: number): void {
   if (!d) return;
   const band = scene.page.bands.bands[d.band]!;
   const group = scene.page.bandGroup(band);
-  scene.lightUp(d.bands === 1 ? group.key : null);
+  scene.page.lightUp(d.bands === 1 ? group.key : null);
   scene.announce(`${d.bands > 1 ? "several small sites" : group.label}, ${bytes(d.bytes)}, ${fates[band.fate]}`);
 }
 
 export function pinBand(scene: Scene): void {
-  const run = scene.drawn.find((r) => r.tile.events[r.c]! <= scene.page.k && scene.page.k < r.tile.events[r.c + 1]!);
+  const run = scene.drawnOf(scene.page.k);
   const d = run && stackOf(run.tile, run.c)[scene.band];
   if (d) pin(scene, scene.page.k, d.from + d.bytes / 2);
 }
@@ -88,6 +84,12 @@ export function pin(scene: Scene, k: number, height: number): void {
     },
     () => {},
   );
+}
+
+/** Puts the cursor on an event, where it is seen. */
+export function goTo(scene: Scene, k: number): void {
+  scene.page.store.set({ k });
+  reveal(scene, k);
 }
 
 /** Moves the window, if need be, so that an event is seen. */

@@ -1,9 +1,8 @@
-// The rail: lanes, the picture, its axes and the map of the whole file. This is
-// what the rest of the page sees of it; its parts are beside this file.
+// The rail: lanes, the picture, its axes and the map of the whole file. It draws its scene,
+// which the rest of the page moves.
 
 import type { Refused } from "../base/ask.ts";
 import { h } from "../base/dom.ts";
-import type { Span } from "../base/scale.ts";
 import type { Change, Page } from "../session/page.ts";
 import type { State } from "../session/store.ts";
 import { rowOf, stackOf } from "../picture/blit.ts";
@@ -15,12 +14,11 @@ import { drawFront } from "./front.ts";
 import { drawInk } from "./ink.ts";
 import { mouse } from "./input.ts";
 import { layoutOf } from "./layout.ts";
-import { fit, pan, pinBand, reveal, step, stepBand, switchX, zoomBy } from "./moves.ts";
 import { Scene, type Layer } from "./scene.ts";
 import { unpoint } from "./tooltip.ts";
 
 export class Rail {
-  private readonly scene: Scene;
+  readonly scene: Scene;
   private dirty = new Set<Layer>();
   private waiting = 0;
   private ratio = devicePixelRatio; // for which the canvases are made
@@ -56,7 +54,7 @@ export class Rail {
     if (what === "device" || what === "bands") scene.places.clear();
     if (what === "theme" || what === "findings" || what === "bands" || what === "device" || what === "lit" || what === "found") scene.paint = null;
     if (what === "session") foresee(scene);
-    if (what === "at" || what === "event" || what === "pinned") this.need("cursor");
+    if (what === "event" || what === "pinned") this.need("cursor");
     else if (what === "device" || what === "bands") this.resize();
     else this.need("data", "ink", "cursor");
   }
@@ -111,27 +109,6 @@ export class Rail {
     if (what.has("data") || what.has("ink")) drawInk(this.scene);
     drawFront(this.scene);
   }
-
-  get events(): [number, number] | null {
-    return this.scene.events;
-  }
-
-  get seen(): { win: Span; level: number; bound: boolean } {
-    return this.scene.seen;
-  }
-
-  columns(most: number): ReturnType<Scene["columns"]> {
-    return this.scene.columns(most);
-  }
-
-  readonly zoomBy = (factor: number): void => zoomBy(this.scene, factor);
-  readonly pan = (share: number): void => pan(this.scene, share);
-  readonly fit = (): void => fit(this.scene);
-  readonly step = (by: number): void => step(this.scene, by);
-  readonly stepBand = (by: number): void => stepBand(this.scene, by);
-  readonly pinBand = (): void => pinBand(this.scene);
-  readonly reveal = (k: number): void => reveal(this.scene, k);
-  readonly switchX = (): Promise<void> => switchX(this.scene);
 
   /** Asks again after the engine was away. */
   retry(): void {
@@ -191,8 +168,8 @@ export class Rail {
 
   /** What is drawn in the column of an event: entries from below with the pixel rows of their tops. */
   column(event: number): unknown {
-    const { drawn, frame, layout } = this.scene;
-    const r = drawn.find((r) => r.tile.events[r.c]! <= event && event < r.tile.events[r.c + 1]!);
+    const { frame, layout } = this.scene;
+    const r = this.scene.drawnOf(event);
     if (!r) return null;
     const stack = stackOf(r.tile, r.c);
     return {

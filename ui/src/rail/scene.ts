@@ -44,6 +44,16 @@ export interface Drag {
   moved: boolean;
 }
 
+/** What columns of the picture show: events from … to, of which the witness is the highest. */
+export interface Column {
+  from: number;
+  to: number;
+  witness: number;
+  max: number;
+  min: number;
+  reserved: number;
+}
+
 export class Scene {
   colors: Palette = palette();
   paint: Paint | null = null;
@@ -93,22 +103,18 @@ export class Scene {
   }
 
   /** What each column of the picture shows, in at most `most` rows: neighbors are put together. */
-  columns(most: number): { from: number; to: number; witness: number; max: number; min: number; reserved: number }[] {
+  columns(most: number): Column[] {
     const each = Math.max(1, Math.ceil(this.drawn.length / most));
-    const out: { from: number; to: number; witness: number; max: number; min: number; reserved: number }[] = [];
-    this.drawn.forEach((r, i) => {
-      const { tile, c } = r;
-      const to = Math.max(tile.events[c]!, tile.events[c + 1]! - 1);
-      const last = out[out.length - 1];
-      if (i % each === 0 || !last) {
-        out.push({ from: tile.events[c]!, to, witness: this.eventOf(r), max: tile.max[c]!, min: tile.min[c]!, reserved: tile.reserved[c]! });
-        return;
-      }
-      last.to = to;
-      if (tile.max[c]! > last.max) [last.max, last.witness] = [tile.max[c]!, this.eventOf(r)];
-      last.min = Math.min(last.min, tile.min[c]!);
-      last.reserved = Math.max(last.reserved, tile.reserved[c]!);
-    });
+    const out: Column[] = [];
+    for (let i = 0; i < this.drawn.length; i += each) {
+      const part = this.drawn.slice(i, i + each);
+      const highest = part.reduce((a, b) => (b.tile.max[b.c]! > a.tile.max[a.c]! ? b : a));
+      const [{ tile, c }, last] = [part[0]!, part.at(-1)!];
+      out.push({
+        from: tile.events[c]!, to: Math.max(last.tile.events[last.c]!, last.tile.events[last.c + 1]! - 1), witness: this.eventOf(highest), max: highest.tile.max[highest.c]!,
+        min: Math.min(...part.map((r) => r.tile.min[r.c]!)), reserved: Math.max(...part.map((r) => r.tile.reserved[r.c]!)),
+      });
+    }
     return out;
   }
 
@@ -248,6 +254,11 @@ export class Scene {
     return r ? r.tile.events[r.c]! : 0;
   }
 
+  /** The column in which an event is drawn. */
+  drawnOf(event: number): Run | undefined {
+    return this.drawn.find((r) => r.tile.events[r.c]! <= event && event < r.tile.events[r.c + 1]!);
+  }
+
   runAt(x: number): Run | undefined {
     const dx = (x * this.frame.width) / this.layout.width;
     let lo = 0;
@@ -265,11 +276,5 @@ export class Scene {
   eventOf(r: Run): number {
     const w = r.tile.witness[r.c]!;
     return w === beforeFirst ? -1 : w;
-  }
-
-  lightUp(key: string | null): void {
-    if (key === this.page.lit) return;
-    this.page.lit = key;
-    this.page.notify("lit");
   }
 }

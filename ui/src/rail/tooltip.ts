@@ -25,7 +25,7 @@ export function unpoint(scene: Scene): void {
   if (!scene.hover) return;
   scene.hover = null;
   scene.hitAsk.cancel();
-  scene.lightUp(null);
+  scene.page.lightUp(null);
   scene.need("cursor");
 }
 

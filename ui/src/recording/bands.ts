@@ -143,21 +143,9 @@ export function layersOf(r: Recording, groups: Group[], resident: number): Layer
 
 /** The picture of a slice for the painter; alone: of one group only. */
 export function tileOf(slice: Slice, l: Layers, alone: string | null): Tile {
-  const { n } = slice;
-  const m = l.stacks.length;
-  const height = new Float32Array(m * n);
-  const total = new Float64Array(n);
-  l.stacks.forEach((stacks, b) => {
-    if (alone !== null && l.groups[l.bands.bands[b]!.group]!.key !== alone) return;
-    for (const i of stacks) {
-      const { bytes } = slice.stacks[i]!;
-      for (let c = 0; c < n; c++) {
-        height[b * n + c]! += bytes[c]!;
-        total[c]! += bytes[c]!;
-      }
-    }
-  });
-  return tile(n, m, height, { max: total, min: total, last: total, reserved: alone === null ? slice.growth.map((v) => Math.max(0, v)) : total });
+  const shown = (b: number): boolean => alone === null || l.groups[l.bands.bands[b]!.group]!.key === alone;
+  const courses = l.stacks.map((stacks, b) => (shown(b) ? stacks.map((i) => slice.stacks[i]!.bytes) : []));
+  return tile(slice.n, courses, alone === null ? { reserved: slice.growth.map((v) => Math.max(0, v)) } : {});
 }
 
 /** The tree of stacks that hold so much each, as the icicle draws it: depth first, the larger child first. */

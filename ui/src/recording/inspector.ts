@@ -5,6 +5,7 @@ import { byId, fill, h, swatch } from "../base/dom.ts";
 import { bytes, count, delta, percent, plural, utc } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
 import { traceTerms } from "../base/hostterms.ts";
+import { largest } from "../base/terms.ts";
 import { curve, fullCard, shortCard, verdict } from "../findings/card.ts";
 import { go } from "./findings.ts";
 import { heldBy, others, time, type Group } from "./bands.ts";
@@ -102,12 +103,8 @@ function place(group: Group): Node[] {
   ];
   if (group.key === others) return [...out, h("p", { class: "muted" }, `The largest ${plural(doc.stacks.length, "stack")} are shown one by one; strandline export --to folded writes all of them.`)];
   const chosen = sorted.find((i) => doc.stacks[i]!.id === s.stack) ?? sorted[0]!;
-  if (sorted.length > 1) {
-    out.push(
-      h("h2", {}, plural(sorted.length, "stack")),
-      h("dl", { class: "names" }, sorted.slice(0, 12).map((i) => [h("dt", {}, button(`stack ${i}`, h("span", { class: "name" }, inner(doc.stacks[i]!)), () => set({ stack: doc.stacks[i]!.id }, true), { class: "pick", "aria-current": i === chosen ? "true" : undefined })), h("dd", { "data-bytes": held(i) }, bytes(held(i)))]), sorted.length > 12 ? [h("dt", {}, `${sorted.length - 12} more`), h("dd", {}, bytes(sorted.slice(12).reduce((n, i) => n + held(i), 0)))] : []),
-    );
-  }
+  const pick = ({ i }: { i: number }): Node => button(`stack ${i}`, h("span", { class: "name" }, inner(doc.stacks[i]!)), () => set({ stack: doc.stacks[i]!.id }, true), { class: "pick", "aria-current": i === chosen ? "true" : undefined });
+  if (sorted.length > 1) out.push(h("h2", {}, plural(sorted.length, "stack")), ...largest(sorted.map((i) => ({ i, bytes: held(i) })), 12, pick, "stack"));
   return [...out, ...stack(doc.stacks[chosen]!)];
 }
 

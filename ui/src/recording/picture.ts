@@ -9,7 +9,7 @@ import { paintFor } from "../picture/paint.ts";
 import { mix, palette } from "../picture/palette.ts";
 import { bandLabels, columnRuns, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
 import { marksHeight, TimePicture } from "../picture/time.ts";
-import { others, tileOf, time, type Group, type Layers, type Slice } from "./bands.ts";
+import { heldBy, others, tileOf, time, type Group, type Layers, type Slice } from "./bands.ts";
 import type { Recording } from "../base/api.ts";
 import type { State } from "./state.ts";
 import type { Span } from "../base/scale.ts";
@@ -242,11 +242,8 @@ class Picture extends TimePicture<Shown> {
   protected described(x: number, y: number): Node[] | null {
     const there = this.hit(x, y);
     if (!there) return null;
-    this.light(there.group?.key ?? null);
-    return this.tip(there.column, there.group, y);
-  }
-
-  private tip(column: number, group: Group | null, y: number): Node[] {
+    const { column, group } = there;
+    this.light(group?.key ?? null);
     const { slice, doc } = this.shown!;
     const at = h("div", { class: "muted" }, `at ${time(slice.of.seconds[column]!)}`);
     const lost = this.lostAt(column);
@@ -256,15 +253,9 @@ class Picture extends TimePicture<Shown> {
       const beyond = y > this.y(Math.max(0, slice.growth[column]!)) && y < this.y(slice.of.live_bytes[column]!);
       return [growth, ...(beyond ? [h("div", {}, `${bytes(slice.growth[column]! - slice.of.live_bytes[column]!)} of it is in no mapping made since`)] : []), at, ...drops];
     }
-    let sum = 0;
-    let pieces = 0;
-    let largest = group.stacks[0]!;
-    for (const i of group.stacks) {
-      sum += slice.stacks[i]!.bytes[column]!;
-      pieces += slice.stacks[i]!.count[column]!;
-      if (slice.stacks[i]!.bytes[column]! > slice.stacks[largest]!.bytes[column]!) largest = i;
-    }
-    const s = doc.stacks[largest];
+    const { bytes: sum, count: pieces } = heldBy(group, slice, column);
+    const held = (i: number): number => slice.stacks[i]!.bytes[column]!;
+    const s = doc.stacks[group.stacks.reduce((a, b) => (held(b) > held(a) ? b : a))];
     const own = s?.frames.filter((f) => f.origin === "own") ?? [];
     const frames = (own.length ? own : (s?.frames ?? [])).slice(0, 6);
     return [

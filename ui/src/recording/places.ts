@@ -1,7 +1,7 @@
 // What is held at the cursor or grew in the selection: the table of places and
 // the icicle of their stacks.
 
-import { button, note, refill, scroll, textLink } from "../base/controls.ts";
+import { choice, note, refill, scroll, textLink } from "../base/controls.ts";
 import { byId, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
 import { csv, csvButton } from "../base/save.ts";
@@ -22,9 +22,9 @@ interface Place extends Row {
   peak: number;
 }
 
-function choice(): HTMLElement {
+function source(): HTMLElement {
   const { slice, column } = at(s.k);
-  const one = (of: State["of"], label: string, ready = true): Node => button(`of ${of}`, label, () => set({ of }, true), { "aria-pressed": String((growing() ? "range" : "cursor") === of), disabled: !ready });
+  const one = (of: State["of"], label: string, ready = true): Node => choice(`of ${of}`, label, (growing() ? "range" : "cursor") === of, () => set({ of }, true), null, { disabled: !ready });
   return h("div", { class: "choice" }, one("cursor", `held at ${time(slice.of.seconds[column] ?? 0)}`), one("range", s.range ? `grew in ${rangeWords(s.range)}` : "grew in the selection", s.range !== null));
 }
 
@@ -56,7 +56,7 @@ function places(): { total: number; grew: boolean; csv: Node; table: HTMLElement
 
 export function timeline(): void {
   const p = places();
-  refill(root, h("div", { class: "bar" }, choice(), h("span", { "data-bytes": p.total, "data-figure": "held" }, p.grew ? `${delta(p.total)} in all` : `${bytes(p.total)} mapped`), h("div", { class: "end" }, p.csv)), layers.groups.length ? p.table : note(doc.rung === "polling" ? polled : "No memory that was mapped since the trace began stayed until a mark."));
+  refill(root, h("div", { class: "bar" }, source(), h("span", { "data-bytes": p.total, "data-figure": "held" }, p.grew ? `${delta(p.total)} in all` : `${bytes(p.total)} mapped`), h("div", { class: "end" }, p.csv)), layers.groups.length ? p.table : note(doc.rung === "polling" ? polled : "No memory that was mapped since the trace began stayed until a mark."));
 }
 
 export const icicle = new Icicle({
@@ -81,7 +81,7 @@ export function stacks(): void {
     h(
       "div",
       { class: "bar" },
-      choice(),
+      source(),
       h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${plural(flame.count, "piece")}`),
       shrunk < 0 ? h("span", {}, `what shrank is not drawn: ${delta(shrunk)}`) : null,
       h("div", { class: "end" }, p.csv, textLink("fold", icicle.folded ? "unfold library frames" : "fold library frames", () => (icicle.refold(), hooks.draw()), { "aria-pressed": String(icicle.folded) })),

@@ -5,7 +5,7 @@ import { fresh, link } from "../base/ask.ts";
 import { note } from "../base/controls.ts";
 import { fill } from "../base/dom.ts";
 import { base, bytes } from "../base/format.ts";
-import { announce, banner, frame, tabs } from "../base/frame.ts";
+import { announce, banner, Drawing, frame, tabs } from "../base/frame.ts";
 import { traceTerms } from "../base/hostterms.ts";
 import { theme } from "../base/theme.ts";
 import { heldBy, time } from "./bands.ts";
@@ -20,20 +20,13 @@ import type { Key } from "../base/keys.ts";
 import { picture } from "./picture.ts";
 import type { Recording, Window } from "../base/api.ts";
 
-let drawing = 0;
-
-/** Draws once, however much changes before the next frame. */
-function draw(): void {
-  cancelAnimationFrame(drawing);
-  drawing = requestAnimationFrame(() => {
-    drawing = 0;
-    picture.draw({ doc, slice, whole, layers, s, tall: view() === "timeline", rest: whole.of.moment[rest()] ?? 0, found, set });
-    tabs(shownViews(), view(), go);
-    tools();
-    main();
-    inspector();
-  });
-}
+const drawing = new Drawing(() => {
+  picture.draw({ doc, slice, whole, layers, s, tall: view() === "timeline", rest: whole.of.moment[rest()] ?? 0, found, set });
+  tabs(shownViews(), view(), go);
+  tools();
+  main();
+  inspector();
+});
 
 /** Where the cursor is, in words. */
 function where(): string | undefined {
@@ -90,13 +83,13 @@ async function begin(): Promise<void> {
     link: () => store.link, search: (q) => set({ q }),
   });
   head();
-  hooks.changed = () => (draw(), announce(where));
-  hooks.draw = draw;
+  hooks.changed = () => (drawing.ask(), announce(where));
+  hooks.draw = drawing.ask;
   hooks.failed = (why) => link.lost || banner(why);
   new ResizeObserver(() => view() === "stacks" && icicle.paint()).observe(root);
-  theme(draw);
+  theme(drawing.ask);
 }
 
-window.strandline = { state: () => ({ s, doc, picture: doc ? picture.state() : null, settled: doc !== undefined && drawing === 0, columns: slice?.of.moment }) };
+window.strandline = { state: () => ({ s, doc, picture: doc ? picture.state() : null, settled: doc !== undefined && !drawing.waits, columns: slice?.of.moment }) };
 
 begin().catch((e: Error) => banner(e.message));

@@ -7,7 +7,7 @@ import type { Card, Finding, Findings } from "../base/api.ts";
 import { pinnedOf } from "../base/names.ts";
 import { markSlot } from "../picture/palette.ts";
 import { runOf, type Run } from "./runs.ts";
-import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "../base/wire.ts";
+import type { Alloc, Band, Bands, Device, Event, Group, Session, SessionFile } from "../base/wire.ts";
 
 const ownSlot = new WeakMap<Group, number>(); // of groups that are marked
 
@@ -21,7 +21,6 @@ export class Page {
   found: Set<string> | null = null; // groups that match the search
   searchError: string | null = null;
   lit: string | null = null; // group under the pointer, anywhere
-  at: At | null = null; // what lives at the cursor
   event: Event | null = null; // the cursor's event
   pinned: Alloc | null = null;
   findings: Finding[] = []; // of all files
@@ -128,6 +127,19 @@ export class Page {
     return !held || (this.s.x === "ev" && held.alone.includes(key));
   }
 
+  /** Lights a group up wherever it is drawn. */
+  lightUp(key: string | null): void {
+    if (key === this.lit) return;
+    this.lit = key;
+    this.notify("lit");
+  }
+
+  /** Shows a group alone, or if it is, all again. */
+  toggleAlone(key: string): void {
+    const { solo } = this.s;
+    this.store.set({ solo: solo.length === 1 && solo[0] === key ? [] : [key] }, true);
+  }
+
   group(key: string): Group | undefined {
     return this.bands?.groups.find((g) => g.key === key);
   }
@@ -202,18 +214,13 @@ export class Page {
     const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : file?.state === "judged" ? "judged" : (file?.error ?? "");
     if (key === this.loading) return;
     this.loading = key;
-    if (!usable) {
-      this.device = this.bands = this.at = this.event = this.pinned = null;
-      this.problem = file?.state === "judged" ? "There is no picture of this file. Findings has what was found in it." : (file?.error ?? null);
+    const lacks = (problem: string | null): void => {
+      this.device = this.bands = this.event = this.pinned = null;
+      this.problem = problem;
       this.notify("device");
-      return;
-    }
-    if (this.d === undefined) {
-      this.device = this.bands = this.at = null;
-      this.problem = "This file has no device: neither a segment nor an event is in it.";
-      this.notify("device");
-      return;
-    }
+    };
+    if (!usable) return lacks(file?.state === "judged" ? "There is no picture of this file. Findings has what was found in it." : (file?.error ?? null));
+    if (this.d === undefined) return lacks("This file has no device: neither a segment nor an event is in it.");
     this.problem = null;
     const still = (): boolean => this.loading === key;
     const fail = (e: Error): void => {
@@ -321,4 +328,4 @@ export interface Curve {
   name: string;
 }
 
-export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "curve" | "ghost" | "findings" | "drawn" | "theme" | "link";
+export type Change = "session" | "device" | "bands" | "found" | "lit" | "event" | "pinned" | "curves" | "curve" | "ghost" | "findings" | "drawn" | "theme";

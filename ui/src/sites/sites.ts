@@ -1,6 +1,6 @@
 // Sites: the stacks of what lives, as an icicle, and a table of their places.
 
-import { button, note, refill, scroll, textLink } from "../base/controls.ts";
+import { choice, note, refill, scroll, textLink } from "../base/controls.ts";
 import { json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
@@ -160,7 +160,7 @@ export class Sites {
         name, rows: rows.slice(0, 400), total: rows.length, columns, by: this.order,
         onrow: (r) => {
           const key = by ? this.groupOf(r.key)?.key : r.key;
-          if (key) this.page.store.set({ solo: solo.length === 1 && solo[0] === key ? [] : [key] }, true);
+          if (key) this.page.toggleAlone(key);
         },
         more: rows.length > 400 ? { label: plural(rows.length - 400, "more place"), cells: [] } : undefined,
       })),
@@ -170,8 +170,7 @@ export class Sites {
 
   private bar(): HTMLElement {
     const { s, store, k } = this.page;
-    const choice = (of: Source, label: string, ready = true): Node =>
-      button(`of ${of}`, label, () => store.set({ of }, true), { "aria-pressed": String(this.of === of), disabled: !ready });
+    const of = (of: Source, label: string, ready = true): Node => choice(`of ${of}`, label, this.of === of, () => store.set({ of }, true), null, { disabled: !ready });
     const flame = this.flame;
     return h(
       "div",
@@ -179,10 +178,10 @@ export class Sites {
       h(
         "div",
         { class: "choice" },
-        choice("cursor", liveAt(k, this.page.device?.events ?? 0)),
-        link.saved ? null : choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range),
-        choice("kept", "kept"),
-        s.a !== null && s.b !== null ? choice("diff", `difference ${count(s.a)} → ${count(s.b)}`) : null,
+        of("cursor", liveAt(k, this.page.device?.events ?? 0)),
+        link.saved ? null : of("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range),
+        of("kept", "kept"),
+        s.a !== null && s.b !== null ? of("diff", `difference ${count(s.a)} → ${count(s.b)}`) : null,
       ),
       flame ? h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, flame.nodes.net ? `${delta(flame.nodes.net[0]!)} in all` : `${bytes(flame.bytes)} in ${plural(flame.count, "allocation")}`) : null,
       h(

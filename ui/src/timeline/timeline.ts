@@ -1,39 +1,27 @@
 // Below the picture: what lives at the cursor, what a selection allocated, or
 // what differs between two marks.
 
-import { button, note, refill, scroll, textLink } from "../base/controls.ts";
+import { choice, note, refill, scroll, textLink } from "../base/controls.ts";
 import { json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
 import { groupings, liveAt } from "../base/names.ts";
 import type { Page } from "../session/page.ts";
-import type { Rail } from "../rail/rail.ts";
+import type { Column as Drawn, Scene } from "../rail/scene.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { measureName } from "../base/terms.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
-import type { At, Diff, More } from "../base/wire.ts";
+import type { At, AtRow, Diff, More } from "../base/wire.ts";
 
 type Mode = "at" | "range" | "diff";
 
 /** A row of the picture shown as a table. */
-interface Part extends Row {
-  witness: number;
-  max: number;
-  min: number;
-  reserved: number;
-}
+type Part = Row & Drawn;
 
 const mostParts = 120;
 
-interface Any extends Row {
-  bytes: number;
-  count: number;
-  kept: number;
-  freed: number;
-  peak: number;
-  a: number;
-  b: number;
-}
+/** A group in any of the tables. */
+type Any = Row & AtRow & { peak: number };
 
 interface Answer {
   mode: Mode;
@@ -56,7 +44,7 @@ export class Timeline {
 
   constructor(
     private readonly page: Page,
-    private readonly rail: Rail,
+    private readonly scene: Scene,
     private readonly root: HTMLElement,
   ) {}
 
@@ -103,11 +91,7 @@ export class Timeline {
       (v) => {
         if (!this.page.bands) return this.asking.cancel(); // they are those of another grouping by now, and on their way
         this.answer = this.read(mode, v);
-        if (mode === "at") {
-          this.page.at = v;
-          this.page.figures.live = v.live;
-          this.page.notify("at");
-        }
+        if (mode === "at") this.page.figures.live = v.live;
         this.draw();
       },
       (e) => this.page.s.view === "timeline" && fill(this.root, note(e.message)),
@@ -116,26 +100,16 @@ export class Timeline {
   }
 
   private read(mode: Mode, v: At & Diff): Answer {
-    const { groups } = this.page.bands!;
-    const rows = v.rows.map((r) => {
-      const g = groups[r.group];
-      return {
-        key: r.key,
-        label: g?.label ?? r.key,
-        slot: g?.slot ?? -1,
-        bytes: r.bytes,
-        count: r.count,
-        kept: r.kept,
-        freed: r.freed + r.pending,
-        peak: g?.peak.bytes ?? 0,
-        a: r.a ?? 0,
-        b: r.b ?? 0,
-      };
-    });
+    const rows = v.rows.map((r) => this.any(r));
     const by = groupings[this.page.s.g] ?? this.page.s.g;
     if (mode === "at") return { mode, rows, whole: v.live, more: v.more, head: `live at the ${this.page.device?.events ? "cursor" : "snapshot"}, by ${by}` };
     if (mode === "range") return { mode, rows, whole: rows.reduce((n, r) => n + r.bytes, v.more.bytes), more: v.more, head: `allocated in the selection, by ${by}` };
     return { mode, rows, whole: v.b - v.a, more: v.more, head: `difference from A to B, by ${by}` };
+  }
+
+  private any(r: AtRow): Any {
+    const g = this.page.bands!.groups[r.group];
+    return { ...r, label: g?.label ?? r.key, slot: g?.slot ?? -1, peak: g?.peak.bytes ?? 0 };
   }
 
   private columns(a: Answer): Column<Any>[] {
@@ -143,8 +117,8 @@ export class Timeline {
       return [
         { name: "B − A", of: (r) => r.bytes, show: (r) => delta(r.bytes), bytes: true },
         { name: "allocations", of: (r) => r.count, show: (r) => (r.count > 0 ? `+${count(r.count)}` : count(r.count)) },
-        { name: "at A", of: (r) => r.a, show: (r) => bytesOrDash(r.a), bytes: true },
-        { name: "at B", of: (r) => r.b, show: (r) => bytesOrDash(r.b), bytes: true },
+        { name: "at A", of: (r) => r.a ?? 0, show: (r) => bytesOrDash(r.a ?? 0), bytes: true },
+        { name: "at B", of: (r) => r.b ?? 0, show: (r) => bytesOrDash(r.b ?? 0), bytes: true },
       ];
     const out: Column<Any>[] = [
       { name: a.mode === "at" ? measureName[this.page.u] : this.page.segments ? "taken" : "allocated", of: (r) => r.bytes, show: (r) => bytes(r.bytes), bytes: true },
@@ -152,7 +126,7 @@ export class Timeline {
       { name: "allocations", of: (r) => r.count, show: (r) => count(r.count), wide: true },
       { name: "kept", of: (r) => r.kept, show: (r) => bytesOrDash(r.kept), bytes: true },
     ];
-    if (a.mode === "at") out.push({ name: "freed later", of: (r) => r.freed, show: (r) => bytesOrDash(r.freed), bytes: true, wide: true });
+    if (a.mode === "at") out.push({ name: "freed later", of: (r) => r.freed + r.pending, show: (r) => bytesOrDash(r.freed + r.pending), bytes: true, wide: true });
     out.push({ name: "site peak", of: (r) => r.peak, show: (r) => bytesOrDash(r.peak), bytes: true, wide: true });
     return out;
   }
@@ -164,7 +138,7 @@ export class Timeline {
 
   /** The columns of the picture. */
   private drawTwin(): void {
-    const parts = this.rail.columns(mostParts);
+    const parts = this.scene.columns(mostParts);
     const key = JSON.stringify([parts[0]?.from, parts[parts.length - 1]?.to, parts.length, this.page.u, this.page.s.solo, this.twinBy.column, this.twinBy.up]);
     if (key === this.drawn[0]) return;
     this.drawn = [key];
@@ -212,12 +186,7 @@ export class Timeline {
       this.bar(a, found ? `${plural(rows.length, "site matches", "sites match")}, ${bytes(matched)}` : ""),
       scroll(a.head, table<Any>({
         name: a.head, rows, columns, by: this.by, more,
-        onrow: (r) => this.page.store.set({ solo: s.solo.length === 1 && s.solo[0] === r.key ? [] : [r.key] }, true),
-        onlight: (key) => {
-          if (this.page.lit === key) return;
-          this.page.lit = key;
-          this.page.notify("lit");
-        },
+        onrow: (r) => this.page.toggleAlone(r.key), onlight: (key) => this.page.lightUp(key),
         total: a.rows.length + a.more.groups,
       })),
     );
@@ -228,23 +197,23 @@ export class Timeline {
     if (!found) return a.rows;
     const rows = a.rows.filter((r) => found.has(r.key));
     const here = new Set(rows.map((r) => r.key));
-    const absent = this.page.bands!.groups.filter((g) => found.has(g.key) && !here.has(g.key)).slice(0, limit);
-    return [...rows, ...absent.map((g) => ({ key: g.key, label: g.label, slot: g.slot, bytes: 0, count: 0, kept: 0, freed: 0, peak: g.peak.bytes, a: 0, b: 0 }))];
+    const absent = this.page.bands!.groups.map(({ key }, group) => this.any({ key, group, bytes: 0, count: 0, kept: 0, freed: 0, pending: 0 }));
+    return [...rows, ...absent.filter((r) => found.has(r.key) && !here.has(r.key)).slice(0, limit)];
   }
 
   private bar(a: Answer, note: string): HTMLElement {
     const { s, store, k } = this.page;
-    const choice = (mode: Mode, label: string, ready: boolean, why: string, act: () => void): Node =>
-      button(`mode ${mode}`, label, act, { "aria-pressed": String(a.mode === mode), disabled: !ready, title: ready ? undefined : why });
+    const marked = s.a !== null && s.b !== null;
+    const mode = (mode: Mode, label: string, why: string | null, act: () => void): Node => choice(`mode ${mode}`, label, a.mode === mode, act, why);
     return h(
       "div",
       { class: "bar" },
       h(
         "div",
         { class: "choice" },
-        choice("at", liveAt(k, this.page.device?.events ?? 0), true, "", () => store.set({ range: null, a: null, b: null })),
-        ...(link.saved ? [] : [choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range, "Drag over the picture to select events", () => {}),
-        choice("diff", s.a !== null && s.b !== null ? `difference ${count(s.a)} → ${count(s.b)}` : "difference A → B", s.a !== null && s.b !== null, "Set the marks with j and k", () => store.set({ range: null }))]),
+        mode("at", liveAt(k, this.page.device?.events ?? 0), null, () => store.set({ range: null, a: null, b: null })),
+        ...(link.saved ? [] : [mode("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", s.range ? null : "Drag over the picture to select events", () => {}),
+        mode("diff", marked ? `difference ${count(s.a!)} → ${count(s.b!)}` : "difference A → B", marked ? null : "Set the marks with j and k", () => store.set({ range: null }))]),
       ),
       h("span", { "data-bytes": a.whole, "data-figure": "whole" }, a.mode === "diff" ? delta(a.whole) : bytes(a.whole)),
       note ? h("span", { id: "matches" }, note) : null,

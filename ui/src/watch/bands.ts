@@ -6,7 +6,7 @@ import { markSlot } from "../picture/palette.ts";
 import { bandsOf, tileOf as tile } from "../picture/plot.ts";
 import { time } from "../recording/bands.ts";
 import type { Bands, Tile } from "../base/wire.ts";
-import type { Levels } from "../base/api.ts";
+import type { FindingLevelsEvidence as Evidence, Fit, Levels } from "../base/api.ts";
 
 export const others = "others";
 
@@ -55,12 +55,6 @@ export class Course {
     const whole = (to[this.n - 1] ?? 0) - (from[0] ?? 0);
     return Math.min(from[c]! + (whole > 0 ? whole / 400 : 1), from[c + 1] ?? Infinity);
   }
-
-  /** The sum of parts in a column; of no part the total. */
-  sum(names: string[], c: number): number {
-    if (!names.length) return this.of.max_bytes[c]!;
-    return names.reduce((n, name) => n + (this.parts.find((p) => p.name === name)?.values[c] ?? NaN), 0);
-  }
 }
 
 export interface Layers {
@@ -78,20 +72,8 @@ export function layersOf(course: Course, judged: string[], alone: boolean): Laye
 
 /** The picture of a course for the painter. Its highest and lowest totals are those of all samples in a column. */
 export function tileOf(course: Course, l: Layers, alone: boolean): Tile {
-  const { n } = course;
-  const m = l.parts.length;
-  const height = new Float32Array(m * n);
-  const total = new Float64Array(n);
-  l.parts.forEach((p, b) => {
-    for (let c = 0; c < n; c++) {
-      const v = p.values[c]!;
-      if (!(v > 0)) continue;
-      height[b * n + c] = v;
-      total[c]! += v;
-    }
-  });
-  const max = alone ? total : Float64Array.from(course.of.max_bytes);
-  return tile(n, m, height, { max, min: alone ? total : Float64Array.from(course.of.min_bytes), last: total, reserved: max });
+  const { max_bytes: max, min_bytes: min } = course.of;
+  return tile(course.n, l.parts.map((p) => [p.values]), alone ? {} : { max: Float64Array.from(max), min: Float64Array.from(min), reserved: Float64Array.from(max) });
 }
 
 /** Reports whether what was judged is drawn from zero: all, the lowest bands, or a line. */
@@ -104,25 +86,17 @@ export function standsOnZero(l: Layers, judged: string[], course: Course): boole
 export const entriesOf = (tile: Tile, l: Layers, c: number): { name: string; from: number; bytes: number }[] =>
   stackOf(tile, c).map((d) => ({ name: l.parts[d.band]!.name, from: d.from, bytes: d.bytes }));
 
-/** The figures of a finding on a series. */
-export interface Evidence {
-  verdict: string;
-  level: number;
-  bounds: [number, number];
-  limit: number | null;
-  toLimit: [number, number | null] | null; // seconds after the last sample
-  seconds: number | null; // that it was watched
+/** A curve that was fitted, the figures of that judgment, and the parts that it is of. */
+export interface Judged {
+  fit: Fit;
+  e: Evidence;
+  parts: string[];
 }
 
-export function evidenceOf(e: Record<string, unknown> | undefined): Evidence | null {
-  if (!e || typeof e.verdict !== "string" || typeof e.level_bytes !== "number") return null;
-  return {
-    verdict: e.verdict, level: e.level_bytes, bounds: e.level_bounds_bytes as [number, number],
-    limit: (e.limit_bytes as number | undefined) ?? null, toLimit: (e.seconds_to_limit as [number, number | null] | undefined) ?? null, seconds: typeof e.seconds === "number" ? e.seconds : null,
-  };
-}
+/** Whether evidence is of a series whose level is known. */
+export const isOfLevel = (e: Partial<Evidence> | null | undefined): e is Evidence => typeof e?.verdict === "string" && typeof e.level_bytes === "number";
 
-export const grows = (e: Evidence | null): boolean => e?.verdict === "growth" || e?.verdict === "sawtooth-growth";
+export const grows = ({ verdict }: Evidence): boolean => verdict === "growth" || verdict === "sawtooth-growth";
 
 /** A moment of the recording, to the second: 5 h 33 min 12 s. */
 export function moment(seconds: number): string {

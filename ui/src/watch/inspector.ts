@@ -8,6 +8,7 @@ import { watchTerms } from "../base/hostterms.ts";
 import { fullCard, verdict } from "../findings/card.ts";
 import { moment } from "./bands.ts";
 import { loadAt } from "./load.ts";
+import { anew } from "./state.ts";
 import { doc, engine, judged, s, seen, set, spot, subject, view } from "./model.ts";
 
 const row = (name: Node | string, value: string, n?: number, key?: string): Node[] => [h("dt", { title: watchTerms[key ?? (typeof name === "string" ? name : "")] }, name), h("dd", { "data-bytes": n, "data-part": key, title: n === undefined ? undefined : `${count(n)} bytes` }, value)];
@@ -77,7 +78,7 @@ function card(): void {
   verdict(doc.reading ? null : doc.card, () => set({ finding: null, ...(view() === "findings" ? { view: null } : {}) }, true));
   if ((root.hidden = s.finding === -1)) return;
   const i = f ? doc.findings.indexOf(f) : -1;
-  const show = (n: number): void => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, win: null, range: null, ahead: null, alone: false }, true);
+  const show = (n: number): void => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, ...anew }, true);
   const go = (n: number): void => {
     const of = doc.findings[n]?.subject ?? null;
     const kind = doc.subjects.find((y) => y.key === of)?.kind;

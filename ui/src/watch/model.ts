@@ -2,10 +2,10 @@
 // of one subject, and what the reader looks at, which the address holds.
 
 import { Store } from "../base/address.ts";
-import { type Course, evidenceOf, grows, type Evidence } from "./bands.ts";
+import { type Course, grows, isOfLevel, type Judged } from "./bands.ts";
 import { Follower } from "./follow.ts";
 import { address, kinds, type State, type View } from "./state.ts";
-import type { Fit, Subject, Watch, WatchFinding } from "../base/api.ts";
+import type { Subject, Watch, WatchFinding } from "../base/api.ts";
 
 export let doc: Watch;
 export const store = new Store(address);
@@ -52,21 +52,21 @@ export function judged(): WatchFinding | undefined {
 }
 
 /** What is drawn as a judgment: that of the finding, or that of all that the subject has in use. */
-export function drawn(): { fit: Fit; e: Evidence; parts: string[] } | null {
+export function drawn(): Judged | null {
   if (mapped()) return null;
   const f = judged();
   const x = subject();
-  const e = f && evidenceOf(f.evidence);
-  if (f?.fit && e) return { fit: f.fit, e, parts: f.parts };
-  const own = x?.judged && evidenceOf({ ...x.judged });
-  return x?.fit && own ? { fit: x.fit, e: own, parts: x.judged_parts } : null;
+  const e = f?.evidence as Partial<Judged["e"]> | undefined;
+  if (f?.fit && isOfLevel(e)) return { fit: f.fit, e, parts: f.parts };
+  return x?.fit && isOfLevel(x.judged) ? { fit: x.fit, e: x.judged, parts: x.judged_parts } : null;
 }
 
 /** Reports whether the picture reaches as far as the limit: as wished, or where that is nearer than the recording is long. */
 export function ahead(): boolean {
   const e = drawn()?.e;
-  if (!e?.toLimit) return false;
-  return s.ahead ?? (grows(e) && e.toLimit[1] !== null && e.toLimit[1] <= (e.seconds ?? 0));
+  if (!e?.seconds_to_limit) return false;
+  const [, latest] = e.seconds_to_limit;
+  return s.ahead ?? (grows(e) && latest !== null && latest <= (e.seconds ?? 0));
 }
 
 /** Takes a newer answer. */

@@ -9,10 +9,10 @@ import { paintFor } from "../picture/paint.ts";
 import { css, palette } from "../picture/palette.ts";
 import { bandLabels, columnRuns, dashed, gutter, inside, onGround, stepLine, type Value } from "../picture/plot.ts";
 import { axisHeight, TimePicture } from "../picture/time.ts";
-import { entriesOf, grows, layersOf, standsOnZero, tileOf, timeTick, moment, type Course, type Evidence, type Layers } from "./bands.ts";
+import { entriesOf, grows, layersOf, standsOnZero, tileOf, timeTick, moment, type Course, type Judged, type Layers } from "./bands.ts";
 import { drawLoad, loadHeight, loadRows } from "./load.ts";
 import type { State } from "./state.ts";
-import type { Fit, Subject, Watch, WatchFinding } from "../base/api.ts";
+import type { Subject, Watch, WatchFinding } from "../base/api.ts";
 
 /** What the picture needs of the page. */
 export interface Shown {
@@ -22,17 +22,11 @@ export interface Shown {
   whole: Course;
   load: Course | null; // of the engine
   finding: WatchFinding | undefined;
-  judged: { fit: Fit; e: Evidence; parts: string[] } | null;
+  judged: Judged | null;
   ahead: boolean;
   s: State;
   spot: { course: Course; column: number } | null;
   set: (change: Partial<State>, step?: boolean) => void;
-}
-
-/** A curve that is drawn, and what it is judged to be. */
-interface Judged {
-  fit: Fit;
-  e: Evidence;
 }
 
 const margin = 0.08; // of the time, beyond the last sample of a curve that goes on
@@ -86,7 +80,7 @@ export class Picture extends TimePicture<Shown> {
   private get limit(): number | null {
     const { subject, judged, s } = this.shown!;
     const alone = s.alone && (judged?.parts.length ?? 0) > 0;
-    return this.judged?.e.limit ?? (alone ? null : subject.limit_bytes);
+    return this.judged?.e.limit_bytes ?? (alone ? null : subject.limit_bytes);
   }
 
   /** What the height of the picture holds: all that is seen, the curve, and the limit where it is near or is looked ahead to. */
@@ -162,13 +156,12 @@ export class Picture extends TimePicture<Shown> {
       }
     });
     g.setLineDash([]);
-    this.drawnJudged = { verdict: e.verdict, level: e.level, bounds: e.bounds, until: fit.until, limit: e.limit, reached: null };
-    if (!e.toLimit) return;
-    const [a, b] = [fit.until + e.toLimit[0], e.toLimit[1] === null ? Infinity : fit.until + e.toLimit[1]];
-    this.drawnJudged.reached = e.toLimit;
+    const { verdict, level_bytes: level, level_bounds_bytes: bounds, limit_bytes: limit = null, seconds_to_limit: reached = null } = e;
+    this.drawnJudged = { verdict, level, bounds, until: fit.until, limit, reached };
+    if (!reached) return;
     const l = this.layout;
-    const x0 = Math.max(left, this.px(a));
-    const x1 = Math.min(left + l.width, Math.max(this.px(b), x0 + 2));
+    const x0 = Math.max(left, this.px(fit.until + reached[0]!));
+    const x1 = Math.min(left + l.width, Math.max(this.px(fit.until + (reached[1] ?? Infinity)), x0 + 2));
     if (x0 < left + l.width) rect(g, this.colors.danger, x0, l.top, x1 - x0, l.height, 0.22);
   }
 
@@ -191,7 +184,7 @@ export class Picture extends TimePicture<Shown> {
         g.stroke();
         g.setLineDash([]);
       }
-      const when = this.judged?.e.toLimit ? `, reached ${this.shown!.subject.left || "soon"}` : "";
+      const when = this.judged?.e.seconds_to_limit ? `, reached ${this.shown!.subject.left || "soon"}` : "";
       plate(g, words + when, Math.max(6, left + l.width - g.measureText(words + when).width - 5), inside && y - 10 > 8 ? y - 10 : 9, c.danger, c.page);
     }
   }
@@ -205,7 +198,7 @@ export class Picture extends TimePicture<Shown> {
     const values: Value[] = [{ name: "all", at: total, text: bytes(total), ink: this.colors.ink }];
     if (this.judged) {
       const { e } = this.judged;
-      values.push({ name: e.verdict === "plateau" ? "levels off at" : "fitted level", at: e.level, text: bytes(e.level), ink: grows(e) ? this.colors.danger : this.colors.accent });
+      values.push({ name: e.verdict === "plateau" ? "levels off at" : "fitted level", at: e.level_bytes!, text: bytes(e.level_bytes), ink: grows(e) ? this.colors.danger : this.colors.accent });
     }
     gutter(g, this.layout, (v) => this.y(v), values, this.colors.muted);
   }
@@ -219,9 +212,10 @@ export class Picture extends TimePicture<Shown> {
 
   /** Moves the cursor by columns. */
   move(by: number): void {
-    const { course, whole, s } = this.shown!;
+    const { course, whole, s, set } = this.shown!;
     const from = course.at(s.k ?? whole.of.at[whole.n - 1] ?? 0);
-    this.to(Math.max(0, Math.min(course.n - 1, from + by)));
+    const t = course.of.at[Math.max(0, Math.min(course.n - 1, from + by))];
+    if (t !== undefined) set({ k: t, ...this.seeing(t) });
   }
 
   /** Puts the cursor on the first or the last column of all. */
@@ -229,13 +223,6 @@ export class Picture extends TimePicture<Shown> {
     const { whole, set } = this.shown!;
     if (last) set({ k: null, win: null });
     else set({ k: whole.of.at[0] ?? 0, ...(this.shown!.s.win ? { win: null } : {}) });
-  }
-
-  private to(column: number): void {
-    const { course, set } = this.shown!;
-    const t = course.of.at[column];
-    if (t === undefined) return;
-    set({ k: t, ...this.seeing(t) });
   }
 
   zoomBy(factor: number): void {

@@ -25,6 +25,9 @@ export interface State {
 
 export const first: State = { view: null, sub: null, k: null, range: null, win: null, alone: false, mapped: false, ahead: null, finding: null, q: "" };
 
+/** A subject as the picture shows it anew. */
+export const anew = { win: null, range: null, ahead: null, alone: false } as const;
+
 export const address = new Address<State>(first, {
   view: some(oneOf("v", Object.keys(views) as View[])), sub: some(text("s")), k: some(amount("k")), range: some(span("r")), win: some(span("w")),
   alone: flag("z"), mapped: flag("m"), ahead: some(flag("a")), finding: some(number("fd")), q: text("q"),

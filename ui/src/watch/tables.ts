@@ -11,7 +11,7 @@ import { time } from "../recording/bands.ts";
 import { markSlot } from "../picture/palette.ts";
 import { slots } from "./bands.ts";
 import { doc, hooks, s, set, subject, view } from "./model.ts";
-import { kinds, views, type View } from "./state.ts";
+import { anew, kinds, views, type View } from "./state.ts";
 import type { Subject } from "../base/api.ts";
 
 const by = new Sorting(() => hooks.draw());
@@ -58,7 +58,7 @@ export function subjects(root: HTMLElement): void {
     { name: "verdict", of: (r) => ranks[r.of.severity ?? ""] ?? 0, show: (r) => r.of.verdict, node: words },
     { name: "limit reached", of: (r) => (r.of.left ? 1 : 0), show: (r) => r.of.left || "–", wide: true },
   ];
-  const list = table<Line>({ name: names[v], rows, columns, by, total: rows.length, onrow: (r) => set({ sub: r.key, finding: null, win: null, range: null, alone: false, ahead: null }, true) });
+  const list = table<Line>({ name: names[v], rows, columns, by, total: rows.length, onrow: (r) => set({ sub: r.key, finding: null, ...anew }, true) });
   const left = doc.subjects_left_out ? `, ${doc.subjects_left_out} smaller ones are left out` : "";
   refill(
     root,
@@ -68,7 +68,6 @@ export function subjects(root: HTMLElement): void {
 }
 
 function findings(root: HTMLElement): void {
-  const anew = { win: null, range: null, ahead: null, alone: false } as const;
   findingsView(root, doc.findings.map((f) => ({ ...f, trend: [] })), doc.card, s.finding, {
     go: (n) => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, ...anew }, true),
     acts: ({ subject }, finding) => {

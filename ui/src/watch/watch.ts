@@ -6,7 +6,7 @@ import { fresh, link, Refused } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
 import { chip } from "../base/controls.ts";
 import { otherFiles } from "../base/drops.ts";
-import { announce, badge, banner, frame, pattern, searched, tabs } from "../base/frame.ts";
+import { announce, badge, banner, Drawing, frame, pattern, searched, tabs } from "../base/frame.ts";
 import { base, bytes, duration, plural } from "../base/format.ts";
 import type { Key } from "../base/keys.ts";
 import { watchTerms } from "../base/hostterms.ts";
@@ -17,33 +17,27 @@ import { moment } from "./bands.ts";
 import { inspector } from "./inspector.ts";
 import { ahead, asking, doc, drawn, engine, hooks, judged, load, mapped, s, seen, set, spot, store, subject, view } from "./model.ts";
 import { Picture } from "./picture.ts";
-import type { View } from "./state.ts";
+import { anew, type View } from "./state.ts";
 import { listed, mainView, shownViews } from "./tables.ts";
 import type { Watch } from "../base/api.ts";
 
 const picture = new Picture(byId("rail"), byId("tooltip"));
-let drawing = 0;
 
-/** Draws once, however much changes before the next frame. */
-function draw(): void {
-  cancelAnimationFrame(drawing);
-  drawing = requestAnimationFrame(() => {
-    drawing = 0;
-    const { course, whole } = seen;
-    byId("rail").hidden = !course?.n;
-    const f = judged();
-    for (const x of [course, whole]) x?.mark(f && f.severity !== "info" && s.finding !== -1 ? f.parts : []);
-    if (course?.n && whole) picture.draw({ doc, subject: subject()!, course, whole, load: engine.course, finding: judged(), judged: drawn(), ahead: ahead(), s, spot: spot(), set });
-    head();
-    tabs(shownViews(), view(), go);
-    tools();
-    mainView();
-    inspector((name) => picture.light(name));
-    let wrong: string | null = null;
-    pattern(s.q, (why) => (wrong = why));
-    searched(s.q, wrong);
-  });
-}
+const drawing = new Drawing(() => {
+  const { course, whole } = seen;
+  byId("rail").hidden = !course?.n;
+  const f = judged();
+  for (const x of [course, whole]) x?.mark(f && f.severity !== "info" && s.finding !== -1 ? f.parts : []);
+  if (course?.n && whole) picture.draw({ doc, subject: subject()!, course, whole, load: engine.course, finding: judged(), judged: drawn(), ahead: ahead(), s, spot: spot(), set });
+  head();
+  tabs(shownViews(), view(), go);
+  tools();
+  mainView();
+  inspector((name) => picture.light(name));
+  let wrong: string | null = null;
+  pattern(s.q, (why) => (wrong = why));
+  searched(s.q, wrong);
+});
 
 /** What the recording is good for, in a word and in sentences. */
 function coverage(): [kind: string, word: string, sentences: string] {
@@ -66,7 +60,7 @@ function head(): void {
 function go(view: string): void {
   const v = view as View;
   const stays = v === "findings" || subject()?.kind === v;
-  set({ view: v, ...(stays ? {} : { sub: null, finding: null, win: null, range: null, alone: false, ahead: null }) }, true);
+  set({ view: v, ...(stays ? {} : { sub: null, finding: null, ...anew }) }, true);
 }
 
 function tools(): void {
@@ -80,11 +74,11 @@ function tools(): void {
     h("span", {}, x ? (x.label.startsWith(x.place) ? x.label : `${x.label}, ${x.place}`) : ""),
     of && stackable() ? chip("alone", s.alone ? "show all" : `${of.parts.join(" + ")} alone`, "What was judged alone, or all (z)", () => set({ alone: !s.alone }, true), s.alone) : null,
     x?.mappings ? chip("mapped", s.mapped ? "by kind" : "by mapping", "Its mappings that grow, by address, or its kinds of memory (m)", () => set({ mapped: !s.mapped, alone: false }, true), s.mapped) : null,
-    e?.toLimit ? chip("ahead", ahead() ? "to the last sample" : "as far as the limit", "As far as the limit, or to the last sample (l)", () => set({ ahead: !ahead(), win: null }, true), ahead()) : null,
+    e?.seconds_to_limit ? chip("ahead", ahead() ? "to the last sample" : "as far as the limit", "As far as the limit, or to the last sample (l)", () => set({ ahead: !ahead(), win: null }, true), ahead()) : null,
     s.range ? chip("range", `selected: ${moment(s.range[0])} – ${moment(s.range[1])} ×`, "Drop the selection (Esc)", () => set({ range: null }, true)) : null,
     s.win ? chip("all", `seen: ${moment(Math.max(0, s.win[0]))} – ${moment(s.win[1])} ×`, "Show all of time (0)", () => set({ win: null }, true)) : null,
     more ? h("span", {}, "each column shows its highest sample") : null,
-    of ? h("span", { class: "legend" }, h("span", {}, h("i", { class: "fit" }), "fitted, with its interval"), e?.limit ? h("span", {}, h("i", { class: "limit" }), "limit") : null) : null,
+    of ? h("span", { class: "legend" }, h("span", {}, h("i", { class: "fit" }), "fitted, with its interval"), e?.limit_bytes ? h("span", {}, h("i", { class: "limit" }), "limit") : null) : null,
   );
 }
 
@@ -97,7 +91,7 @@ function keyTable(): Key[] {
   return [
     ...timeKeys(picture, () => seen.course?.n, "sample"),
     { keys: ["ArrowUp", "ArrowDown"], show: "↑  ↓", does: "the one above, below in the table", act: (_, down) => neighbor(down ? 1 : -1) },
-    { keys: ["l"], show: "l", does: "as far as the limit, or to the last sample", act: () => drawn()?.e.toLimit && set({ ahead: !ahead(), win: null }, true) },
+    { keys: ["l"], show: "l", does: "as far as the limit, or to the last sample", act: () => drawn()?.e.seconds_to_limit && set({ ahead: !ahead(), win: null }, true) },
     { keys: ["z"], show: "z", does: "what was judged alone, or all", act: () => stackable() && set({ alone: !s.alone }, true) },
     { keys: ["m"], show: "m", does: "mappings by address, or kinds of memory", act: () => subject()?.mappings && set({ mapped: !mapped(), alone: false }, true) },
     { keys: ["Escape"], show: "Esc", does: "step back out", act: out },
@@ -109,7 +103,7 @@ function neighbor(by: number): void {
   const all = view() === "findings" ? [] : listed();
   const at = all.findIndex((x) => x.key === subject()?.key);
   const to = all[Math.max(0, Math.min(all.length - 1, at + by))];
-  if (to) set({ sub: to.key, finding: null, win: null, range: null, alone: false, ahead: null });
+  if (to) set({ sub: to.key, finding: null, ...anew });
 }
 
 function out(): void {
@@ -118,9 +112,6 @@ function out(): void {
   else if (s.win) set({ win: null }, true);
   else if (s.k !== null) set({ k: null });
 }
-
-/** A subject as the picture shows it anew. */
-const anew = { win: null, range: null, ahead: null, alone: false } as const;
 
 /** All that can be turned to. */
 const places = (): Command[] => [
@@ -142,7 +133,7 @@ async function follow(): Promise<void> {
     const began = performance.now();
     try {
       load(await fresh<Watch>("watch", { since: doc.version }));
-      draw();
+      drawing.ask();
     } catch (e) {
       if (!(e instanceof Refused)) throw e;
       if (e.status === 403) return; // the program is another run's, and never answers this page
@@ -162,16 +153,16 @@ async function begin(): Promise<void> {
     name: () => name, title: () => `${name} · ${subject()?.label}, ${subject()?.place}`, pictures: () => (seen.course?.n ? [picture.canvas()] : []), places,
     link: () => store.link, search: (q) => set({ q }),
   });
-  hooks.changed = () => (draw(), announce(where));
-  hooks.draw = draw;
+  hooks.changed = () => (drawing.ask(), announce(where));
+  hooks.draw = drawing.ask;
   hooks.failed = banner;
   if (doc.partial !== null) banner(coverage()[2]);
-  theme(draw);
+  theme(drawing.ask);
   if (!link.saved && (doc.reading || doc.following)) void follow();
 }
 
 window.strandline = {
-  state: () => ({ s, doc, view: doc ? view() : null, subject: doc ? subject() : null, judged: doc ? judged() : null, picture: seen.course?.n ? picture.state() : null, settled: doc !== undefined && !doc.reading && drawing === 0 && !asking(), levels: seen.course?.of }),
+  state: () => ({ s, doc, view: doc ? view() : null, subject: doc ? subject() : null, judged: doc ? judged() : null, picture: seen.course?.n ? picture.state() : null, settled: doc !== undefined && !doc.reading && !drawing.waits && !asking(), levels: seen.course?.of }),
 };
 
 begin().catch((e: Error) => banner(e.message));

@@ -6,7 +6,8 @@ import { command, fill, h } from "../base/dom.ts";
 import { base, bytes, count, delta, duration, plural } from "../base/format.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import type { Page } from "../session/page.ts";
-import type { Rail } from "../rail/rail.ts";
+import { goTo } from "../rail/moves.ts";
+import type { Scene } from "../rail/scene.ts";
 import type { Fits, Outcome, Reclaim, Replay } from "../base/api.ts";
 import { conf, parts, type Fields } from "./conf.ts";
 import { Runs, type Run } from "../session/runs.ts";
@@ -51,7 +52,7 @@ export class WhatIf {
 
   constructor(
     private readonly page: Page,
-    private readonly rail: Rail,
+    private readonly scene: Scene,
     private readonly root: HTMLElement,
     private readonly announce: (s: string) => void,
   ) {
@@ -161,7 +162,7 @@ export class WhatIf {
 
   /** Once the window rests, the course is asked for again for what is seen. */
   private follow(): void {
-    const seen = this.page.s.win ? this.rail.events : null;
+    const seen = this.page.s.win ? this.scene.events : null;
     if (JSON.stringify(seen) === JSON.stringify(this.stretch)) return this.close.cancel();
     this.close.ask(
       () => Promise.resolve(seen),
@@ -315,9 +316,7 @@ export class WhatIf {
       const { event, bytes } = run.steps;
       k = event[bytes.indexOf(run.outcome.peak_reserved_bytes)];
     }
-    if (k === undefined) return;
-    this.page.store.set({ k: Math.max(0, k) });
-    this.rail.reveal(Math.max(0, k));
+    if (k !== undefined) goTo(this.scene, Math.max(0, k));
   }
 
   /** A saved page has runs, but nothing to make others with. */
