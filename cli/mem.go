@@ -16,7 +16,6 @@ import (
 	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/finding"
-	"strandline/host/code/image"
 	"strandline/host/gpu/cudaalloc"
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/sample"
@@ -270,7 +269,8 @@ func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, aft
 	doc.Tags, doc.Doing, doc.NotFreed, doc.Kept, doc.Margin = after.Tags, after.Doing, after.NotFreed, after.Kept, after.Margin
 	judged := &pauses.Process{Name: fmt.Sprintf("process %d", p), Status: after}
 	judged.Environ, _ = p.Environ()
-	levels, outside := gauged(p), outsideRegions(ctx, p)
+	levels := gauged(p)
+	outside, _ := sampler.OutsideRegions(ctx, int(p))
 	seen, note := devicesSeen(ctx)
 	doc.Note, doc.Devices = note, []api.MemDevice{}
 	for _, d := range after.Devices {
@@ -320,7 +320,7 @@ func besideOthers(ctx context.Context, p procfs.Process, own *pauses.Process, se
 			}
 			of = &pauses.Process{Status: s}
 			of.Environ, _ = other.Environ()
-			outside := outsideRegions(ctx, other)
+			outside, _ := sampler.OutsideRegions(ctx, pid)
 			for _, d := range s.Devices {
 				of.Seen = append(of.Seen, usage(other, d.Index, outside, seen))
 			}
@@ -338,11 +338,8 @@ func besideOthers(ctx context.Context, p procfs.Process, own *pauses.Process, se
 }
 
 // usage is what a process has of a device, as CUDA counts in it. The allocator's own counters are left out.
-func usage(p procfs.Process, device int, outside func(device int) *state.Outside, seen *sample.Sample) pauses.Usage {
-	use := pauses.Usage{Device: device}
-	if outside != nil {
-		use.Outside = outside(device)
-	}
+func usage(p procfs.Process, device int, outside map[int]*state.Outside, seen *sample.Sample) pauses.Usage {
+	use := pauses.Usage{Device: device, Outside: outside[device]}
 	if d := deviceOf(p, device, seen); d != nil {
 		use.Used = usedOn(d, p)
 	}
@@ -380,73 +377,6 @@ func gauged(p procfs.Process) []cudaalloc.Level {
 	defer gauge.Close()
 	levels, _ := gauge.Read()
 	return levels
-}
-
-// outsideRegions finds what PyTorch's allocator has in no region, by device; nil if that
-// cannot be read.
-func outsideRegions(ctx context.Context, p procfs.Process) func(device int) *state.Outside {
-	segments, blocks := segmentsOf(ctx, p)
-	if segments == nil {
-		return nil
-	}
-	return func(device int) *state.Outside {
-		out := &state.Outside{}
-		for i := range segments {
-			s := &segments[i]
-			inside := func(b state.Block) bool { return b.Device == device && s.Addr-b.Addr < uint64(b.Bytes) }
-			if k, _ := slices.BinarySearchFunc(blocks, s.Addr+1, func(b state.Block, at uint64) int { return cmp.Compare(b.Addr, at) }); s.Device != device || k > 0 && inside(blocks[k-1]) {
-				continue
-			}
-			switch {
-			case s.Expandable:
-				out.Expandable += int64(s.Size)
-			case s.Private:
-				out.Pools += int64(s.Size)
-			default:
-				for b := range s.Blocks {
-					if n := int64(s.Blocks[b].Size); s.Blocks[b].Allocated {
-						out.Tensors += n
-					} else {
-						out.Cache += n
-					}
-				}
-			}
-		}
-		return out
-	}
-}
-
-// segmentsOf reads the segments of PyTorch's allocator, and asks for the library's blocks
-// before and after: what is in one of both was not outside.
-func segmentsOf(ctx context.Context, p procfs.Process) (segments []cudaalloc.Segment, blocks []state.Block) {
-	files := image.NewFiles()
-	defer files.Close()
-	im, err := image.Open(p, files)
-	if err != nil {
-		return nil, nil
-	}
-	defer im.Close()
-	a, err := cudaalloc.Find(im)
-	if err != nil {
-		return nil, nil
-	}
-	before, err := pausable.AskBlocks(ctx, int(p))
-	if err != nil {
-		return nil, nil
-	}
-	const tries = 20 // it runs meanwhile, and what is read can contradict itself
-	for range tries {
-		if segments, err = a.State(); err == nil {
-			break
-		}
-	}
-	after, failure := pausable.AskBlocks(ctx, int(p))
-	if err != nil || failure != nil {
-		return nil, nil
-	}
-	blocks = append(before.Blocks, after.Blocks...)
-	sorts.By(blocks, func(a, b state.Block) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes)) })
-	return append([]cudaalloc.Segment{}, segments...), blocks
 }
 
 // devicesSeen asks the driver for the devices and their processes.

@@ -40,6 +40,17 @@ func (c *Course) Add(m Moment) (differs bool) {
 	return true
 }
 
+// Divide makes the course one whose moments have pools apart, and forgets those levels that have not.
+func (c *Course) Divide() {
+	if c.Divided {
+		return
+	}
+	c.Divided = true
+	for i := range c.Moments {
+		c.Moments[i].Tensors, c.Moments[i].Cache = nil, nil
+	}
+}
+
 func sameTags(a, b map[string]Share) bool {
 	return maps.EqualFunc(a, b, func(x, y Share) bool { return x.Bytes == y.Bytes && (x.Held > 0) == (y.Held > 0) })
 }

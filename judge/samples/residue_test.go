@@ -40,3 +40,37 @@ func TestResidue(t *testing.T) {
 		}
 	}
 }
+
+// TestPoolsWatched watches two ranks, of which one keeps a pool of graphs while it sleeps: it is named as that once
+// pools are told apart, and no tensors come and go where the first samples count them with tensors.
+func TestPoolsWatched(t *testing.T) {
+	const mib = 1 << 20
+	w := New()
+	for at := range 60 {
+		s := &sample.Sample{Seconds: float64(at)}
+		for rank := range 2 {
+			used, held, pools := int64(900*mib), int64(200*mib), int64(rank)*128*mib
+			tag := "active"
+			if at%10 >= 5 {
+				held, tag = 0, "paused"
+			}
+			allocated, none := 200*mib+pools, int64(0)
+			d := sample.DeviceShare{Device: rank, Used: &used, Allocated: &allocated, Cached: &none, Other: new(int64(300 * mib))}
+			if at >= 20 && at%10 >= 6 { // from then on it can be read, but for the first sample
+				d.InNoRegion = &sample.InNoRegion{Pools: pools}
+			}
+			s.Processes = append(s.Processes, sample.Process{PID: 7 + rank, Started: 1, Rank: new(rank), Devices: []sample.DeviceShare{d},
+				Pausable: []sample.Tag{{Tag: "kv", Bytes: 200 * mib, Held: held, State: tag}}})
+		}
+		w.Add(s)
+	}
+	var found []string
+	for _, f := range w.Findings() {
+		if e, ok := f.Evidence.(*finding.StayEvidence); ok {
+			found = append(found, f.Process+" "+string(e.Pool))
+		}
+	}
+	if len(found) != 1 || found[0] != "rank 1 "+string(finding.GraphPool) {
+		t.Errorf("found %q", found)
+	}
+}

@@ -146,15 +146,19 @@ func (w *Watch) addCourse(p *sample.Process) {
 		w.courses[p.ID()] = c
 	}
 	d := &p.Devices[0]
-	m := pauses.Moment{Tags: map[string]pauses.Share{}, Cache: d.Cached, Other: d.Other}
+	m := pauses.Moment{Tags: map[string]pauses.Share{}, Other: d.Other}
 	var inside int64
 	for i := range p.Pausable {
 		t := &p.Pausable[i]
 		m.Tags[t.Tag] = pauses.Share{Bytes: t.Bytes, Held: t.Held}
 		inside += t.Bytes
 	}
-	if d.Allocated != nil {
-		m.Tensors = new(max(*d.Allocated-inside, 0))
+	switch o := d.InNoRegion; {
+	case o != nil:
+		c.Divide()
+		m.Tensors, m.Cache, m.Pools = &o.Tensors, &o.Cache, &o.Pools
+	case d.Allocated != nil && !c.Divided: // pools of graphs are among them
+		m.Tensors, m.Cache = new(max(*d.Allocated-inside, 0)), d.Cached
 	}
 	w.turned = c.Add(m) || w.turned
 }

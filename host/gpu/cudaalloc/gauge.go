@@ -58,6 +58,29 @@ func OpenGauge(p procfs.Process) (*Gauge, error) {
 // Close closes the memory of the process.
 func (g *Gauge) Close() { g.memory.Close() }
 
+// Segments reads what the allocator of a process holds now, which takes some milliseconds, and more
+// where it holds many blocks.
+func Segments(p procfs.Process) (segments []Segment, err error) {
+	files := image.NewFiles()
+	defer files.Close()
+	im, err := image.Open(p, files)
+	if err != nil {
+		return nil, err
+	}
+	defer im.Close()
+	a, err := Find(im)
+	if err != nil {
+		return nil, err
+	}
+	const tries = 20 // it runs meanwhile, and what is read can contradict itself
+	for range tries {
+		if segments, err = a.State(); err == nil {
+			break
+		}
+	}
+	return segments, err
+}
+
 // Read returns the levels of the devices of which anything is reserved, or was since the
 // first Read. An error is
 // that the process has ended or runs another program, or that its counters are not of a

@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"strandline/host/sampling/sample"
@@ -15,6 +16,7 @@ const maxTags = 32
 // pausables asks processes what of their memory is pausable.
 type pausables struct {
 	ask   func(ctx context.Context, pid int) (*state.Status, error)
+	read  func(ctx context.Context, pid int) (map[int]*state.Outside, *state.Status)
 	every time.Duration
 	followers[pausing]
 }
@@ -23,45 +25,78 @@ type pausables struct {
 type pausing struct {
 	tags   []sample.Tag
 	paused map[int]int64 // bytes by CUDA's ordinal
+	// outside is what PyTorch has in no region, by CUDA's ordinal; nil if it was not read since the tags changed.
+	outside map[int]*state.Outside
+	rest    time.Time // until when it is not read again
 }
 
 func newPausables(every time.Duration) *pausables {
-	return &pausables{ask: pausable.Ask, every: max(every, 100*time.Millisecond), followers: newFollowers[pausing]()}
+	return &pausables{ask: pausable.Ask, read: OutsideRegions, every: max(every, 100*time.Millisecond), followers: newFollowers[pausing]()}
 }
 
 // of returns the tags of a process, nil as long as none are known, and what of each of its
-// devices is paused. The first call begins to ask for them.
-func (t *pausables) of(pid int) (tags []sample.Tag, paused map[int]int64) {
+// devices is paused, or PyTorch's in no region. The first call begins to ask for them.
+func (t *pausables) of(pid int) (tags []sample.Tag, paused map[int]int64, outside map[int]*state.Outside) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.followers.of(pid, t.follow)
-	return own.tags, own.paused
+	return own.tags, own.paused, own.outside
 }
 
 // follow asks a process as long as it is watched, one that does not answer less and less
 // often.
 func (t *pausables) follow(ctx context.Context, pid int, own *pausing) {
-	const first, patience = time.Second, 10 * time.Second
+	const first = time.Second
 	for pause := first; ctx.Err() == nil; {
-		asking, end := context.WithTimeout(ctx, patience)
-		s, err := t.ask(asking, pid)
-		end()
-		var tags []sample.Tag
-		var paused map[int]int64
 		next := t.every
-		if err == nil {
-			tags, paused, pause = tagsOf(s), pausedOf(s), first
+		if t.look(ctx, pid, own) {
+			pause = first
 		} else {
 			next, pause = pause, min(2*pause, rarest)
 		}
-		t.mu.Lock()
-		own.tags, own.paused = tags, paused
-		t.mu.Unlock()
 		select {
 		case <-time.After(next):
 		case <-ctx.Done():
 		}
 	}
+}
+
+// look asks a process once, and reports whether it answered. While some memory is paused, what is in no region is
+// read once after each change, and no more often than takes a hundredth of the time.
+func (t *pausables) look(ctx context.Context, pid int, own *pausing) bool {
+	const patience = 10 * time.Second
+	asking, end := context.WithTimeout(ctx, patience)
+	s, err := t.ask(asking, pid)
+	end()
+	var now pausing
+	if err == nil {
+		now.tags, now.paused, now.rest = tagsOf(s), pausedOf(s), own.rest
+		if slices.Equal(now.tags, own.tags) { // own is written here alone
+			now.outside = own.outside
+		}
+		sleeps := slices.ContainsFunc(now.tags, func(t sample.Tag) bool { return t.Held < t.Bytes })
+		if began := time.Now(); sleeps && now.outside == nil && began.After(own.rest) {
+			now.outside = t.outsideNow(ctx, pid, now.tags)
+			now.rest = time.Now().Add(100 * time.Since(began))
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*own = now
+	return err == nil
+}
+
+// outsideNow is what PyTorch has in no region while a process has these tags; nil if it cannot be read, or they
+// changed meanwhile.
+func (t *pausables) outsideNow(ctx context.Context, pid int, tags []sample.Tag) map[int]*state.Outside {
+	const patience = 10 * time.Second
+	ctx, end := context.WithTimeout(ctx, patience)
+	defer end()
+	outside, after := t.read(ctx, pid)
+	if after == nil || !slices.Equal(tagsOf(after), tags) {
+		return nil
+	}
+	return outside
 }
 
 // tagsOf are the tags of a process, of which only so many are kept apart.

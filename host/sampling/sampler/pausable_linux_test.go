@@ -1,11 +1,13 @@
 package sampler
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"testing"
 	"time"
 
+	"strandline/host/gpu/cudaalloc"
 	"strandline/host/sampling/sample"
 	"strandline/internal/test/live"
 	"strandline/pausable"
@@ -69,8 +71,58 @@ func TestOtherWhilePaused(t *testing.T) {
 	}}
 	used, more := int64(500), int64(70)
 	p := sample.Process{Devices: []sample.DeviceShare{{Device: 0, Used: &used}, {Device: 1, Used: &more}}}
-	split(&p, nil, []record.DeviceStats{{Device: 0, Allocated: 700, Reserved: 900}, {Device: 1, Allocated: 50, Reserved: 60}}, pausedOf(status), nil)
+	split(&p, nil, []record.DeviceStats{{Device: 0, Allocated: 700, Reserved: 900}, {Device: 1, Allocated: 50, Reserved: 60}}, pausedOf(status), map[int]*state.Outside{0: {Tensors: 5, Pools: 6}, 1: {Expandable: 7}}, nil)
+	if a, b := p.Devices[0].InNoRegion, p.Devices[1].InNoRegion; a == nil || *a != (sample.InNoRegion{Tensors: 5, Pools: 6}) || b != nil {
+		t.Errorf("in no region are %+v and %+v", a, b)
+	}
 	if a, b := p.Devices[0], p.Devices[1]; *a.Other != 200 || *a.Allocated != 700 || *a.Cached != 200 || *b.Other != 10 {
 		t.Errorf("other than PyTorch has %d and %d", *a.Other, *b.Other)
+	}
+}
+
+// TestNotInRegions reads what is in no region once while memory is paused, and again when tags change. What was read
+// while they changed is dropped.
+func TestNotInRegions(t *testing.T) {
+	t.Parallel()
+	tag, reads, during := state.Tag{Name: "kv", Bytes: 9, State: state.Active}, 0, int64(0)
+	status := func() *state.Status { return &state.Status{Tags: []state.Tag{tag}} }
+	p := &pausables{
+		ask: func(context.Context, int) (*state.Status, error) { return status(), nil },
+		read: func(context.Context, int) (map[int]*state.Outside, *state.Status) {
+			reads++
+			tag.Held += during
+			return map[int]*state.Outside{0: {Pools: int64(reads)}}, status()
+		},
+	}
+	var own pausing
+	for i, c := range []struct{ held, during, want int64 }{
+		{9, 0, 0}, {0, 0, 1}, {0, 0, 1}, {4, 0, 2}, {9, 0, 0}, {0, 1, 0}, {1, 0, 4},
+	} {
+		tag.Held, during = c.held, c.during
+		own.rest = time.Time{}
+		if !p.look(t.Context(), 7, &own) {
+			t.Fatal("no answer")
+		}
+		if got := own.outside[0]; got == nil && c.want > 0 || got != nil && got.Pools != c.want {
+			t.Errorf("look %d: %+v, want that of read %d", i, got, c.want)
+		}
+	}
+	own = pausing{rest: time.Now().Add(time.Hour)}
+	if p.look(t.Context(), 7, &own); own.outside != nil || own.rest.IsZero() {
+		t.Error("it is read before its time")
+	}
+}
+
+// TestOutsideBlocks divides segments in no block of a region.
+func TestOutsideBlocks(t *testing.T) {
+	t.Parallel()
+	tensors := []cudaalloc.Block{{Size: 3, Allocated: true}, {Size: 5}}
+	got := outsideBlocks([]cudaalloc.Segment{
+		{Addr: 100, Size: 8, Blocks: tensors}, // of a region on another device
+		{Addr: 200, Size: 8, Blocks: tensors}, // in a region
+		{Addr: 300, Size: 16, Private: true}, {Addr: 400, Size: 32, Expandable: true}, {Addr: 200, Size: 64, Private: true, Device: 1},
+	}, []state.Block{{Device: 1, Addr: 100, Bytes: 8}, {Addr: 192, Bytes: 16}}, []state.Device{{Index: 0}, {Index: 1}})
+	if want := (state.Outside{Tensors: 3, Cache: 5, Pools: 16, Expandable: 32}); *got[0] != want || got[1].Pools != 64 {
+		t.Errorf("%+v and %+v", got[0], got[1])
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strandline/host/gpu/cudaalloc"
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/sample"
+	"strandline/pausable/state"
 	"strandline/record"
 )
 
@@ -220,16 +221,17 @@ func (s *Sampler) share(out *sample.Sample) {
 			if p.Host != nil {
 				files = p.Host.File
 			}
-			stats, outside, note := s.torch.of(p.PID, len(p.Devices) > 0, files)
+			stats, fromOutside, note := s.torch.of(p.PID, len(p.Devices) > 0, files)
 			var paused map[int]int64
+			var outside map[int]*state.Outside
 			p.Pausable = nil
 			if s.o.root == procRoot {
-				p.Pausable, paused = s.pausing.of(p.PID)
+				p.Pausable, paused, outside = s.pausing.of(p.PID)
 			}
 			if stats != nil {
-				split(p, own.visible, stats.Devices, paused, out.Devices)
+				split(p, own.visible, stats.Devices, paused, outside, out.Devices)
 			}
-			p.Outside, p.Note = outside, cmp.Or(p.Note, note)
+			p.Outside, p.Note = fromOutside, cmp.Or(p.Note, note)
 		}
 	}
 }
@@ -261,7 +263,7 @@ func (s *Sampler) own(out *sample.Sample, at map[int]*sample.Process, d *sample.
 
 // split enters what PyTorch states into the shares of a process. It counts what is paused
 // as allocated or cached, though the device does not hold it.
-func split(p *sample.Process, visible []string, stats []record.DeviceStats, paused map[int]int64, devices []sample.Device) {
+func split(p *sample.Process, visible []string, stats []record.DeviceStats, paused map[int]int64, outside map[int]*state.Outside, devices []sample.Device) {
 	held := slices.Clone(p.Devices)
 	indices := map[int]int{} // by CUDA's ordinal
 	for _, d := range stats {
@@ -286,6 +288,9 @@ func split(p *sample.Process, visible []string, stats []record.DeviceStats, paus
 		share := &p.Devices[i]
 		allocated, cached := d.Allocated, max(d.Reserved-d.Allocated, 0)
 		share.Allocated, share.Cached = &allocated, &cached
+		if o := outside[d.Device]; o != nil && o.Expandable == 0 { // of such segments tensors and cache are not told apart
+			share.InNoRegion = &sample.InNoRegion{Tensors: o.Tensors, Cache: o.Cache, Pools: o.Pools}
+		}
 		if share.Used != nil {
 			other := max(*share.Used-max(d.Reserved-paused[d.Device], 0), 0)
 			share.Other = &other
