@@ -135,7 +135,7 @@ while period < 2 or os.path.exists(MARK):
 func TestExplained(t *testing.T) {
 	got := newModules(t).python(t, t.TempDir(), `
 from strandline import _growing
-g = _growing.Growing(None, "", None)
+g = _growing.Growing(None, "", None, 0)
 line = (("a.py", 5),)
 for held in (900, 1200, 300, 3000):
     g.periods = [(n, 1000 * n, {line: (held * n, n)}) for n in range(5)]
@@ -146,9 +146,70 @@ for held in (900, 1200, 300, 3000):
 	}
 }
 
+// TestTaken compares what tracing small objects takes with the growth of malloc's heap.
+func TestTaken(t *testing.T) {
+	live.Linux(t)
+	const code = `
+import tracemalloc
+from strandline import _growing, _levels
+def held():
+    m = _levels._heap()
+    return m.uordblks + m.hblkhd
+if _levels.heap():
+    for n in (10_000, 100_000):
+        kept = [None] * n
+        tracemalloc.start()
+        before, taken = held(), _growing.taken()
+        for i in range(n):
+            kept[i] = str(i + n)
+        real, taken = held() - before, _growing.taken() - taken
+        tracemalloc.stop()
+        assert 0.9 * real < taken < 1.1 * real, (n, real, taken)
+`
+	newModules(t).python(t, t.TempDir(), code)
+}
+
+// TestAnEarlierTraceStays has the end of a program cut its second trace short.
+func TestAnEarlierTraceStays(t *testing.T) {
+	live.Linux(t)
+	const code = `
+import os, signal
+kept = []
+def period():
+    signal.raise_signal(signal.SIGURG)
+period()
+while os.path.exists(MARK):
+    for i in range(6000):
+        kept.append(str(i))
+    period()
+open(ASK, "a").write("\n")
+period()
+period()
+assert os.path.exists(MARK)
+`
+	work := t.TempDir()
+	s := askedForLines(t, work)
+	file := filepath.Join(work, "leaks.py")
+	ask := "'" + filepath.Join(s.Options.Dir, journals, "ask") + "'" // as AskForLines does
+	text := strings.ReplaceAll(strings.ReplaceAll(code, "MARK", tracing(s)), "ASK", ask)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	runSilently(t, s, live.Tool(t, "python3"), file)
+	if all := s.Growing(); len(all) != 1 || len(all[0].Lines) == 0 || all[0].Lines[0].Frames[0] != (Frame{file, 9}) {
+		t.Errorf("%+v", all)
+	}
+	if !s.Tracing().IsZero() {
+		t.Error("it is still said to trace")
+	}
+	if _, err := s.End(0); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestTracingIsBounded has lines asked for while a program imports a module and while it
 // loads, which then counts steps. The import is not traced. A look that takes a second is
-// followed by 20 seconds without one, and steps end the trace of what was loaded before.
+// followed by 4 seconds without one, and steps end the trace of what was loaded before.
 func TestTracingIsBounded(t *testing.T) {
 	live.Linux(t)
 	const code = `
@@ -180,10 +241,10 @@ assert tracemalloc.is_tracing() and os.path.exists(MARK), "what follows is not t
 import again
 assert not tracemalloc.is_tracing() and not os.path.exists(MARK), "the second import is traced"
 period()
-for _ in range(60):
+for _ in range(12):
     period()
     clock.now += 1
-assert len(looks) == 3 and all(b - a >= 20 for a, b in zip(looks, looks[1:])), looks
+assert len(looks) == 3 and all(b - a >= 4 for a, b in zip(looks, looks[1:])), looks
 strandline.step()
 assert not tracemalloc.is_tracing() and not os.path.exists(MARK), "what was loaded is traced"
 strandline.step()

@@ -41,7 +41,7 @@ func (w *watch) suspect(pid int) {
 	leak := false
 	for _, s := range w.run.series(true, false) {
 		j := w.run.judge(&s, w.o.Lines[gate.Host])
-		leak = leak || j.Verdict == finding.Leaking
+		leak = leak || j.Verdict == finding.Leaking && !w.run.explains(&j.Growth)
 	}
 	if leak {
 		if w.follower == nil {
@@ -54,6 +54,22 @@ func (w *watch) suspect(pid int) {
 		}
 	}
 	w.next = time.Now().Add(10 * time.Since(began)) // at most a tenth of the time goes into it
+}
+
+// explains reports whether the lines of a process that traced its allocations grew as it did, and
+// it as what leaks does, so that it need not be traced again.
+func (m *Measured) explains(leak *gate.Growth) bool {
+	return slices.ContainsFunc(m.growing, func(g record.Growing) bool {
+		expected, grew := leak.Rate*float64(g.Steps), leak.Rate*float64(g.Steps)
+		if leak.Unit == gate.Second {
+			expected, grew = leak.Rate*g.Seconds, float64(g.Grew)
+		}
+		var sum float64
+		for _, l := range g.Lines {
+			sum += float64(l.Bytes)
+		}
+		return grew > tolerance*expected && grew < underWay*expected && math.Abs(sum-grew) < tolerance*grew
+	})
 }
 
 // retryFactor is after how many times as many steps processes are asked again.
@@ -149,10 +165,12 @@ func (j *judging) heap(pid int) string {
 }
 
 // minLeakShare is the least share of a leak that is named by a line or a few, and near how much
-// the growth at a line may differ from that of the process to be all of it.
+// the growth at a line may differ from that of the process to be all of it. underWay is how many
+// times as fast as the leak a process may grow for a short time.
 const (
 	minLeakShare = 0.5
 	tolerance    = 0.25
+	underWay     = 2
 )
 
 // byObjects names the line of a leak that consists of Python's objects, and reports
@@ -174,8 +192,13 @@ func byObjects(f *finding.Finding, pid int, all []record.Growing) bool {
 		}
 		grew = float64(*f.BytesPerStep) * float64(g.Steps)
 	}
-	if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Unit == gate.Second && grew < tolerance*float64(e.LowBytes)*g.Seconds {
-		return false // what leaks is not made of objects
+	if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Unit == gate.Second {
+		if grew < tolerance*float64(e.LowBytes)*g.Seconds {
+			return false // what leaks is not made of objects
+		}
+		if grew > underWay*float64(e.HighBytes)*g.Seconds {
+			return false // more of it was under way than leaks
+		}
 	}
 	var places []finding.Place
 	var sum int64

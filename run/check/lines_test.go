@@ -128,6 +128,37 @@ func TestLinesByKind(t *testing.T) {
 	if byObjects(f, 7, []record.Growing{{PID: 7, Seconds: 1, Grew: 5000, Lines: lines}}) {
 		t.Errorf("%+v", f)
 	}
+	// A process that grows faster than it leaks has work under way.
+	for grew, want := range map[int64]bool{9 << 20: true, 90 << 20: false} {
+		f := &finding.Finding{Process: "pid7 (train)", Evidence: &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second, LowBytes: 8 << 20, HighBytes: 12 << 20}}
+		lines[0].Bytes = grew
+		if got := byObjects(f, 7, []record.Growing{{PID: 7, Seconds: 1, Grew: grew, Lines: lines}}); got != want {
+			t.Errorf("%d bytes in a second: %v", grew, got)
+		}
+	}
+}
+
+// TestExplains traces a process again unless its lines grew as it did, and it as what leaks does.
+func TestExplains(t *testing.T) {
+	second, step := &gate.Growth{Unit: gate.Second, Rate: 1000}, &gate.Growth{Unit: gate.Step, Rate: 1000}
+	for _, c := range []struct {
+		leak *gate.Growth
+		g    record.Growing
+		want bool
+	}{
+		{second, record.Growing{Seconds: 2, Grew: 2000, Lines: []record.GrowingLine{line(5, 1000), line(6, 900)}}, true},
+		{second, record.Growing{Seconds: 2, Grew: 900, Lines: []record.GrowingLine{line(5, 800)}}, true}, // tracing slows it down
+		{second, record.Growing{Seconds: 2, Grew: 2000, Lines: []record.GrowingLine{line(5, 1000)}}, false},
+		{second, record.Growing{Seconds: 2, Grew: 9000, Lines: []record.GrowingLine{line(5, 9000)}}, false},
+		{second, record.Growing{Seconds: 2, Grew: 100, Lines: []record.GrowingLine{line(5, 100)}}, false},
+		{step, record.Growing{Steps: 12, Lines: []record.GrowingLine{line(5, 11_000)}}, true},
+		{step, record.Growing{Steps: 12, Lines: []record.GrowingLine{line(5, 5000)}}, false},
+		{second, record.Growing{Steps: 12, Lines: []record.GrowingLine{line(5, 11_000)}}, false},
+	} {
+		if got := (&Measured{growing: []record.Growing{c.g}}).explains(c.leak); got != c.want {
+			t.Errorf("%+v of %+v: %v", c.g, c.leak, got)
+		}
+	}
 }
 
 // TestLinesOfContainers names the containers that grew where there is no line.

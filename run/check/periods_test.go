@@ -73,7 +73,7 @@ while True:
 		t.Errorf("traced %v, since %s", w.run.traces, began)
 	}
 	f := leaking()
-	f.BytesPerStep, f.Evidence = nil, &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second}
+	f.BytesPerStep, f.Evidence = nil, &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second, HighBytes: session.Growing()[0].Grew * 100}
 	if !byObjects(f, pid, session.Growing()) || f.Site.File != file || f.Site.Line != 5 {
 		t.Errorf("%+v %q", session.Growing(), f.Detail)
 	}

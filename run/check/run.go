@@ -197,7 +197,7 @@ func (w *watch) interrupted(n, pid int) {
 }
 
 // often is how often a command is looked at for what it leaks.
-const often = 100 * time.Millisecond
+const often = 50 * time.Millisecond
 
 // look is called often.
 func (w *watch) look(pid int) {

@@ -25,10 +25,10 @@ func (w *Session) countContainers(p procfs.Process) {
 	h := w.containers[p]
 	if h == nil {
 		if w.containers == nil {
-			w.containers = map[procfs.Process]*cpython.History{}
+			w.containers, w.graphs = map[procfs.Process]*cpython.History{}, map[procfs.Process]*autograd.Graphs{}
 		}
 		h = &cpython.History{}
-		w.containers[p] = h
+		w.containers[p], w.graphs[p] = h, &autograd.Graphs{}
 	}
 	h.WhenDue(func() {
 		files := image.NewFiles()
@@ -39,7 +39,7 @@ func (w *Session) countContainers(p procfs.Process) {
 		}
 		defer im.Close()
 		if r, err := cpython.Find(im); err == nil {
-			h.Count(r, im, autograd.GraphsOf(im).Keeps)
+			h.Count(r, im, w.graphs[p].In(im).Keeps)
 		}
 	})
 }

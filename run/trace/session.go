@@ -18,6 +18,7 @@ import (
 	"strandline/host/calls/ledger"
 	"strandline/host/code/cpython"
 	"strandline/host/code/symbolize"
+	"strandline/host/proc/autograd"
 	"strandline/host/proc/footprint"
 	"strandline/host/proc/hooks"
 	"strandline/host/proc/procfs"
@@ -72,6 +73,7 @@ type Session struct {
 	looks   map[procfs.Process][]*footprint.Observation
 	// containers are how many objects the containers of Python programs held, look by look.
 	containers map[procfs.Process]*cpython.History
+	graphs     map[procfs.Process]*autograd.Graphs
 	lost       error         // why the recording ended before the trace
 	judged     time.Time     // when a judgment was last put into it
 	checked    *report.Trace // as of the last check; nil until it is asked for

@@ -79,6 +79,15 @@ type Graphs struct {
 // GraphsOf returns what recognizes the tensors of a process.
 func GraphsOf(im *image.Image) *Graphs { return &Graphs{image: im} }
 
+// In has g read the same process through an image that was opened later. What it knows of the
+// libraries stays.
+func (g *Graphs) In(im *image.Image) *Graphs {
+	if g.image = im; len(g.tables) == 0 {
+		g.tables = nil // PyTorch may have been loaded meanwhile
+	}
+	return g
+}
+
 // The words that lead from a Python object of a tensor to its node: it refers to the tensor,
 // that to what autograd knows of it, and that to the node. Where they are differs by release;
 // the last one is certain, as no other object begins with the table of a node.

@@ -16,6 +16,7 @@ import atexit
 import gc
 import json
 import os
+import sys
 import time
 import tracemalloc
 from typing import Any, Callable, Dict, List, Tuple
@@ -27,15 +28,16 @@ _FEWEST = 12  # steps that are traced
 _LOOKS = 3  # at their beginning, middle and end
 _SHARE = 8  # one in so many of the steps until then
 _SETTLING = 2  # steps at first that do not count: caches that hold the last objects are refilled
-_MOST = 16 << 20  # bytes of tracemalloc's own, after which it ends
+_MOST = 32 << 20  # bytes of tracemalloc's own, after which it ends
 _PLACES = 1000  # that are looked at
 _LINES = 10  # that are written
 _PERIODS = 9  # ends of periods at which a program without steps is looked at
 _DIPS = 0.1  # of its growth, by which what a line holds may be less than a period before
 _FEWEST_PERIODS = 5  # from which something can be told
-_BETWEEN = 20  # times of a look between two, so that the program gets on
+_BETWEEN = 4  # times of a look between two, so that the program gets on
+_SHORTEST, _PART = 0.25, 32  # seconds of a period, and the part of the time until then that it is
+_MANY = 384 << 10  # bytes of tracemalloc's own, some 4,000 objects that stayed, after which a period ends early
 _LONGEST = 20.0  # seconds that a program without steps is traced, if there are the fewest periods by then
-_PLAIN = 3.0  # seconds after which it is no longer traced where the lines explain its growth
 _NEARLY = 0.25  # of that growth, by which theirs may differ from it
 
 _Stack = Tuple[Tuple[str, int], ...]  # innermost first
@@ -45,7 +47,7 @@ _Sizes = Dict[_Stack, Tuple[int, int]]  # bytes and number
 class Growing:
     """The steps of one process in which its allocations are traced."""
 
-    def __init__(self, folder: Callable[[], _folder.Folder], name: str, tell: Callable[[str, Exception], None]) -> None:
+    def __init__(self, folder: Callable[[], _folder.Folder], name: str, tell: Callable[[str, Exception], None], began: float) -> None:
         self.folder = folder
         self.name = name  # of the file in the folder that has what is found
         self.tell = tell  # notes what failed
@@ -58,6 +60,9 @@ class Growing:
         self.by_period = False
         self.n = 0  # the last step
         self.next = 0.0  # time before which there is no further look
+        self.began = began  # when the program did
+        self.long = self.ends = 0.0  # seconds of a period, and when this one ends
+        self.own = 0  # bytes of tracemalloc at the last look
         atexit.register(self.end)
 
     def begin(self, n: int, asked: int) -> None:
@@ -75,7 +80,7 @@ class Growing:
             self.drop()
         if not self.first:
             return 0
-        own = tracemalloc.get_tracemalloc_memory()
+        own = taken()
         if own > _MOST or n >= self.due and time.monotonic() >= self.next:
             self.at[n], _ = self.look()
             self.due = n + max(self.half, n - min(self.at))  # as many steps after the second look as before it
@@ -92,13 +97,17 @@ class Growing:
         return out
 
     def period(self, asked: int, held: int, frame: Any) -> None:
-        """A period has ended, at which the process holds so many bytes, and its main thread is there.
+        """A period may have ended, at which the process holds so many bytes, and its main thread is there.
 
-        Trace from the first one on, if lines were asked for more often than before.
+        Trace from the first one on, if lines were asked for more often than before. Tracing slows a program of small
+        objects down 30 times, but of many that stay a short time says enough.
         """
         if not self.by_period:
             if asked > self.asked and not tracemalloc.is_tracing() and not importing(frame):
-                self.asked, self.by_period, self.periods, self.next = asked, True, [], 0.0
+                now = time.monotonic()
+                self.asked, self.by_period, self.periods, self.next, self.own = asked, True, [], 0.0, 0
+                self.long = max(_SHORTEST, (now - self.began) / _PART)
+                self.ends = now + self.long
                 with self.folder() as folder:  # a file shows that levels are not those of the program alone
                     folder.append(self.name + "~").close()
                 tracemalloc.start(_FRAMES)
@@ -107,18 +116,19 @@ class Growing:
             self.drop()
             self.asked -= 1
             return
-        began = time.monotonic()
-        if began < self.next:
+        began, own = time.monotonic(), taken()
+        if began < self.next or began < self.ends and own < self.own + _MANY:
             return
-        own, (objects, ours) = tracemalloc.get_tracemalloc_memory(), self.look()
+        self.ends, self.own = began + self.long, own
+        objects, ours = self.look()
         self.periods.append((began, held - own - ours, objects))
         first, last = self.periods[0], self.periods[-1]
-        enough = len(self.periods) >= _FEWEST_PERIODS and (last[1] <= first[1] or last[0] - first[0] > _LONGEST or last[0] - first[0] > _PLAIN and self.explained())
+        enough = len(self.periods) >= _FEWEST_PERIODS and (last[1] <= first[1] or last[0] - first[0] > _LONGEST or self.explained())
         if own > _MOST or enough or len(self.periods) >= _PERIODS:
             self.end()
 
     def drop(self) -> None:
-        """Stop tracing a program without steps, and forget what was seen."""
+        """Stop tracing a program without steps, and forget what was seen. The result of an earlier trace stays."""
         self.by_period = False
         tracemalloc.stop()
         with self.folder() as folder:
@@ -136,6 +146,8 @@ class Growing:
                 a, b, c = self.at[steps[0]], self.at[steps[1]], self.at[steps[-1]]
                 stayed = [k for k, (size, _) in c.items() if a.get(k, _NONE)[0] < b.get(k, _NONE)[0] and (b[k][0] < size or b is c)]
                 self.write(a, c, stayed, {"steps": steps[-1] - steps[0]})
+        elif self.by_period and len(self.periods) < _FEWEST_PERIODS:
+            self.drop()
         elif self.by_period:
             self.by_period = False
             tracemalloc.stop()
@@ -157,16 +169,13 @@ class Growing:
         return (self.periods[-1][0] - self.periods[0][0]) * rates[len(rates) // 2]
 
     def explained(self) -> bool:
-        """Whether the lines hold about as much more as the process does. Tracing slows a program of small objects down."""
+        """Whether the lines hold about as much more as the process does."""
         a, c = self.periods[0][2], self.periods[-1][2]
-        held, grew = sum(c[k][0] - a.get(k, _NONE)[0] for k in self.stayed()), self.grew()
+        held, grew = sum(c[k][0] - a.get(k, _NONE)[0] + _ROUNDED * (c[k][1] - a.get(k, _NONE)[1]) for k in self.stayed()), self.grew()
         return abs(held - grew) < _NEARLY * grew
 
     def of_periods(self) -> None:
         """Write what grows in a program that may be looked at in the middle of a step."""
-        if len(self.periods) < _FEWEST_PERIODS:
-            self.write({}, {}, [], {"seconds": 0})
-            return
         a, c = self.periods[0], self.periods[-1]
         self.write(a[2], c[2], self.stayed(), {"seconds": round(c[0] - a[0], 3), "grew": round(self.grew())})
 
@@ -185,6 +194,12 @@ class Growing:
 
 
 _NONE = (0, 0)
+_ROUNDED = 8  # bytes by which an object is rounded up, on average
+
+
+def taken() -> int:
+    """The bytes that tracemalloc takes. It does not count that malloc rounds up, nor half of each trace since CPython 3.9."""
+    return int(tracemalloc.get_tracemalloc_memory() * (1.87 if sys.version_info >= (3, 9) else 1.13))
 
 
 def importing(frame: Any) -> bool:

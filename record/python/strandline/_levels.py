@@ -121,7 +121,7 @@ class Levels:
         if self.growing is None:
             from . import _growing
 
-            self.growing = _growing.Growing(self.folder, f"{self.pid}.lines", self.tell)
+            self.growing = _growing.Growing(self.folder, f"{self.pid}.lines", self.tell, self.began)
         return self.growing
 
     def period(self, _: int, frame: Any) -> None:
