@@ -56,6 +56,7 @@ type FragmentationEvidence struct {
 	Pins                 *Pins     `json:"pins,omitzero"`        // of all segments with stranded memory
 	ReleasableBytes      int64     `json:"releasable_bytes"`     // empty_cache() would return it
 	ReservedBytes        int64     `json:"reserved_bytes"`       // now
+	SavedBytes           int64     `json:"saved_bytes,omitzero"` // of the peak, by expandable segments, if it is a quarter or more and nothing else is wrong
 	SparsePins           *Pins     `json:"sparse_pins,omitzero"` // of those that are at least half free
 	StrandedBytes        int64     `json:"stranded_bytes"`       // free, next to active blocks
 	TakenThoughFreeBytes int64     `json:"taken_though_free_bytes"`

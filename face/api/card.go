@@ -23,6 +23,7 @@ type Card struct {
 	Course string   `json:"course,omitempty"` // 88.9 → 145 → 205 MiB
 	Sure   string   `json:"sure,omitempty"`   // the confidence of the cause, unless it is certain
 	Fact   string   `json:"fact,omitempty"`   // the figures that decide
+	Note   string   `json:"note,omitempty"`   // what could be saved, where nothing asks for something
 	Via    string   `json:"via,omitempty"`    // the callers, nearest first
 	Fix    string   `json:"fix,omitempty"`    // what to change
 	Paste  []string `json:"paste,omitempty"`  // what to paste for it, a line each
@@ -43,17 +44,23 @@ func NewCard(f *finding.Finding, names Names) Card {
 	if len(f.Trend) > 1 {
 		c.Course = Amounts(f.Trend)
 	}
-	if len(f.Remedies) > 0 {
-		r := &f.Remedies[0]
-		c.Fix = r.Text
-		for _, line := range SettingLines(r.Setting) {
-			c.Paste = append(c.Paste, Pasted(line))
-		}
-		if r.Effect != nil {
-			c.Effect = EffectText(f, r.Effect)
-		}
-	}
+	c.remedy(f)
 	return c
+}
+
+// remedy fills in the first remedy of a finding.
+func (c *Card) remedy(f *finding.Finding) {
+	if len(f.Remedies) == 0 {
+		return
+	}
+	r := &f.Remedies[0]
+	c.Fix = r.Text
+	for _, line := range SettingLines(r.Setting) {
+		c.Paste = append(c.Paste, Pasted(line))
+	}
+	if r.Effect != nil {
+		c.Effect = EffectText(f, r.Effect)
+	}
 }
 
 // Over names what was judged: "6 files of 2 processes".
@@ -65,9 +72,10 @@ func Over(files, processes int, noun string) string {
 	return over
 }
 
-// CalmCard is the verdict where nothing asks for something. Peak is the note on what memory is
-// for, history that on what is not recorded; both may be nil.
-func CalmCard(verdict finding.Verdict, over string, peak, history *finding.Finding) Card {
+// CalmCard is the verdict where nothing asks for something: of the notes, what memory is for, what
+// is not recorded, and what could be saved.
+func CalmCard(verdict finding.Verdict, over string, notes []finding.Finding) Card {
+	peak, history := PeakOf(notes), HistoryOf(notes)
 	c := Card{Word: strings.ToUpper(string(verdict)), Title: "no leak in " + over}
 	if peak != nil {
 		c.Next = peak.Brief.Next
@@ -96,7 +104,27 @@ func CalmCard(verdict finding.Verdict, over string, peak, history *finding.Findi
 			c.Title += "; " + peak.Brief.Title
 		}
 	}
+	if list := Savings(notes); len(list) > 0 {
+		c.Note = NamesOf(notes).note(list[0])
+		if c.remedy(list[0]); verdict != finding.Unknown {
+			c.Next = cmp.Or(list[0].Brief.Next, c.Next)
+		}
+	}
 	return c
+}
+
+// note is a note in a line: whose it is, its place and its title.
+func (n Names) note(f *finding.Finding) string {
+	text := f.Title
+	if short := ShortTitle(f); short != "" {
+		if text = short; f.Site != nil {
+			text = n.Place(f.Site) + "  " + text
+		}
+	}
+	if f.Process != "" {
+		text = f.Process + ": " + text
+	}
+	return text
 }
 
 // Keeps reports whether a finding is about a place that keeps what it allocates, which

@@ -87,6 +87,9 @@ func TestCard(t *testing.T) {
 	oom.Remedies = []finding.Remedy{setting}
 	peak := finding.Finding{Kind: finding.Peak, Severity: finding.Info, Brief: finding.Brief{Title: "peak 258 MiB", Next: "strandline inspect"}}
 	history := finding.Finding{Kind: finding.History, Severity: finding.Info, Brief: finding.Brief{Title: "growth not judged: 1 file", Next: "strandline record"}}
+	saving := finding.Finding{Kind: finding.Fragmentation, Severity: finding.Info, Process: "rank 1", Evidence: &finding.FragmentationEvidence{SavedBytes: 334 << 20}, Brief: finding.Brief{Title: "expandable segments would lower the peak", Next: "strandline simulate"}}
+	saving.Remedies = []finding.Remedy{finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "enable expandable segments")}
+	saving.Remedies[0].Effect = &finding.Effect{PeakReserved: 764 << 20, Saves: 334 << 20, Exact: true}
 	for _, c := range []struct {
 		name      string
 		got, want api.Card
@@ -99,8 +102,12 @@ func TestCard(t *testing.T) {
 			Word: "OOM", Title: "fragmentation: 1.5 GiB requested", Line: "train.py:39 normalise", Fact: "2.73 GiB was free", Fix: "enable expandable segments",
 			Paste: []string{"export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}, Effect: "replayed: succeeds, 1 GiB to spare", Next: "strandline inspect",
 		}},
-		{"calm", api.CalmCard(finding.OK, "3 files", &peak, nil), api.Card{Word: "OK", Title: "no leak in 3 files; peak 258 MiB", Next: "strandline inspect"}},
-		{"unknown", api.CalmCard(finding.Unknown, "1 file", nil, &history), api.Card{Word: "UNKNOWN", Title: "growth not judged: 1 file", Next: "strandline record"}},
+		{"calm", api.CalmCard(finding.OK, "3 files", []finding.Finding{peak}), api.Card{Word: "OK", Title: "no leak in 3 files; peak 258 MiB", Next: "strandline inspect"}},
+		{"saving", api.CalmCard(finding.OK, "1 file", []finding.Finding{saving, peak}), api.Card{
+			Word: "OK", Title: "no leak in 1 file; peak 258 MiB", Note: "rank 1: expandable segments would lower the peak", Fix: "enable expandable segments",
+			Paste: []string{"export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}, Effect: "replayed: peak 764 MiB instead of 1.07 GiB", Next: "strandline simulate",
+		}},
+		{"unknown", api.CalmCard(finding.Unknown, "1 file", []finding.Finding{history}), api.Card{Word: "UNKNOWN", Title: "growth not judged: 1 file", Next: "strandline record"}},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, c.got, c.want)

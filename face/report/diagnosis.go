@@ -158,7 +158,7 @@ func (d *Diagnosis) long(w io.Writer, s Style) {
 	notes := 0
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		if d.dwarfed(i) {
+		if api.Dwarfed(d.Findings, i) {
 			continue
 		}
 		if f.Severity != finding.Info {
@@ -198,7 +198,7 @@ func writeNote(w io.Writer, s Style, f *finding.Finding, subject string) {
 	if len(f.Trend) > 1 {
 		fmt.Fprintln(w, "  "+sparkline(f.Trend))
 	}
-	held := perProcess[f.Kind]
+	held := api.PerProcess(f.Kind)
 	if !held && f.Kind != finding.Usage {
 		return
 	}
@@ -256,52 +256,6 @@ func writeTitle(w io.Writer, s Style, f *finding.Finding, subject, mark string) 
 	}
 }
 
-// perProcess are the kinds of notes on a single process of which there can be one
-// for each of many.
-var perProcess = map[finding.Kind]bool{
-	finding.Peak: true, finding.Spike: true, finding.Copies: true, finding.AutocastCache: true, finding.Waiting: true,
-	finding.PrivatePools: true, finding.Rounding: true, finding.Pinned: true,
-}
-
-// heldBytes is how much such a note is about, 0 for other findings.
-func heldBytes(e finding.Evidence) int64 {
-	switch e := e.(type) {
-	case *finding.PeakEvidence:
-		return e.Bytes
-	case *finding.SpikeEvidence:
-		return e.PlaceBytes
-	case *finding.CopiesEvidence:
-		return e.CopiesBytes
-	case *finding.AutocastEvidence:
-		return e.CacheBytes
-	case *finding.WaitingEvidence:
-		return e.PeakWaitingBytes
-	case *finding.PrivatePoolsEvidence:
-		return e.PrivateReservedBytes
-	case *finding.RoundingEvidence:
-		return e.LostBytes
-	case *finding.PinnedEvidence:
-		return e.LostBytes
-	}
-	return 0
-}
-
-// dwarfed reports whether a note is about one of several processes while a note of the
-// same kind about another process is about more memory: only the largest is printed.
-func (d *Diagnosis) dwarfed(i int) bool {
-	if !perProcess[d.Findings[i].Kind] || d.Findings[i].Severity != finding.Info {
-		return false
-	}
-	for k := range d.Findings {
-		f, g := &d.Findings[i], &d.Findings[k]
-		a, b := heldBytes(f.Evidence), heldBytes(g.Evidence)
-		if g.Kind == f.Kind && g.Process != f.Process && (b > a || b == a && k < i) {
-			return true
-		}
-	}
-	return false
-}
-
 // basis states what was judged; processes with the same basis share a line.
 func (d *Diagnosis) basis() (lines []string) {
 	of := map[string]int{}
@@ -324,7 +278,7 @@ func (d *Diagnosis) basis() (lines []string) {
 func (d *Diagnosis) commands() (lines []string) {
 	const maxCommands = 8
 	for _, p := range d.Processes {
-		if p.PID == nil || p.Process == nil {
+		if p.PID == nil || p.Process == nil || p.Command == "" {
 			continue
 		}
 		if len(lines) == maxCommands {

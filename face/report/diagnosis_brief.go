@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"strandline/face/api"
@@ -29,7 +28,7 @@ func (d *Diagnosis) brief(w io.Writer, s Style) {
 	case len(list) > 0 && list[0].Severity != finding.Info:
 		b.findings(word, list, "")
 	default:
-		b.noProblem(d.calm(), d.peak(), list)
+		b.noProblem(d.calm(), api.PeakOf(d.Findings), list)
 	}
 	for _, p := range d.Processes {
 		for _, f := range p.Partial {
@@ -62,32 +61,7 @@ func (d *Diagnosis) weighty() (list []*finding.Finding) {
 	if len(list) > 0 {
 		return list
 	}
-	for i := range d.Findings {
-		f := &d.Findings[i]
-		if perProcess[f.Kind] && f.Kind != finding.Peak && !d.dwarfed(i) || f.Kind == finding.Growth {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// peak is the note on the peak, or on what is live, of the process with the largest; nil
-// if there is none.
-func (d *Diagnosis) peak() *finding.Finding {
-	for i := range d.Findings {
-		if f := &d.Findings[i]; f.Kind == finding.Peak && !d.dwarfed(i) || f.Kind == finding.Usage {
-			return f
-		}
-	}
-	return nil
-}
-
-// history is the first note on what the recording does not show; nil if there is none.
-func (d *Diagnosis) history() *finding.Finding {
-	if i := slices.IndexFunc(d.Findings, func(f finding.Finding) bool { return f.Kind == finding.History }); i >= 0 {
-		return &d.Findings[i]
-	}
-	return nil
+	return api.Savings(d.Findings)
 }
 
 // calm is the verdict where nothing asks for something.
@@ -99,7 +73,7 @@ func (d *Diagnosis) calm() api.Card {
 	if files == 0 && d.Verdict == finding.Unknown {
 		return api.Card{Word: "UNKNOWN", Title: "nothing judged: the files are of different kinds; name one"}
 	}
-	return api.CalmCard(d.Verdict, api.Over(files, len(d.Processes), cmp.Or(d.source, "file")), d.peak(), d.history())
+	return api.CalmCard(d.Verdict, api.Over(files, len(d.Processes), cmp.Or(d.source, "file")), d.Findings)
 }
 
 // noProblem prints a verdict without a finding that asks for something: what the memory is for,
@@ -139,12 +113,12 @@ func (d *Diagnosis) next(b *brief, list []*finding.Finding) {
 	}
 	if calm := len(list) == 0 || list[0].Severity == finding.Info; calm && d.Verdict == finding.Unknown {
 		next = ""
-		if h := d.history(); h != nil {
+		if h := api.HistoryOf(d.Findings); h != nil {
 			next = h.Brief.Next
 		}
 		next = cmp.Or(next, strings.TrimSuffix(d.record, verdict.Recording), "strandline record -- python TRAIN.py")
 	}
-	if peak := d.peak(); next == "" && peak != nil {
+	if peak := api.PeakOf(d.Findings); next == "" && peak != nil {
 		next = peak.Brief.Next
 	}
 	label := "NEXT"

@@ -28,7 +28,8 @@ func fragmentation(s *subject) []finding.Finding {
 	// Free memory in private pools has its own finding.
 	overhead := d.Space.Overhead-privateFree(d) >= shortage.MinOverhead && float64(d.Space.Overhead) >= shortage.MinOverheadShare*float64(d.PeakReserved)
 	much := free > 0 && float64(free) >= shortage.MinFreeShare*float64(d.Reserved)
-	if !much && !grows && !overhead {
+	savable := !grows && !overhead && savedBySetting(d)
+	if !much && !grows && !overhead && !savable {
 		return nil
 	}
 	e := &finding.FragmentationEvidence{
@@ -45,7 +46,16 @@ func fragmentation(s *subject) []finding.Finding {
 		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; active memory does not explain %s",
 			units.Bytes(d.Space.Taken), units.Bytes(d.Space.Overhead)))
 	}
+	now := f.Title
+	if free == 0 {
+		now = units.Bytes(d.Reserved) + " is reserved, and none of it is free"
+	}
 	switch {
+	case savable:
+		e.SavedBytes = d.Trial.Saves()
+		f.Title = fmt.Sprintf("expandable segments would lower the peak of reserved memory from %s to %s", units.Bytes(d.Trial.Own), units.Bytes(d.Trial.Peak))
+		f.Detail = append([]string{"now " + now}, f.Detail...)
+		f.Basis = "the history, simulated with the setting"
 	case grows:
 		f.Severity = finding.Problem
 		f.Confidence = 1 - math.Pow(0.5, float64(len(p.Files)-1))
@@ -55,12 +65,7 @@ func fragmentation(s *subject) []finding.Finding {
 		f.Severity = finding.Warning
 		f.Title = fmt.Sprintf("%s of the %s reserved at the peak is fragmentation: the active memory did not need it",
 			units.Bytes(d.Space.Overhead), units.Bytes(d.PeakReserved))
-		now := fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded next to active blocks",
-			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded))
-		if free == 0 {
-			now = fmt.Sprintf("now %s is reserved, and none of it is free", units.Bytes(d.Reserved))
-		}
-		f.Detail = append([]string{now}, f.Detail...)
+		f.Detail = append([]string{"now " + now}, f.Detail...)
 		f.Confidence = min(1, float64(d.Space.Overhead)/float64(d.PeakReserved)/shortage.MinOverheadShare/2)
 		f.Basis = fmt.Sprintf("%s of the peak of reserved memory; %s is where this warning begins",
 			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(shortage.MinOverheadShare))
@@ -68,18 +73,29 @@ func fragmentation(s *subject) []finding.Finding {
 			f.Severity = finding.Problem
 		}
 	}
-	briefFragmentation(&f, s, grows, overhead)
+	briefFragmentation(&f, s, grows, overhead, savable)
 	e.Pins, e.SparsePins, e.PinnedBy = pinned(&f, &d.Space.Free)
 	addGap(&f, d)
 	f.Remedies = fragmentationRemedies(d)
+	if savable {
+		f.Remedies = slices.Concat(expandable(d.Conf, d.Trial), f.Remedies)
+	}
 	if grows || overhead {
 		f.Remedies = slices.Insert(f.Remedies, min(1, len(f.Remedies)), returning(s)...)
 	}
 	return []finding.Finding{f}
 }
 
+// savedBySetting reports whether a setting would take so much off the peak of a run that it is
+// worth a note, though nothing is wrong.
+func savedBySetting(d *digest.Device) bool {
+	const minShare = 1.0 / 4
+	t := d.Trial
+	return t != nil && t.Exact && !t.RanOut && !t.RunsOut && d.Space.Overhead < shortage.MinOverhead && float64(t.Saves()) >= minShare*float64(t.Own)
+}
+
 // briefFragmentation fills in what the first screen states of it.
-func briefFragmentation(f *finding.Finding, s *subject, grows, overhead bool) {
+func briefFragmentation(f *finding.Finding, s *subject, grows, overhead, savable bool) {
 	d := s.newest
 	free := d.Space.Releasable + d.Space.Stranded
 	now := &finding.Account{Bytes: d.Reserved, Name: "reserved"}
@@ -91,6 +107,8 @@ func briefFragmentation(f *finding.Finding, s *subject, grows, overhead bool) {
 		b.Next = "strandline simulate " + shell.File(name) + " --search" + onDevice(s.device)
 	}
 	switch b.Account = now; {
+	case savable:
+		b.Title = f.Title
 	case grows:
 		b.Title = fmt.Sprintf("reserved memory grows, active memory does not: %s of %s is free", units.Bytes(free), units.Bytes(d.Reserved))
 	case overhead:

@@ -94,6 +94,38 @@ func TestGap(t *testing.T) {
 	}
 }
 
+// A setting that takes a quarter off the peak of a run that did not fail is a note that names it.
+func TestSavedBySetting(t *testing.T) {
+	const gib = int64(1) << 30
+	for _, c := range []struct {
+		trial replay.Trial
+		saves int64
+	}{
+		{replay.Trial{Own: 8 * gib, Peak: 5 * gib, Exact: true}, 3 * gib},
+		{replay.Trial{Own: 8 * gib, Peak: 5 * gib}, 0},
+		{replay.Trial{Own: 8 * gib, Peak: 7 * gib, Exact: true}, 0},
+		{replay.Trial{Own: 8 * gib, Peak: 5 * gib, Exact: true, RanOut: true}, 0},
+	} {
+		d := device(8*gib, 8*gib)
+		d.Trial = &c.trial
+		found := fragmentation(alone(d))
+		if c.saves == 0 {
+			if found != nil {
+				t.Errorf("%+v: %s", c.trial, found[0].Title)
+			}
+			continue
+		}
+		if len(found) != 1 {
+			t.Fatalf("%+v: nothing is found", c.trial)
+		}
+		f := found[0]
+		if e := f.Evidence.(*finding.FragmentationEvidence); f.Severity != finding.Info || e.SavedBytes != c.saves || !strings.Contains(f.Brief.Title, "from 8 GiB to 5 GiB") ||
+			f.Remedies[0].Setting != "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" {
+			t.Errorf("%+v: %+v", c.trial, f)
+		}
+	}
+}
+
 // Unused memory is to be returned where that gives something, and an engine is to leave room
 // where others hold the device.
 func TestReturning(t *testing.T) {
