@@ -35,7 +35,7 @@ type Verdict struct {
 
 // Basis states in words what the confidence is computed from.
 func (v Verdict) Basis() string {
-	freed := "nothing older was freed"
+	freed := "none of it was freed"
 	if older := v.Outlived + v.Lost; older > 0 && v.Lost > 0 {
 		freed = fmt.Sprintf("%s of the older pieces were freed", units.Percent(float64(v.Lost)/float64(older)))
 	}

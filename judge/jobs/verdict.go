@@ -387,7 +387,7 @@ func (j *job) hung(v *Job) bool {
 	}
 	v.First.Rank, v.First.Confidence = stuck, sure
 	v.Cause, v.Confidence, v.Restart = NotMemory, sure, NotKnown
-	v.Why, v.Fix = "all others waited for it in a collective that it never began", "look where it hangs: py-spy dump --pid PID on its node"
+	v.Why, v.Fix = "all others waited for it in a collective that it never began", "look where it hangs next time: py-spy dump --pid PID on its node"
 	if j.recorded.seq >= 0 {
 		since := ""
 		if j.recorded.since > 0 {

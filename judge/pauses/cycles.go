@@ -105,6 +105,7 @@ type stay struct {
 	cycles int // in which it stays, of so many
 	of     int
 	how    manner
+	levels []int64 // of all cycles, if they grow
 }
 
 // A manner is how it is known that memory should not stay.

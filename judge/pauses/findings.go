@@ -71,7 +71,8 @@ func describe(group []stay, processes int) finding.Finding {
 		if s.pool == finding.TensorPool || s.pool == finding.GraphPool {
 			grows = "grow"
 		}
-		f.Title = fmt.Sprintf("%s%s %s by %s in %d cycles on %s, %s", owner, what, grows, size, s.cycles, device, phase)
+		f.Trend = s.levels[1:]
+		f.Title = fmt.Sprintf("%s%s %s by %s in the last %d of %d cycles on %s, %s", owner, what, grows, size, s.cycles, s.of, device, phase)
 	case since:
 		f.Title = fmt.Sprintf("%s%s of %s stays on %s since %d cycles, %s", owner, size, what, device, s.cycles, phase)
 	case others:

@@ -109,7 +109,7 @@ func (s *stay) rises(levels []int64) bool {
 	// A segment holds what some cycles leave: not each of them takes one.
 	steps := less == 0 && more > 1 && newest >= len(levels)-2 && 3*more >= len(levels)-2 && len(levels) > MinCycles+1
 	if n := len(levels) - 2; 4*(more-less) >= 3*n || steps {
-		s.how, s.bytes, s.cycles = growing, last-levels[1], n
+		s.how, s.bytes, s.cycles, s.levels = growing, last-levels[1], n, levels
 		return true
 	}
 	for at := 2; at < len(levels)-1; at++ {

@@ -102,7 +102,7 @@ func (v *view) kernel() {
 	if v.smallVictim() {
 		v.say("%s is a small part of a full machine: other processes hold the memory. See the kernel's table of tasks above the kill (dmesg)", v.size(failure.RSS))
 		v.say("on unified memory (GB10, Jetson, an APU) weights and KV cache fill the same memory, but no resident size")
-		v.do("find the owner of the rest: the largest row of the table of tasks. On unified memory give an engine a smaller share (gpu_memory_utilization)")
+		v.do("find the owner of the rest: the largest row of the kernel's table above the kill (dmesg). On unified memory give an engine a smaller share (gpu_memory_utilization)")
 	} else {
 		v.say("the kernel kills the process with the highest score, mostly the largest; another one may have grown")
 	}

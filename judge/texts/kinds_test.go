@@ -172,7 +172,7 @@ func TestFirstRemedy(t *testing.T) {
 			"device", "pytorch", shortage.TooBig, `--gpu-memory-utilization`, `expandable`},
 		{"killed after an error that was caught", native + "1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 512.00 MiB is free. Of the allocated memory 15.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.\nOut of memory: Killed process 9 (python) total-vm:90000000kB, anon-rss:80000000kB, file-rss:0kB, shmem-rss:0kB",
 			"host", "kernel", shortage.TooBig, `more RAM`, `nvidia|batch`},
-		{"killed with little of a full machine", "Out of memory: Killed process 9 (lmcache) total-vm:81306880kB, anon-rss:1058560kB, file-rss:0kB, shmem-rss:0kB", "host", "kernel", shortage.TooBig, `table of tasks`, `nvidia|batch`},
+		{"killed with little of a full machine", "Out of memory: Killed process 9 (lmcache) total-vm:81306880kB, anon-rss:1058560kB, file-rss:0kB, shmem-rss:0kB", "host", "kernel", shortage.TooBig, `largest row of the kernel's table`, `nvidia|batch`},
 		{"one buffer on Apple's GPU", "RuntimeError: Invalid buffer size: 40.00 GiB", "device", "pytorch", shortage.Limit, `smaller`, `nvidia`},
 		{"the event of Windows", "Windows successfully diagnosed a low virtual memory condition. The following programs consumed the most virtual memory: a.exe (16632) consumed 61427650560 bytes, and b.exe (5316) consumed 237326336 bytes.", "host", "windows", shortage.Limit, `commit less`, `nvidia`},
 		{"a GPU in WSL", "[ 1201.4] misc dxg: dxgk: dxgkio_make_resident: Ioctl failed: -12", "device", "cuda-driver", "", `less`, ``},
