@@ -3,6 +3,7 @@ package export
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"strandline/internal/sorts"
@@ -20,7 +21,8 @@ const maxDrawn = 2_000_000
 const second = 1_000_000
 
 // Series makes a snapshot of several files that hold allocations with stacks: file by
-// file, a second apart, what is gone is freed and what is new is allocated. Such files
+// file, a second apart, what is gone is freed and what is new is allocated, within an
+// annotation of the file's name. Such files
 // give allocations no identity: of those of one stack and size the oldest are taken to
 // go first. Each has a segment of its own, since the files do not show the allocator's.
 // Stacks begin with the innermost line that is not of an installed package. Devices are
@@ -39,8 +41,13 @@ func Series(files []*profiles.File) (*snapshot.Snapshot, error) {
 			p := piece{slices.Index(labels, u.Device), d.stack(usedFrames(u)), u.Size}
 			counts[p] = units.Sum(counts[p], u.Count)
 		}
-		if err := d.moment(int64(i+1)*second, counts); err != nil {
+		at := int64(i+1) * second
+		if err := d.moment(at, counts); err != nil {
 			return nil, err
+		}
+		for k := range d.Traces {
+			d.Annotations = append(d.Annotations, snapshot.Annotation{Name: filepath.Base(f.Name), Device: k, Time: at},
+				snapshot.Annotation{Name: filepath.Base(f.Name), Device: k, Time: at + 1, End: true})
 		}
 	}
 	d.end()

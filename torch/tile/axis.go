@@ -34,11 +34,11 @@ const (
 // EventAxis is the axis of event numbers.
 func (h *History) EventAxis() *Axis { return &Axis{Span: max(int64(h.Events())-1, 0)} }
 
-// TimeAxis is the axis of time in µs, nil if the history has none. Events at
+// TimeAxis is the axis of time in µs, nil if the history has none, or made-up ones. Events at
 // which the clock runs back are placed at the latest before them.
 func (h *History) TimeAxis() *Axis {
 	times := h.Trace.Time
-	if len(times) == 0 {
+	if len(times) == 0 || h.Snap.Drawn {
 		return nil
 	}
 	if !slices.IsSorted(times) {

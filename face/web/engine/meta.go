@@ -146,7 +146,10 @@ func (c *content) device(d *measured) page.Device {
 		doc.Time = &page.Time{Start: axis.Start, End: axis.End, Span: axis.Span, Folds: append([]tile.Fold{}, axis.Folds...)}
 	} else {
 		why := "the file has no times: PyTorch records them since 2.2"
-		if h.Events() == 0 {
+		switch {
+		case h.Snap.Drawn:
+			why = "profiles of JAX do not state when they were taken"
+		case h.Events() == 0:
 			why = "there are no events"
 		}
 		doc.TimeWhy = &why
@@ -269,7 +272,7 @@ func scopesOf(h *tile.History) []page.Scope {
 		s := page.Scope{Name: name, Lane: "notes", From: from, To: to, Open: open}
 		step, known := steps[name]
 		if !known {
-			step = stepName.MatchString(name)
+			step = h.Snap.Drawn || stepName.MatchString(name)
 			steps[name] = step
 		}
 		if step {

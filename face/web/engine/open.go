@@ -307,7 +307,7 @@ func (o *Options) history(of tables.Series, byPath map[string]input.Input) Sourc
 	if len(list) > 1 {
 		name = fmt.Sprintf("%s and %s before it", name, units.Plural(int64(len(list)-1), "file"))
 		if o.Warn != nil {
-			o.Warn(fmt.Sprintf("%s is drawn as one history, a file a second, by %s; `strandline diagnose` gives the advice for JAX", name, of.By))
+			o.Warn(fmt.Sprintf("%s is drawn as one history, file by file, by %s; `strandline diagnose` gives the advice for JAX", name, of.By))
 		}
 	}
 	var judged []input.Input
