@@ -50,8 +50,14 @@ func (e *Engine) Findings() (page.Findings, error) {
 		}
 		doc.Findings = append(doc.Findings, d)
 	}
-	if doc.Card = calm(j); len(all) > 0 && all[0].Severity != finding.Info {
+	switch job := j.answer.Job; {
+	case len(all) > 0 && all[0].Severity != finding.Info:
 		doc.Card = doc.Findings[0].Card
+	case job != nil && job.Failed:
+		failed := api.NewJob(job)
+		doc.Card = api.Card{Word: failed.Word, Title: failed.Title, Why: failed.Why, Fix: failed.Fix}
+	default:
+		doc.Card = calm(j)
 	}
 	return doc, nil
 }
@@ -70,14 +76,6 @@ func (q *question) job() (any, error) {
 
 // calm is the card of a judgment that asks for nothing.
 func calm(j *judgment) api.Card {
-	first := func(kinds ...finding.Kind) *finding.Finding {
-		for i := range j.answer.Findings {
-			if f := &j.answer.Findings[i]; slices.Contains(kinds, f.Kind) {
-				return f
-			}
-		}
-		return nil
-	}
 	files, processes := 0, 0
 	if of := j.answer.Snapshots; of != nil {
 		for _, p := range of.Processes {
@@ -89,7 +87,7 @@ func calm(j *judgment) api.Card {
 			files, processes = files+len(p.Files), processes+1
 		}
 	}
-	return api.CalmCard(j.answer.Verdict, api.Over(files, processes, "file"), first(finding.Peak, finding.Usage), first(finding.History))
+	return api.CalmCard(j.answer.Verdict, api.Over(files, processes, "file"), j.answer.Findings)
 }
 
 // whereIs points to a finding: in the newest file of its process, its lines, and
@@ -121,17 +119,22 @@ func (e *Engine) whereIs(j *judgment, f *finding.Finding) *page.Where {
 			out.Keys = append(out.Keys, key)
 		}
 	}
-	if out.Event = eventOf(f.Evidence); out.Event == nil && f.Kind == finding.Fragmentation {
-		out.Event = e.files[out.F].mostReserved(f.Device)
+	if out.Event = eventOf(f.Evidence); out.Event == nil {
+		out.Event = e.files[out.F].eventOf(f)
 	}
 	return out
 }
 
-// mostReserved is the event at which most is reserved on a device, nil if none is.
-func (c *content) mostReserved(device *int) *int {
+// eventOf is the event at which a finding without one is to be looked at: where most is reserved,
+// or at the end, of which what is kept is stated. It is nil if there is none.
+func (c *content) eventOf(f *finding.Finding) *int {
 	for _, d := range c.devices {
-		if h := d.requested.h; device != nil && h.Device == *device && h.PeakReserved.Event >= 0 {
+		switch h := d.requested.h; {
+		case f.Device == nil || h.Device != *f.Device || h.Events() == 0:
+		case f.Kind == finding.Fragmentation && h.PeakReserved.Event >= 0:
 			return &h.PeakReserved.Event
+		case f.Kind == finding.Leak || f.Kind == finding.AutogradGraph:
+			return new(h.Events() - 1)
 		}
 	}
 	return nil

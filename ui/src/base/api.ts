@@ -417,6 +417,7 @@ export interface Card {
   course?: string;
   sure?: string;
   fact?: string;
+  note?: string;
   via?: string;
   fix?: string;
   paste?: string[];

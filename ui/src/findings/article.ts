@@ -24,7 +24,7 @@ interface Added<F> {
 export function findingsView<F extends Judgment & { card: Card }>(root: HTMLElement, findings: F[], card: Card, finding: number | null, added: Added<F>, none: Child = null): void {
   const i = Math.max(0, Math.min(finding ?? 0, findings.length - 1));
   const f = findings[i];
-  fill(root, h("div", { class: "findings" }, f ? [findingList(findings, i, added), article(f, added.acts(f, i), (setting) => added.act?.(f, setting) ?? null)] : h("article", {}, none ?? cardOf(card, null, {}))));
+  fill(root, h("div", { class: "findings" }, f ? [findingList(findings, i, added), article(f, i, added)] : h("article", {}, none ?? cardOf(card, null, {}))));
 }
 
 /** The list of findings. */
@@ -46,20 +46,20 @@ function findingList<F extends Judgment>(findings: F[], chosen: number, { go, ow
 const placeOf = (s: { file: string | null; line: number | null; function: string | null }): string => `${base(s.file ?? "")}${s.line ? `:${s.line}` : ""} ${s.function}`;
 
 /** All of a finding, with what can be done about it on the page. */
-function article(f: Judgment & { card: Card }, acts: (Node | null)[], act: (setting: string) => Node | null): HTMLElement {
+function article<F extends Judgment & { card: Card }>(f: F, i: number, { owner, acts, act }: Added<F>): HTMLElement {
   return h(
     "article",
     { tabindex: "0", "aria-label": "Finding" },
-    head(f.card),
-    f.card.title !== f.title ? h("p", {}, f.title) : null,
-    f.card.fact ? h("p", {}, f.card.fact) : null,
+    head(f.card, owner?.(f)),
+    ...[f.card.title !== f.title && f.title, f.card.course, f.card.fact].map((text) => (text ? h("p", {}, text) : null)),
     f.card.why ? h("p", { class: "muted" }, f.card.why) : null,
-    h("div", { class: "acts" }, acts),
-    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [remedy(r.text), r.detail ? h("p", { class: "muted" }, marked(r.detail)) : null, r.setting ? [command(r.setting), act(r.setting)] : null])] : null,
+    h("div", { class: "acts" }, acts(f, i)),
+    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [remedy(r.text), r.detail ? h("p", { class: "muted" }, marked(r.detail)) : null, r.setting ? [command(r.setting), act?.(f, r.setting)] : null])] : null,
+    f.card.next ? [h("h3", {}, "next"), command(f.card.next)] : null,
     f.detail?.length ? [h("h3", {}, "in detail"), f.detail.map((d) => h("p", {}, marked(d)))] : null,
     evident(f.evidence),
     f.site?.file && f.site.line ? excerpt(f.site.file, f.site.line) : null,
-    f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), curve(f.trend, "first", "last")] : null,
+    f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), curve(f.trend, "first", "last", f.severity === "info")] : null,
     keptBy(f),
     stackOf(f),
     f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? placeOf(s) : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
@@ -86,8 +86,8 @@ function excerpt(path: string, line: number): HTMLElement {
   return el;
 }
 
-/** Evidence whose figures stand elsewhere, or mean nothing to a reader, as numbers of stacks. */
-const unshown = ["confidence", "stacks"];
+/** Evidence that stands elsewhere in words, or means nothing to a reader, as numbers of stacks. */
+const unshown = ["confidence", "stacks", "messages", "of", "cause", "outcome", "statement"];
 
 function evidence(e: Record<string, unknown>): HTMLElement {
   const rows: Node[] = [];

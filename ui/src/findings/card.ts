@@ -25,7 +25,7 @@ export const chip = (word: string): HTMLElement => h("span", { class: "word", "d
 export function head({ word, line, title, sure }: Card, who = ""): Node[] {
   return [
     h("p", { class: "chips" }, chip(word), sure ? h("span", {}, sure) : null, who ? h("span", { class: "muted" }, who) : null),
-    h("h2", { class: "what" }, (line || title || "nothing is said of it").split(/(?<=[_:/.])(?=[^\s])/).map((part, i) => [i ? h("wbr") : null, part])),
+    h("h2", { class: "what" }, line ? line.split(/(?<=[_:/.])(?=[^\s])/).map((part, i) => [i ? h("wbr") : null, part]) : title || "nothing is said of it"),
     ...(line ? [h("p", { class: "how" }, title)] : []),
   ];
 }
@@ -41,7 +41,8 @@ export function verdict(c: Card | null, act: () => void): void {
 /** Draws a card in full, which a button closes, with buttons for the other findings that ask for something, or for all notes. */
 export function fullCard(root: HTMLElement, c: Card, findings: (Judgment & { card: Card })[], pinned: number, beside: Beside, go: (i: number) => void, all: (i: number) => void): void {
   const asks = findings.some((f) => f.severity !== "info");
-  const others = findings.flatMap((f, i) => (i === pinned || (asks && f.severity === "info") ? [] : [i]));
+  const notes = findings.flatMap((f, i) => (f.severity === "info" ? [i] : []));
+  const others = [...findings.keys()].filter((i) => i !== pinned && !(asks && notes.includes(i)));
   const most = 4;
   fill(
     root,
@@ -54,6 +55,7 @@ export function fullCard(root: HTMLElement, c: Card, findings: (Judgment & { car
           others.length > most ? textLink("more findings", plural(others.length - most, "more finding"), () => all(others[most]!)) : null,
         ]
       : null,
+    asks && notes.length ? textLink("notes", plural(notes.length, "note"), () => all(notes[0]!)) : null,
   );
 }
 
@@ -64,7 +66,7 @@ export const shortCard = (root: HTMLElement, c: Card, act: () => void): void => 
 export function cardOf(c: Card, f: Judgment | null, { who, curve, freed, acts }: Beside): Node[] {
   const out: (Node | null)[] = [
     ...head(c, who),
-    c.fact ? h("p", {}, c.fact) : null,
+    ...[c.fact, c.note].map((text) => (text ? h("p", {}, text) : null)),
     curve ?? null,
     c.course ? h("p", { class: "course" }, c.course) : null,
     freed ?? null,
@@ -97,7 +99,7 @@ export function keptBy(f: Judgment): Node[] {
 }
 
 /** A curve from zero, with its axes: bytes up to the highest value, and from where to where it goes. */
-export function curve(values: ArrayLike<number>, from: string, to: string): HTMLElement {
+export function curve(values: ArrayLike<number>, from: string, to: string, calm = false): HTMLElement {
   const n = values.length;
   let most = 1;
   for (let i = 0; i < n; i++) most = Math.max(most, values[i]!);
@@ -108,5 +110,5 @@ export function curve(values: ArrayLike<number>, from: string, to: string): HTML
     svg("polygon", { points: `0,40 ${points.join(" ")} 100,40` }),
     svg("polyline", { points: points.join(" ") }),
   );
-  return h("div", { class: "curve", role: "img", "aria-label": `from ${bytes(values[0])} to ${bytes(values[n - 1])}, at most ${bytes(most)}` }, h("span", {}, bytes(most)), h("span", {}, "0"), drawn, h("span", {}, from), h("span", {}, to));
+  return h("div", { class: calm ? "curve calm" : "curve", role: "img", "aria-label": `from ${bytes(values[0])} to ${bytes(values[n - 1])}, at most ${bytes(most)}` }, h("span", {}, bytes(most)), h("span", {}, "0"), drawn, h("span", {}, from), h("span", {}, to));
 }

@@ -79,18 +79,19 @@ export class Findings {
     const { device } = page;
     const w = f.where;
     if (!w || !device?.events || w.f !== page.f || (w.d !== null && w.d !== page.d) || !w.keys.length || !f.site) return f.trend && f.trend.length > 1 ? curve(f.trend, "first", "last") : null;
-    const key = `${w.f} ${page.d} ${w.keys[0]}`;
+    const keys = w.keys.join(",");
+    const key = `${w.f} ${page.d} ${keys}`;
     if (key !== this.curveOf) {
       this.curveOf = key;
       this.values = null;
       const level = levelFor(device.events, bucketsPerTile);
-      if (!device.held) tileOf({ picture: { f: w.f, d: page.d!, g: w.g, u: "requested", x: "ev", solo: w.keys[0]! }, kind: "total", level, i: 0, y: 0 }).then((t) => {
+      if (!device.held) tileOf({ picture: { f: w.f, d: page.d!, g: w.g, u: "requested", x: "ev", solo: keys }, kind: "total", level, i: 0, y: 0 }).then((t) => {
         if (key !== this.curveOf) return;
         this.values = f.bytes_per_step ? t.min.map((v, i) => (i < t.n - 1 ? v : t.last[i]!)) : t.max; // of what grows, what stays
         page.notify("curve");
       }, () => {});
     }
-    const values = this.values ?? page.bands?.lanes.find((l) => page.bands!.groups[l.group]!.key === w.keys[0])?.points ?? (engine === "saved" ? f.trend : undefined);
+    const values = this.values ?? page.bands?.lanes.find((l) => page.bands!.groups[l.group]!.key === keys)?.points ?? (engine === "saved" ? f.trend : undefined);
     return values && values.length > 1 && Math.max(...Array.from(values)) > 0 ? curve(values, values === f.trend ? "first" : "event 0", values === f.trend ? "last" : count(device.events)) : null;
   }
 
@@ -106,10 +107,10 @@ export class Findings {
     });
   }
 
-  /** Whose finding it is, where there are several processes or devices. */
+  /** Whose finding it is, where that is not obvious: its process, and its device unless there is only device 0. */
   private owner(f: Finding): string {
     const devices = new Set(this.page.session?.files.flatMap((x) => x.devices));
-    return [f.process, devices.size > 1 && f.device !== null ? deviceName(f.device) : ""].filter(Boolean).join(", ");
+    return [f.process, f.device !== null && (f.device || devices.size > 1) ? deviceName(f.device) : ""].filter(Boolean).join(", ");
   }
 
   /** Takes the picture to the evidence of a finding, and pins it. */

@@ -69,25 +69,35 @@ export class JobView {
 
   private sort(by: By): void {
     this.by = by;
-    const key = columns[by][1];
-    this.rows = [...this.once.answer!.ranks].sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0));
-    this.table.show(this.rows.length, (Object.keys(columns) as By[]).map((by) => [by, columns[by][0]] as const).map(([by, name]) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, button(`by ${by}`, [name, this.by === by ? " ↓" : ""], () => this.sort(by)))));
+    const of = columns[by][1];
+    const compare = (a: ReturnType<typeof of>, b: ReturnType<typeof of>): number => Number(a == null) - Number(b == null) || (a! < b! ? -1 : a! > b! ? 1 : 0);
+    this.rows = this.once.answer!.ranks;
+    if (by !== "time") this.rows = [...this.rows].sort((a, b) => compare(of(a), of(b)));
+    this.table.show(this.rows.length, this.shown().map((by) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, button(`by ${by}`, [columns[by][0], this.by === by ? " ↓" : ""], () => this.sort(by)))));
+  }
+
+  /** The columns that have something in them. */
+  private shown(): By[] {
+    return (Object.keys(columns) as By[]).filter((by) => this.rows.some((r) => columns[by][1](r) != null));
   }
 
   private row(r: JobRank, i: number): HTMLElement {
     const place = h("i", {});
     // Others follow after milliseconds, or after the half hour of a time-out.
     if (r.seconds !== null) place.style.left = `${this.latest > 0 ? (100 * Math.log1p(1000 * r.seconds)) / Math.log1p(1000 * this.latest) : 0}%`;
+    const cells: Record<By, Node> = {
+      rank: h("th", { scope: "row" }, choice(`rank ${r.rank}`, String(r.rank), r.rank === this.chosen, () => this.choose(r))),
+      node: h("td", {}, r.node ?? ""),
+      time: h("td", { class: "when" }, r.seconds === null ? "" : [h("span", { class: "track", "aria-hidden": "true" }, place), when(r.seconds)]),
+      end: h("td", {}, r.role === "first" ? h("b", {}, r.end ?? "first") : (r.end ?? "")),
+      step: h("td", {}, r.step === null ? "" : count(r.step)),
+      peak: h("td", { "data-bytes": r.peak_bytes }, r.peak_bytes ? bytes(r.peak_bytes) : ""),
+      text: h("td", { class: "text" }, r.text ? cut(`${base(r.text)}${r.line ? `:${r.line}` : ""}`) : ""),
+    };
     return h(
       "tr",
       { class: r.role, "aria-rowindex": i + 2, "aria-selected": r.rank === this.chosen ? "true" : undefined },
-      h("th", { scope: "row" }, choice(`rank ${r.rank}`, String(r.rank), r.rank === this.chosen, () => this.choose(r))),
-      h("td", {}, r.node ?? ""),
-      h("td", { class: "when" }, r.seconds === null ? "" : [h("span", { class: "track", "aria-hidden": "true" }, place), when(r.seconds)]),
-      h("td", {}, r.role === "first" ? h("b", {}, r.end ?? "first") : (r.end ?? "")),
-      h("td", {}, r.step === null ? "" : count(r.step)),
-      h("td", { "data-bytes": r.peak_bytes }, r.peak_bytes ? bytes(r.peak_bytes) : ""),
-      h("td", { class: "text" }, r.text ? cut(`${base(r.text)}${r.line ? `:${r.line}` : ""}`) : ""),
+      this.shown().map((by) => cells[by]),
     );
   }
 
@@ -125,13 +135,13 @@ function when(seconds: number): string {
 
 type By = "rank" | "node" | "time" | "end" | "step" | "peak" | "text";
 
-/** The columns, and what the rows are sorted by. They come by time, the first one first; those with the most memory come first, and of steps the lowest. */
-const columns: Record<By, [name: string, of: (r: JobRank) => string | number]> = {
+/** The columns, and what the rows are sorted by, those without it last. They come by time, the first one first; of memory the most comes first, of steps the lowest. */
+const columns: Record<By, [name: string, of: (r: JobRank) => string | number | null | undefined]> = {
   rank: ["rank", (r) => r.rank],
-  node: ["node", (r) => r.node ?? "~"],
-  time: ["ended after", () => 0],
-  end: ["by", (r) => r.end ?? "~"],
-  step: ["last step", (r) => r.step ?? Infinity],
-  peak: ["most memory", (r) => -(r.peak_bytes ?? 0)],
-  text: ["text", (r) => r.text ?? "~"],
+  node: ["node", (r) => r.node],
+  time: ["after the first", (r) => r.seconds],
+  end: ["ended by", (r) => r.end],
+  step: ["last step", (r) => r.step],
+  peak: ["most memory", (r) => (r.peak_bytes ? -r.peak_bytes : null)],
+  text: ["text", (r) => r.text],
 };

@@ -31,17 +31,18 @@ export const ofFile = { win: null, k: null, range: null, alloc: null, a: null, b
 
 export function drawTop(): void {
   const { session, file, device, s } = page;
-  const title = file?.name ?? session?.title ?? "";
+  const all = s.view === "wall" || s.view === "job"; // of no single file
+  const title = (all ? "" : file?.name) || session?.title || "";
   document.title = title ? `${printable(title)} – strandline` : "strandline";
   const files = session?.files ?? [];
   const order = session?.order.length === files.length ? session.order : files.map((f) => f.f);
   fill(
     byId("files"),
-    files.length > 1
+    files.length > 1 && !all
       ? select("file", page.f, order.map((f) => [f, files.find((x) => x.f === f)?.name ?? String(f)]), (f) => store.set({ f, ...ofFile }, true), "file")
-      : h("span", { title: file?.path }, title),
+      : h("span", { title: all ? undefined : file?.path }, title),
     session?.skipped?.length ? h("span", { class: "muted wide", title: session.skipped.map((x) => `${x.path}: ${x.why}`).join("\n") }, `${count(session.skipped.length)} skipped`) : null,
-    file && file.devices.length > 1 ? select("device", page.d ?? 0, file.devices.map((d) => [d, deviceName(d)]), (d) => store.set({ d, ...ofFile }, true), "device") : null,
+    file && file.devices.length > 1 && !all ? select("device", page.d ?? 0, file.devices.map((d) => [d, deviceName(d)]), (d) => store.set({ d, ...ofFile }, true), "device") : null,
     session?.replaced ? chip("newer", "show newer snapshots", "More were written: show them, and stay at what is looked at", () => location.reload()) : session?.live ? h("span", { class: "live", title: "strandline record still writes to this folder. Newer snapshots are shown when they are there." }, "live") : null,
     otherFiles(),
   );

@@ -41,7 +41,7 @@ export function drawAxis(scene: Scene, g: CanvasRenderingContext2D): void {
 export function drawSteps(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
   const c = scene.colors;
-  gutterName(g, "steps", l.steps + 9, c);
+  gutterName(g, scene.page.device!.torch_version === "" ? "files" : "steps", l.steps + 9, c);
   for (const s of scene.page.device!.scopes) {
     if (s.lane !== "steps") continue;
     const at = scene.scopePixels(s.from, s.to);

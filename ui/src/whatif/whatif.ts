@@ -49,6 +49,7 @@ export class WhatIf {
   private readonly close = new Latest(250);
   private stretch: [number, number] | null = null;
   private readonly runs: Runs;
+  private readonly sought = new Set<string>(); // settings whose least capacity was asked for
 
   constructor(
     private readonly page: Page,
@@ -127,6 +128,7 @@ export class WhatIf {
       this.shown = "";
       this.stretch = null;
       this.draft = "";
+      this.sought.clear();
     }
     const known = file.blocks === "ready" || file.blocks === "unknown";
     if (device.events > 0 && known && !this.replay && !this.error) {
@@ -184,13 +186,18 @@ export class WhatIf {
     const { kept } = this;
     if (kept) jobs.push(["simulate", { ...kept, n: looksWanted }]);
     if (this.page.s.search) jobs.push(["search", { ...this.device, ...this.bounds }]);
-    if (this.quick) for (const set of this.sets) jobs.push(["fits", this.params(set)]);
+    for (const set of this.sets) if (this.seeks(set)) jobs.push(["fits", this.params(set)]);
     this.runs.want(jobs);
   }
 
   /** Whether a run is quick enough that the dozen which find the least capacity are run unasked. */
   private get quick(): boolean {
     return this.runs.took > 0 && this.runs.took < 1500;
+  }
+
+  /** Whether the least capacity of a run is looked for: of quick ones, and where it was asked for. */
+  private seeks(set: string): boolean {
+    return this.quick || this.sought.has(set);
   }
 
   /** A run as it is seen: of the whole until that of the window is there. */
@@ -231,7 +238,7 @@ export class WhatIf {
     this.page.figures.search = found ?? null;
     const kept = this.runs.get<Reclaim>("reclaim", this.under);
     const keptWhy = this.runs.why("reclaim", this.under);
-    const shows = JSON.stringify([r, rows, found?.length, this.capacity, s.fraction, s.empty, s.without, s.under, kept, keptWhy, s.search, searchWhy, this.runs.working, this.draft, this.by]);
+    const shows = JSON.stringify([r, rows, found?.length, this.capacity, s.fraction, s.empty, s.without, s.under, kept, keptWhy, s.search, searchWhy, this.runs.working, this.sought.size, this.draft, this.by]);
     if (shows === this.shown) return;
     this.shown = shows;
     refill(this.root, h("div", { class: "whatif" }, this.form(), scroll("Runs", [this.fidelity(), this.table(rows), s.under ? this.policy(kept, keptWhy) : null, this.searched(found, searchWhy), this.notes(rows)], { class: "runs scroll" })));
@@ -258,7 +265,7 @@ export class WhatIf {
       { name: "peak reserved", of: (r) => r.outcome?.peak_reserved_bytes ?? (r.number ? 0 : (had ?? 0)), show: (r) => (r.outcome?.oom ? "runs out" : r.outcome ? bytes(r.outcome.peak_reserved_bytes) : r.number ? (r.why ?? "running …") : bytes(had)), class: (r) => (r.outcome?.oom || r.why ? "danger" : ""), bytes: true },
       { name: "change", of: (r) => change(r) ?? 0, show: (r) => (change(r) === null ? "–" : rescued(r) ? "fits" : change(r) === 0 ? "the same" : delta(change(r)!)), class: (r) => (rescued(r) ? "good" : ""), bytes: true },
       { name: "stranded", of: (r) => r.outcome?.peak_stranded_bytes ?? 0, show: (r) => bytes(r.outcome?.peak_stranded_bytes), bytes: true, wide: true },
-      { name: "fits in", of: (r) => r.fits ?? 0, show: (r) => (r.fits === undefined ? (r.number && this.quick ? "…" : "–") : bytes(r.fits)), bytes: true, node: (r) => (r.fits === undefined && r.outcome && r.number && !this.quick ? textLink(`fits ${r.conf}`, "find", () => this.runs.want([["fits", this.params(r.conf!)]])) : null) },
+      { name: "fits in", of: (r) => r.fits ?? 0, show: (r) => (r.fits === undefined ? (r.number && this.seeks(r.conf!) ? "…" : "–") : bytes(r.fits)), bytes: true, node: (r) => (r.fits === undefined && r.outcome && r.number && !this.seeks(r.conf!) ? textLink(`fits ${r.conf}`, "find", () => (this.sought.add(r.conf!), this.update())) : null) },
       ...costs<Line>((r) => r.outcome),
       ...(link.saved ? [] : [{ name: "remove", of: () => 0, show: () => "", node: (r: Line) => (r.number ? button(`drop ${r.conf}`, "×", () => this.set({ sets: this.sets.filter((c) => c !== r.conf) }), { class: "icon", "aria-label": `Remove ${nameOf(r.conf!)}`, title: "Remove" }) : null) }]),
     ];
