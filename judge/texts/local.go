@@ -40,6 +40,11 @@ func (v *view) llama() {
 		v.set("-ng", "run on the CPU (--no-gpu), in the host's memory")
 		return
 	}
+	if v.hint(failure.HintOllama) {
+		v.Title = strings.Replace(v.Title, "for llama.cpp", "for Ollama", 1)
+		v.ollamaRemedies()
+		return
+	}
 	layers := func() {
 		v.set("-ngl 20", "fewer layers on the GPU (--n-gpu-layers); --n-cpu-moe keeps the experts of a mixture of experts on the host")
 	}
@@ -107,6 +112,11 @@ func (v *view) ollamaKilled() {
 // ollamaRunner is a runner that found no room on the device.
 func (v *view) ollamaRunner() {
 	v.title("memory ran out on the device for Ollama's runner")
+	v.ollamaRemedies()
+}
+
+// ollamaRemedies has a model take less of a device.
+func (v *view) ollamaRemedies() {
 	v.set("/set parameter num_gpu 20", "fewer layers on the GPU; the others are computed on the host")
 	v.set("/set parameter num_ctx 4096", "a shorter context makes the KV cache smaller; so does OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0")
 	v.set("OLLAMA_NUM_PARALLEL=1 OLLAMA_MAX_LOADED_MODELS=1", "one request and one model at a time; or a smaller quantization")

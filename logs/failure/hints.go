@@ -65,7 +65,7 @@ var hints = []struct {
 	{HintWindows, []string{`:\users\`, `\site-packages\`, `:\program`, `\appdata\`, `\python_embeded\`, `\execution.py`, "windows11", "windows10", "winerror", `\alloc_cpu.cpp`, "defaultcpuallocator:notenoughmemory"}},
 	{HintWSL, []string{"wsl2", "/mnt/c/", "microsoft-standard", "dxgkrnl"}},
 	{HintUnix, []string{`file"/`, "/usr/", "/home/", "/root/", "/opt/"}},
-	{HintJetson, []string{"jetson", "tegra", "nvmap", "orinnano", "jetpack"}},
+	{HintJetson, []string{"jetson", "-tegra", "/tegra", "tegrastats", "nvidiategra", "nvmap", "orinnano", "jetpack"}}, // "compute graph" has tegra, too
 	{HintIntegrated, []string{"strixhalo", "gfx1151", "gfx1103", "gfx1150", "ryzenai", "radeon780m", "radeon890m", "8060s", "radeongraphics"}},
 	{HintTensorFlow, []string{"tensorflow/core", "tensorflow/stream", "tensorflow.python", "tensorflow/python", "tensorflow/compiler", "importtensorflow"}},
 	{HintJAX, []string{"jaxlib", "xlaruntimeerror", "jax/_src"}},
@@ -79,12 +79,12 @@ var hints = []struct {
 	{HintSplit, []string{"settingmax_split_size_mb"}},
 	{HintWhisper, []string{"whisper_model_load", "whisper_init_", "whisper_backend_init"}},
 	{HintAttempt, familyAttempt.keys},
-	{HintProgress, []string{"it/s", "s/it", "loss:", "loss=", "'loss'", `"loss"`, `http/1.1"200`, "tokens/s", "tok/s", "samples/s", "tps:", "applicationstartupcomplete", "finishedin", "elapsedtime"}},
+	{HintProgress, []string{"it/s", "s/it", "loss:", "loss=", "'loss'", `"loss"`, `http/1.1"200`, "tokens/s", "tok/s", "samples/s", "applicationstartupcomplete", "finishedin", "elapsedtime"}},
 	{HintCrash, []string{"traceback(mostrecentcalllast)", "coredumped", "terminatecalled", "segmentationfault", "childfailederror", "exitcode", "exitedwith", "internalassertfailed", "outofmemoryerror", "enginedeaderror"}},
 	{HintXid, []string{"nvrm:xid"}},
 	{HintECC, packedFault(HintECC)},
 	{HintTimeout, packedFault(HintTimeout)},
 	{HintIllegal, packedFault(HintIllegal)},
-	{HintReady, []string{"applicationstartupcomplete", "uvicornrunning", "gpukvcachesize", "availablekvcachememory", "gpublocks:", "max_total_num_tokens=", "firedup", "http/1.1\"", "serverislistening", "capturingfinished", "shuttingdown", "shutdown", "loss"}},
+	{HintReady, []string{"applicationstartupcomplete", "uvicornrunning", "gpukvcachesize", "availablekvcachememory", "gpublocks:", "max_total_num_tokens=", "firedup", "llamarunnerstartedin", "http/1.1\"", "serverislistening", "capturingfinished", "shuttingdown", "shutdown", "loss"}},
 	{HintPinned, []string{"mibofpinnedmemory", "mbofpinnedmemory", "ggml_vulkan:failedtoallocatepinnedmemory"}},
 }

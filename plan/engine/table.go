@@ -107,7 +107,7 @@ var engines = []Engine{
 			{Setting: Flash, Names: "OLLAMA_FLASH_ATTENTION"},
 		},
 		NoMemory: strings.Fields("OLLAMA_HOST OLLAMA_KEEP_ALIVE OLLAMA_MODELS OLLAMA_DEBUG OLLAMA_ORIGINS"),
-		Marks:    []string{"ollama"},
+		Marks:    []string{"ollamarunner", "ollama_llama_server", "ollama[", "ollama|", "source=sched.go", "memory.required.full", "ml/backend/ggml"},
 		Mention:  `\bollama`,
 	},
 	{

@@ -83,6 +83,7 @@ type reading struct {
 	bytes    float64
 	phase    string // "after offload", "" if no line named one
 	line     string
+	number   int // of that line; 0 of a table
 }
 
 // key identifies what a figure is about.
@@ -94,12 +95,14 @@ type reader struct {
 	now   float64 // of the last line with a time; NaN before
 	step  float64 // that the last lines named; NaN before
 	count int     // of lines
-	kept  int
-	phase string // that the last line with one named
-	known map[string]meaning
-	byKey map[key]*series
-	order []*series
-	table *table // that is being read
+	// number is that of the line that is read, 0 in a table.
+	number int
+	kept   int
+	phase  string // that the last line with one named
+	known  map[string]meaning
+	byKey  map[key]*series
+	order  []*series
+	table  *table // that is being read
 	// take, if not nil, is called with each size instead of keeping it.
 	take func(name string, bytes float64)
 }
@@ -143,6 +146,7 @@ func (t *reader) line(raw []byte) {
 	if t.markdown(said) {
 		return
 	}
+	t.number = t.count
 	if times.Likely([]byte(said)) {
 		if at, rest, ok := t.timed(said); ok {
 			t.now, said = at, rest
@@ -403,7 +407,14 @@ func (t *reader) add(k key, n float64, line string) {
 	if s.lines[1] = line; len(s.readings) == 0 {
 		s.lines[0] = line
 	}
-	s.readings = append(s.readings, reading{t.now, t.step, n, t.phase, line})
+	s.readings = append(s.readings, reading{t.now, t.step, n, t.phase, line, t.number})
+}
+
+// lasts reports whether a series has so many readings, of more than one line: but for rows of a table,
+// those of one are of one moment.
+func (s *series) lasts(minReadings int) bool {
+	n := len(s.readings)
+	return n >= minReadings && (s.readings[0].number == 0 || s.readings[0].number != s.readings[n-1].number)
 }
 
 // columns are the series that are long enough.
@@ -416,7 +427,7 @@ func (t *reader) columns() (out []profiles.Column) {
 	}
 	for _, whole := range t.order {
 		for _, s := range whole.byPhase() {
-			if len(s.readings) >= minReadings || stillHeld.MatchString(s.name) {
+			if s.lasts(minReadings) || stillHeld.MatchString(s.name) {
 				out = append(out, s.column())
 			}
 		}

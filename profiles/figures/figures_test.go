@@ -123,6 +123,7 @@ func TestIsNot(t *testing.T) {
 		"a page":       "# Memory\n\n```\n" + strings.Repeat("memory: 6814\n", 5) + "```\n",
 		"limits":       strings.Repeat("memory limit: 8 GiB\n", 5),
 		"free memory":  strings.Repeat("free memory: 8 GiB\n", 5),
+		"one moment":   "loaded in 4 s\n" + `level=INFO msg="offload to cuda" memory.available="[78.6 GiB]" memory.required.full="3.7 GiB" memory.weights.total="2.4 GiB"` + "\n",
 		"numbers only": strings.Repeat("1 2 3\n", 5),
 	} {
 		if Is([]byte(text)) {

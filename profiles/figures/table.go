@@ -41,7 +41,7 @@ var moment = lazyregexp.New(`(?i)^(?:t ?[+=] ?\d.*|\d+ ?(?:s|sec|min|h|steps?)?|
 // endTable takes the series of the table that ended.
 func (t *reader) endTable() {
 	tb := t.table
-	t.table = nil
+	t.table, t.number = nil, 0
 	if tb == nil || len(tb.header) < 2 {
 		return
 	}
