@@ -3,7 +3,7 @@
 import { note, scroll, textLink } from "../base/controls.ts";
 import { fresh, json, Latest, link, url } from "../base/ask.ts";
 import { fill, h, placeTip, swatch } from "../base/dom.ts";
-import { base, bytes, count, plural } from "../base/format.ts";
+import { bytes, count, placeOf, plural } from "../base/format.ts";
 import type { Alloc } from "../base/wire.ts";
 import type { Page } from "../session/page.ts";
 import { goTo } from "../rail/moves.ts";
@@ -222,7 +222,7 @@ export class Allocator {
     if (i >= 0) this.hovering.ask(() => json<Alloc>("alloc", { f: this.page.f, d: this.page.d, i }), (a) => {
       if (t.hidden) return;
       const frames = (a.stack ?? []).filter((f) => f.origin === "own").slice(0, 4);
-      show(...name, h("div", {}, `${a.birth < 0 ? "older than the recording" : `event ${count(a.birth)}`} → ${a.death === null ? "still alive" : `event ${count(a.death)}`}`), ...frames.map((f) => h("span", { class: "mono own" }, `${base(f.file)}:${f.line} ${f.function}`)));
+      show(...name, h("div", {}, `${a.birth < 0 ? "older than the recording" : `event ${count(a.birth)}`} → ${a.death === null ? "still alive" : `event ${count(a.death)}`}`), ...frames.map((f) => h("span", { class: "mono own" }, placeOf(f))));
     });
   }
 }

@@ -29,6 +29,12 @@ export interface Section {
   rows: number;
 }
 
+/** The places of a segment's blocks. */
+export const blocksOf = ({ first, blocks }: Segment): number[] => Array.from({ length: blocks }, (_, i) => first + i);
+
+/** Whether a block is in use. */
+const used = ({ blocks }: Heap, b: number): boolean => blocks.state[b] !== "f";
+
 /** Segments by pool, stream and size class, large pools first. */
 export function sections(heap: Heap, unfolded: boolean): Section[] {
   const by = new Map<string, Section>();
@@ -37,10 +43,9 @@ export function sections(heap: Heap, unfolded: boolean): Section[] {
     let sec = by.get(name);
     if (!sec) by.set(name, (sec = { name, private: s.private, segments: [], folded: [], reserved: 0, used: 0, magnified: 1, pieces: [], rows: 0 }));
     sec.reserved += s.size;
-    let used = 0;
-    for (let b = s.first; b < s.first + s.blocks; b++) if (heap.blocks.state[b] !== "f") used += heap.blocks.size[b]!;
-    sec.used += used;
-    (used === 0 && !unfolded ? sec.folded : sec.segments).push(i);
+    const active = blocksOf(s).reduce((n, b) => n + (used(heap, b) ? heap.blocks.size[b]! : 0), 0);
+    sec.used += active;
+    (active === 0 && !unfolded ? sec.folded : sec.segments).push(i);
   });
   const out = [...by.values()];
   for (const sec of out) sec.segments.sort((a, b) => compareAddress(heap.segments[a]!.address, heap.segments[b]!.address));
@@ -99,10 +104,8 @@ export interface Pin {
 
 /** The block in use of a segment that is at a number of bytes from its start; −1 if none is. */
 export function blockAt(heap: Heap, segment: number, at: number): number {
-  const { blocks, segments } = heap;
-  const s = segments[segment]!;
-  for (let b = s.first; b < s.first + s.blocks; b++) if (blocks.state[b] !== "f" && at >= blocks.offset[b]! && at < blocks.offset[b]! + blocks.size[b]!) return b;
-  return -1;
+  const { offset, size } = heap.blocks;
+  return blocksOf(heap.segments[segment]!).find((b) => used(heap, b) && at >= offset[b]! && at < offset[b]! + size[b]!) ?? -1;
 }
 
 /** The block in use at an address: its segment and its place; null if there is none. */
@@ -116,22 +119,14 @@ export function addressed(heap: Heap, address: string): { segment: number; block
 
 /** The blocks in use that keep a segment, largest first. */
 export function pins(heap: Heap, groups: Group[], segment: number): Pin[] {
-  const { blocks, segments } = heap;
-  const s = segments[segment]!;
-  const out: Pin[] = [];
-  for (let b = s.first; b < s.first + s.blocks; b++) {
-    if (blocks.state[b] === "f") continue;
-    const g = groups[blocks.group[b]!];
-    out.push({ label: g?.label ?? "unknown", slot: g?.slot ?? -1, bytes: blocks.size[b]!, alloc: blocks.alloc[b]! });
-  }
-  return out.sort((a, b) => b.bytes - a.bytes);
+  const { size, group, alloc } = heap.blocks;
+  const of = (b: number): Pin => ({ label: groups[group[b]!]?.label ?? "unknown", slot: groups[group[b]!]?.slot ?? -1, bytes: size[b]!, alloc: alloc[b]! });
+  return blocksOf(heap.segments[segment]!).filter((b) => used(heap, b)).map(of).sort((a, b) => b.bytes - a.bytes);
 }
 
 /** The largest free piece: its segment, where it begins there, and its size; null if nothing is free. */
-export function largestHole({ blocks, segments }: Heap): { segment: number; offset: number; bytes: number } | null {
-  let best: { segment: number; offset: number; bytes: number } | null = null;
-  segments.forEach((s, segment) => {
-    for (let b = s.first; b < s.first + s.blocks; b++) if (blocks.state[b] === "f" && blocks.size[b]! > (best?.bytes ?? 0)) best = { segment, offset: blocks.offset[b]!, bytes: blocks.size[b]! };
-  });
-  return best;
+export function largestHole(heap: Heap): { segment: number; offset: number; bytes: number } | null {
+  const { offset, size } = heap.blocks;
+  const holes = heap.segments.flatMap((s, segment) => blocksOf(s).filter((b) => !used(heap, b)).map((b) => ({ segment, offset: offset[b]!, bytes: size[b]! })));
+  return holes.reduce<(typeof holes)[0] | null>((best, x) => (x.bytes > (best?.bytes ?? 0) ? x : best), null);
 }

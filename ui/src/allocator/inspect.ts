@@ -2,7 +2,7 @@
 
 import { textLink } from "../base/controls.ts";
 import { byId, cut, fill, h, swatch } from "../base/dom.ts";
-import { base, bytes, count } from "../base/format.ts";
+import { bytes, count, placeOf } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
 import { largest, noStack, row } from "../base/terms.ts";
 import type { Page } from "../session/page.ts";
@@ -68,7 +68,7 @@ export class HeapInspector {
   /** Reserved memory by the line that made the allocator take it from the driver. */
   private takers(heap: Heap): Node[] {
     if (heap.takers.length === 0) return [];
-    const label = ({ site, missing }: Heap["takers"][0]): string => (site ? `${base(site.file)}:${site.line} ${site.function}` : missing!);
+    const label = ({ site, missing }: Heap["takers"][0]): string => (site ? placeOf(site) : missing!);
     return [
       h("h2", {}, "who took it from the driver"),
       h("div", { class: "shares", "aria-hidden": "true" }, heap.takers.map((t, i) => {

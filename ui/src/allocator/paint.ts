@@ -5,7 +5,7 @@ import { bytes, count, plural } from "../base/format.ts";
 import { byteTick } from "../base/scale.ts";
 import type { Page } from "../session/page.ts";
 import { css, mix, palette, siteColor, textOn, type Palette, type RGB } from "../picture/palette.ts";
-import { flow, largestHole, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
+import { blocksOf, flow, largestHole, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
 import { begin, fontOf, hatch, inRoom, left, outline, rect, size, write } from "../picture/canvas.ts";
 
 const rowHigh = 17;
@@ -140,8 +140,7 @@ function widestFree(v: View, pieces: Piece[]): Map<number, Piece> {
   const { blocks, segments } = v.heap;
   const best = new Map<number, { piece: Piece; free: number }>();
   for (const p of pieces) {
-    const s = segments[p.segment]!;
-    for (let b = s.first; b < s.first + s.blocks; b++) {
+    for (const b of blocksOf(segments[p.segment]!)) {
       if (blocks.state[b] !== "f") continue;
       const free = Math.min(blocks.offset[b]! + blocks.size[b]!, p.from + p.bytes) - Math.max(blocks.offset[b]!, p.from);
       if (free > (best.get(p.segment)?.free ?? 0)) best.set(p.segment, { piece: p, free });
@@ -164,7 +163,7 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
     if (to - from >= 110) write(g, inRoom(g, text, to - from - 10), align === "right" ? to - 6 : from + 5, y + rowHigh / 2 + 0.5, ink, align);
   };
   let widest: [number, number] = [0, 0];
-  for (let b = seg.first; b < seg.first + seg.blocks; b++) {
+  for (const b of blocksOf(seg)) {
     const from = Math.max(blocks.offset[b]!, p.from);
     const to = Math.min(blocks.offset[b]! + blocks.size[b]!, p.from + p.bytes);
     if (to <= from) continue;

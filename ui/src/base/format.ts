@@ -84,6 +84,9 @@ export function duration(us: number): string {
   return sign(us) + pair(Math.round(s / 3600), 24, "d", "h");
 }
 
+/** A time since something began, in seconds. */
+export const time = (seconds: number): string => (seconds === 0 ? "0 s" : duration(seconds * 1e6));
+
 /** n of the small unit as whole large ones and the rest. */
 function pair(n: number, perLarge: number, large: string, little: string): string {
   const rest = n % perLarge;
@@ -104,6 +107,9 @@ export const deviceName = (d: number): string => (d < 0 ? "pinned host memory" :
 
 /** The last part of a path. */
 export const base = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+
+/** A place of code: file, line if there is one, and function. */
+export const placeOf = (f: { file: string; line: number | null; function: string | null }): string => `${base(f.file)}${f.line && f.line > 0 ? `:${f.line}` : ""} ${f.function}`;
 
 /** A name without what all names share at both ends: step2 of w12.step2.pickle. */
 export function short(name: string, all: string[]): string {

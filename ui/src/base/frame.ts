@@ -62,13 +62,13 @@ export function tabs(of: Tab[], open: string, go: (key: string) => void): void {
 }
 
 /** A word on what the file is good for, and sentences that a click shows. */
-export function badge(kind: string, word: string, sentences: string, wrong = false): void {
+export function badge(kind: string, word: string, sentences: string, toggle: (sentences: string) => void = (text) => banner(byId("banner").textContent === printable(text) ? "" : text, kind === "damaged")): void {
   const el = byId("coverage");
   el.hidden = false;
   el.dataset.kind = kind;
   el.textContent = word;
   el.title = sentences;
-  el.onclick = () => banner(byId("banner").textContent === printable(sentences) ? "" : sentences, wrong);
+  el.onclick = () => toggle(sentences);
 }
 
 /** What a page gives to its frame. */

@@ -34,6 +34,12 @@ export function zoom(win: Span, around: number, factor: number): Span {
   return [around - (around - win[0]) * factor, around + (win[1] - around) * factor];
 }
 
+/** A window moved by a share of its length. */
+export function shifted(win: Span, share: number): Span {
+  const d = share * (win[1] - win[0]);
+  return [win[0] + d, win[1] + d];
+}
+
 /** Round steps, 1-2-5, of which at most n fit. */
 export function niceStep(length: number, n: number): number {
   const raw = length / Math.max(1, n);

@@ -19,11 +19,6 @@ export function fold(frames: AnyFrame[]): { own: boolean; frames: AnyFrame[] }[]
   return out;
 }
 
-function describe(frames: AnyFrame[]): string {
-  const kinds = [...new Set(frames.map((f) => f.origin!))];
-  return `⋯ ${frames.length} ${kinds.join(" and ")} ${frames.length === 1 ? "frame" : "frames"}`;
-}
-
 export function stackList(frames: AnyFrame[] | null | undefined, none: string): HTMLElement {
   if (!frames?.length) return h("p", { class: "muted" }, none);
   const line = (f: AnyFrame, own: boolean): HTMLElement =>
@@ -34,7 +29,8 @@ export function stackList(frames: AnyFrame[] | null | undefined, none: string): 
       for (const f of run.frames) list.append(line(f, run.own));
       continue;
     }
-    list.append(h("li", {}, h("button", { type: "button", onclick: (e) => (e.currentTarget as HTMLElement).parentElement!.replaceWith(...run.frames.map((f) => line(f, false))) }, describe(run.frames))));
+    const kinds = [...new Set(run.frames.map((f) => f.origin))].join(" and ");
+    list.append(h("li", {}, h("button", { type: "button", onclick: (e) => (e.currentTarget as HTMLElement).parentElement!.replaceWith(...run.frames.map((f) => line(f, false))) }, `⋯ ${run.frames.length} ${kinds} frames`)));
   }
   return list;
 }

@@ -89,15 +89,12 @@ export function table<R extends Row>(t: Shown<R>): HTMLElement {
       t.columns.map((c) => h("td", { class: [c.wide && "wide", c.class?.(r)].filter(Boolean).join(" ") || undefined, "data-bytes": c.bytes ? c.of(r) : undefined, title: c.bytes && c.of(r) ? `${c.of(r)} bytes` : undefined }, c.node?.(r) ?? c.show(r))),
     ),
   );
-  const more = t.more
-    ? [
-        h(
-          "tr",
-          { class: "more" },
-          h("th", { scope: "row" }, h("span", { class: "name" }, t.more.label)),
-          t.columns.map((c, i) => h("td", { class: c.wide && "wide", "data-bytes": i === 0 ? t.more!.bytes : undefined }, t.more!.cells[i] ?? "")),
-        ),
-      ]
-    : [];
-  return h("table", { "aria-rowcount": (t.total ?? t.rows.length) + 1 + more.length }, h("caption", { class: "unseen" }, t.name), h("thead", {}, head), h("tbody", {}, body, more));
+  const { more } = t;
+  const others = more && h(
+    "tr",
+    { class: "more" },
+    h("th", { scope: "row" }, h("span", { class: "name" }, more.label)),
+    t.columns.map((c, i) => h("td", { class: c.wide && "wide", "data-bytes": i === 0 ? more.bytes : undefined }, more.cells[i] ?? "")),
+  );
+  return h("table", { "aria-rowcount": (t.total ?? t.rows.length) + (more ? 2 : 1) }, h("caption", { class: "unseen" }, t.name), h("thead", {}, head), h("tbody", {}, body, others));
 }

@@ -44,11 +44,13 @@ export const termList = (of: Record<string, string>): Node[] => [h("h2", {}, "Te
 /** What a measure of bytes is called. */
 export const measureName = { requested: "requested", allocated: "active", reserved: "reserved" } as const;
 
-/** A figure of a list, under a name that shows what it means. */
-export const row = (name: string, value: string | Node, n?: number, id?: string): Node[] => [
-  h("dt", { title: terms[name] }, name),
-  h("dd", { "data-bytes": n, "data-figure": id, title: n === undefined ? undefined : `${n} bytes` }, value),
+/** Makes the figures of a list, under names that show what they mean. */
+export const rows = (of: Record<string, string>, mark = "data-figure") => (name: string | Node, value: string | Node, n?: number, id?: string): Node[] => [
+  h("dt", { title: of[typeof name === "string" ? name.replace(/^of it /, "") : id!] }, name),
+  h("dd", { "data-bytes": n, [mark]: id, title: n === undefined ? undefined : `${n} bytes` }, value),
 ];
+
+export const row = /* @__PURE__ */ rows(terms);
 
 /** The first of a list with their bytes, of which the title gives the share of a whole, and those of the others together. */
 export function largest<T extends { bytes: number }>(list: T[], most: number, name: (x: T, i: number) => Child, others: string, whole?: number, more: Attrs = {}): Node[] {

@@ -4,7 +4,7 @@ import { Once } from "../base/ask.ts";
 import { choice, note, refill, scroll, select } from "../base/controls.ts";
 import type { Comparison, Process, Site } from "../base/api.ts";
 import { fill, h } from "../base/dom.ts";
-import { base, bytes, bytesOrDash, count, delta, plural, short } from "../base/format.ts";
+import { bytes, bytesOrDash, count, delta, placeOf, plural, short } from "../base/format.ts";
 import type { Page } from "../session/page.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
@@ -82,7 +82,7 @@ export class Compare {
       .filter((s) => !found || found.has(s.key))
       .map((site) => {
         const keys = runs ? this.strips.keys(site) : [site.key];
-        const label = site.file ? `${base(site.file)}${site.line ? `:${site.line}` : ""} ${site.function}` : site.missing!;
+        const label = site.file ? placeOf({ ...site, file: site.file }) : site.missing!;
         return { key: site.key, label, slot: slots.get(keys[0]!) ?? -1, site, keys, selected: keys.some((k) => this.page.s.solo.includes(k)) };
       });
     if (runs) rows.sort((a, b) => apart(b.site) - apart(a.site));

@@ -4,7 +4,7 @@
 import { button } from "../base/controls.ts";
 import { json } from "../base/ask.ts";
 import { command, fill, h, type Child } from "../base/dom.ts";
-import { base, bytes, count, duration } from "../base/format.ts";
+import { base, bytes, count, duration, placeOf } from "../base/format.ts";
 import { purposes } from "../base/names.ts";
 import type { Card, Lines } from "../base/api.ts";
 import { cardOf, curve, head, keptBy, stackOf, type Judgment } from "./card.ts";
@@ -41,9 +41,6 @@ function findingList<F extends Judgment>(findings: F[], chosen: number, { go, ow
     ),
   );
 }
-
-/** A place on one line; native code has no line. */
-const placeOf = (s: { file: string | null; line: number | null; function: string | null }): string => `${base(s.file ?? "")}${s.line ? `:${s.line}` : ""} ${s.function}`;
 
 /** All of a finding, with what can be done about it on the page. */
 function article<F extends Judgment & { card: Card }>(f: F, i: number, { owner, acts, act }: Added<F>): HTMLElement {

@@ -3,7 +3,7 @@
 import { Once } from "../base/ask.ts";
 import { button, choice, note, textLink } from "../base/controls.ts";
 import { cut, fill, h } from "../base/dom.ts";
-import { base, bytes, count, plural } from "../base/format.ts";
+import { base, bytes, count, plural, time } from "../base/format.ts";
 import type { Job as Answer, JobRank } from "../base/api.ts";
 import { LongTable } from "../base/rows.ts";
 import type { Page } from "../session/page.ts";
@@ -88,7 +88,7 @@ export class JobView {
     const cells: Record<By, Node> = {
       rank: h("th", { scope: "row" }, choice(`rank ${r.rank}`, String(r.rank), r.rank === this.chosen, () => this.choose(r))),
       node: h("td", {}, r.node ?? ""),
-      time: h("td", { class: "when" }, r.seconds === null ? "" : [h("span", { class: "track", "aria-hidden": "true" }, place), when(r.seconds)]),
+      time: h("td", { class: "when" }, r.seconds === null ? "" : [h("span", { class: "track", "aria-hidden": "true" }, place), time(r.seconds)]),
       end: h("td", {}, r.role === "first" ? h("b", {}, r.end ?? "first") : (r.end ?? "")),
       step: h("td", {}, r.step === null ? "" : count(r.step)),
       peak: h("td", { "data-bytes": r.peak_bytes }, r.peak_bytes ? bytes(r.peak_bytes) : ""),
@@ -124,13 +124,6 @@ export class JobView {
       r.quote ? h("pre", { tabindex: "0" }, r.quote) : null,
     );
   }
-}
-
-/** A time after the first end. */
-function when(seconds: number): string {
-  if (seconds === 0) return "0 s";
-  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
-  return seconds < 6000 ? `${(seconds / 60).toFixed(1)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
 
 type By = "rank" | "node" | "time" | "end" | "step" | "peak" | "text";

@@ -66,7 +66,7 @@ frame({
   say: (text) => refused(new Error(text)),
 });
 theme(() => page.notify("theme"));
-for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => toggleBanner(byId(id).title));
+byId("held").addEventListener("click", () => toggleBanner(byId("held").title));
 
 // ---- all together
 

@@ -1,8 +1,8 @@
 // The parts of the page of snapshots that are always there.
 
 import { link } from "../base/ask.ts";
-import { byId, printable } from "../base/dom.ts";
-import { announce as say } from "../base/frame.ts";
+import { byId } from "../base/dom.ts";
+import { announce as say, banner as show } from "../base/frame.ts";
 import { plural } from "../base/format.ts";
 import { Rail } from "../rail/rail.ts";
 import { Page } from "../session/page.ts";
@@ -42,8 +42,5 @@ export function drawBanner(): void {
   const { coverage } = page.device ?? {};
   if (coverage?.kind === "damaged") out.push(file?.partial ? `Read in part: ${coverage.text}` : coverage.text.replace(/^t/, "T"));
   else if (file?.partial) out.push(`Read in part: ${file.partial}`);
-  const el = byId("banner");
-  el.hidden = out.length === 0;
-  el.className = link.lost ? "error" : "";
-  el.textContent = printable(out.join(" · "));
+  show(out.join(" · "), link.lost);
 }

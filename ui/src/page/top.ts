@@ -4,12 +4,12 @@ import { chip, choice, choices, select } from "../base/controls.ts";
 import { byId, fill, h, printable, swatch } from "../base/dom.ts";
 import { otherFiles } from "../base/drops.ts";
 import { count, deviceName } from "../base/format.ts";
-import { tabs, type Tab } from "../base/frame.ts";
+import { badge, tabs, type Tab } from "../base/frame.ts";
 import { coverages, groupings } from "../base/names.ts";
 import { measureName } from "../base/terms.ts";
 import type { State, View } from "../session/store.ts";
 import { switchX } from "../rail/moves.ts";
-import { page, scene, store } from "./elements.ts";
+import { page, scene, store, toggleBanner } from "./elements.ts";
 
 const names: Record<View, string> = { job: "Job", wall: "Overview", timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
 
@@ -46,14 +46,9 @@ export function drawTop(): void {
     session?.replaced ? chip("newer", "show newer snapshots", "More were written: show them, and stay at what is looked at", () => location.reload()) : session?.live ? h("span", { class: "live", title: "strandline record still writes to this folder. Newer snapshots are shown when they are there." }, "live") : null,
     otherFiles(),
   );
-  const badge = byId("coverage");
-  badge.hidden = !device;
-  if (device) {
-    const kind = file?.partial ? "damaged" : device.coverage.kind;
-    badge.dataset.kind = kind;
-    badge.textContent = coverages[kind] ?? kind;
-    badge.title = file?.partial ?? device.coverage.text;
-  }
+  const kind = file?.partial ? "damaged" : (device?.coverage.kind ?? "");
+  if (device) badge(kind, coverages[kind]!, file?.partial ?? device.coverage.text, toggleBanner);
+  byId("coverage").hidden = !device;
   const held = byId("held");
   held.hidden = !device?.held;
   if (device?.held) held.title = device.held.text;

@@ -2,7 +2,7 @@
 
 import { missing } from "../base/names.ts";
 import { h, own, placeTip } from "../base/dom.ts";
-import { base, bytes, count, delta, percent } from "../base/format.ts";
+import { bytes, count, delta, percent, placeOf } from "../base/format.ts";
 import { mix, palette, siteColor, textOn, type RGB } from "./palette.ts";
 import type { Flame, Frame } from "../base/wire.ts";
 import { begin, fontOf, inRoom, outline, rect, size, write } from "./canvas.ts";
@@ -105,8 +105,7 @@ export class Icicle {
     if (f === -1) return "all";
     if (f < -1) return missing[f] ?? "";
     if (b.folded > 1) return `⋯ ${b.folded} library frames`;
-    const frame = this.flame!.frames[f]!;
-    return `${base(frame.file)}${frame.line > 0 ? `:${frame.line}` : ""} ${frame.function}`;
+    return placeOf(this.flame!.frames[f]!);
   }
 
   private rect(b: Box, width: number): [number, number] {

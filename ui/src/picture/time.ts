@@ -3,7 +3,7 @@
 
 import { h, placeTip, own } from "../base/dom.ts";
 import type { Key } from "../base/keys.ts";
-import { byteStep, byteTick, clamp, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
+import { byteStep, byteTick, clamp, shifted, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
 import type { Tile } from "../base/wire.ts";
 import { blit, stackOf, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
 import { begin, fontOf, gutterName, layered, left, onPaper, place, rect, right, size, write } from "./canvas.ts";
@@ -189,9 +189,7 @@ export abstract class TimePicture<S extends Shown> {
   }
 
   pan(share: number): void {
-    const { win } = this;
-    const d = share * (win[1] - win[0]);
-    this.show([win[0] + d, win[1] + d]);
+    this.show(shifted(this.win, share));
   }
 
   show(win: Span | null): void {
@@ -225,10 +223,7 @@ export abstract class TimePicture<S extends Shown> {
       if (!this.drag.moved) return;
       this.tooltip.hidden = true;
       const { win, how } = this.drag;
-      if (how === "pan") {
-        const d = ((this.drag.x - x) / this.layout.width) * (win[1] - win[0]);
-        return this.show([win[0] + d, win[1] + d]);
-      }
+      if (how === "pan") return this.show(shifted(win, (this.drag.x - x) / this.layout.width));
       const [a, b] = [this.drag.x, x].sort((p, q) => p - q).map((v) => this.secondsAt(v)) as Span;
       this.select(a, b);
     });

@@ -2,11 +2,12 @@
 
 import { json } from "../base/ask.ts";
 import { placeTip } from "../base/dom.ts";
+import { shifted } from "../base/scale.ts";
 import type { Alloc, Hit, Mark, Scope } from "../base/wire.ts";
 import { stackOf } from "../picture/blit.ts";
 import { left } from "../picture/canvas.ts";
 import { axisHeight, mapHeight, noteRows } from "./layout.ts";
-import { fit, moveTo, pin, zoomBy } from "./moves.ts";
+import { fit, moveTo, pan, pin, zoomBy } from "./moves.ts";
 import type { Scene } from "./scene.ts";
 import { showTip, showAbove, unpoint } from "./tooltip.ts";
 
@@ -113,18 +114,12 @@ function wheel(scene: Scene, e: WheelEvent, x: number, y: number): void {
   e.preventDefault();
   const unit = e.deltaMode === 1 ? 16 : 1;
   const dy = e.deltaY * unit;
-  if (zone === "left") {
-    scene.page.store.set({ y: Math.max(1, Math.round((scene.axisTop ?? scene.top()) * 1.0015 ** dy)) });
-    return;
-  }
+  if (zone === "left") return scene.page.store.set({ y: Math.max(1, Math.round((scene.axisTop ?? scene.top()) * 1.0015 ** dy)) });
   const dx = e.deltaX * unit || (e.shiftKey ? dy : 0);
-  const { win } = scene;
-  if (dx && (e.shiftKey || Math.abs(dx) > Math.abs(dy))) {
-    moveTo(scene, [win[0] + (dx / scene.layout.width) * (win[1] - win[0]), win[1] + (dx / scene.layout.width) * (win[1] - win[0])]);
-    return;
-  }
-  const around = zone === "map" ? ((x - left) / scene.layout.width) * scene.end : win[0] + ((x - left) / scene.layout.width) * (win[1] - win[0]);
-  zoomBy(scene, 1.0015 ** dy, around);
+  const { width } = scene.layout;
+  if (dx && (e.shiftKey || Math.abs(dx) > Math.abs(dy))) return pan(scene, dx / width);
+  const [from, to] = zone === "map" ? [0, scene.end] : scene.win;
+  zoomBy(scene, 1.0015 ** dy, from + ((x - left) / width) * (to - from));
 }
 
 function dragTo(scene: Scene, x: number): void {
@@ -137,11 +132,7 @@ function dragTo(scene: Scene, x: number): void {
     if (scene.win[1] - scene.win[0] < scene.end) moveTo(scene, [center - half, center + half]);
     return;
   }
-  if (drag.how === "pan") {
-    const d = ((drag.x0 - x) / l.width) * (drag.win[1] - drag.win[0]);
-    moveTo(scene, [drag.win[0] + d, drag.win[1] + d]);
-    return;
-  }
+  if (drag.how === "pan") return moveTo(scene, shifted(drag.win, (drag.x0 - x) / l.width));
   const ends = [drag.x0, x].map((v) => Math.max(0, Math.min(l.width - 0.01, v))).sort((a, b) => a - b);
   const [a, b] = ends.map((v) => scene.runAt(v));
   if (a && b) scene.page.store.set({ range: [a.tile.events[a.c]!, Math.max(a.tile.events[a.c]!, b.tile.events[b.c + 1]! - 1)] });
@@ -181,10 +172,7 @@ function click(scene: Scene, x: number, y: number, mark: boolean): void {
   const run = scene.runAt(x);
   if (!run) return;
   const k = scene.eventOf(run);
-  if (mark) {
-    scene.page.store.set({ a: scene.page.s.a ?? scene.page.k, b: k }, true);
-    return;
-  }
+  if (mark) return scene.page.store.set({ a: scene.page.s.a ?? scene.page.k, b: k }, true);
   const height = (1 - y / scene.layout.height) * scene.frame.top;
   scene.page.store.set({ k, alloc: null, range: null }, true);
   if (height >= 0 && height < run.tile.max[run.c]! && scene.page.bands) pin(scene, k, height);

@@ -3,7 +3,7 @@
 import { fresh, json } from "../base/ask.ts";
 import { bytes } from "../base/format.ts";
 import { fates } from "../base/names.ts";
-import { clamp, zoom, type Span } from "../base/scale.ts";
+import { clamp, shifted, zoom, type Span } from "../base/scale.ts";
 import type { Event, Hit } from "../base/wire.ts";
 import { stackOf } from "../picture/blit.ts";
 import { leastPlaces, type Scene } from "./scene.ts";
@@ -27,10 +27,7 @@ export function zoomBy(scene: Scene, factor: number, around?: number): void {
   moveTo(scene, zoom(win, center, f));
 }
 
-export function pan(scene: Scene, share: number): void {
-  const d = (scene.win[1] - scene.win[0]) * share;
-  moveTo(scene, [scene.win[0] + d, scene.win[1] + d]);
-}
+export const pan = (scene: Scene, share: number): void => moveTo(scene, shifted(scene.win, share));
 
 /** Shows the selected range, or else the life of the pinned allocation. */
 export function fit(scene: Scene): void {

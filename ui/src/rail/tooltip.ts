@@ -1,7 +1,7 @@
 // The tooltip: what is under the pointer.
 
 import { h, placeTip, swatch } from "../base/dom.ts";
-import { base, bytes, count, duration, plural } from "../base/format.ts";
+import { bytes, count, duration, placeOf, plural } from "../base/format.ts";
 import { fates } from "../base/names.ts";
 import { measureName } from "../base/terms.ts";
 import { flagTooMany, type Alloc, type Mark, type Scope } from "../base/wire.ts";
@@ -64,7 +64,7 @@ export function showTip(scene: Scene, alloc: Alloc | null): void {
     parts.push(h("div", { "data-bytes": alloc.bytes }, `this allocation ${bytes(alloc.bytes)}: ${born} → ${alloc.death === null ? "still alive" : `event ${count(alloc.death)}`}${lived}`));
     const own = (alloc.stack ?? []).findIndex((f) => f.origin === "own");
     const from = Math.max(0, own);
-    for (const f of (alloc.stack ?? []).slice(from, from + 3)) parts.push(h("span", { class: `mono ${f.origin === "own" ? "own" : ""}` }, `${base(f.file)}:${f.line} ${f.function}`));
+    for (const f of (alloc.stack ?? []).slice(from, from + 3)) parts.push(h("span", { class: `mono ${f.origin === "own" ? "own" : ""}` }, placeOf(f)));
   }
   parts.push(
     h("div", { class: "muted" }, `event ${count(event)}${inBucket > 1 ? ` · highest of ${plural(inBucket, "event")} here` : ""}${tile.flags & flagTooMany ? " · zoom in for allocations" : ""}`),

@@ -1,7 +1,6 @@
 // What a recording holds over time, put together as bands of a picture, rows of a
 // table and trees of stacks.
 
-import { duration } from "../base/format.ts";
 import { lastAt } from "../base/scale.ts";
 import type { Course, Recording, Window } from "../base/api.ts";
 import type { Bands, Flame, Frame, Tile } from "../base/wire.ts";
@@ -184,6 +183,3 @@ export function flameOf(r: Recording, amounts: { bytes: number; count: number }[
   put(root, -1);
   return { bytes: root.bytes, count: root.count, frames, nodes, left_out: 0 };
 }
-
-/** A time since the recording began. */
-export const time = (seconds: number): string => (seconds === 0 ? "0 s" : duration(seconds * 1e6));

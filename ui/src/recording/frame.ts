@@ -4,8 +4,7 @@ import { byId, fill, h, swatch } from "../base/dom.ts";
 import { chip, choice, choices } from "../base/controls.ts";
 import { otherFiles } from "../base/drops.ts";
 import { badge, banner, type Tab } from "../base/frame.ts";
-import { base, count, plural } from "../base/format.ts";
-import { time } from "./bands.ts";
+import { base, count, plural, time } from "../base/format.ts";
 import { picture } from "./picture.ts";
 import { doc, layers, rangeWords, s, set, slice, whole } from "./model.ts";
 import { views, type State, type View } from "./state.ts";
@@ -20,7 +19,7 @@ export function head(): void {
   document.title = `${base(doc.file)} – strandline`;
   fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${doc.name}, process ${doc.pid}`), otherFiles());
   const partial = doc.partial !== null;
-  badge(partial ? "damaged" : doc.rung === "polling" ? "late" : "exact", partial ? "partial" : `seen by ${doc.rung}`, coverage(), partial);
+  badge(partial ? "damaged" : doc.rung === "polling" ? "late" : "exact", partial ? "partial" : `seen by ${doc.rung}`, coverage());
   if (partial) banner(coverage());
 }
 

@@ -3,10 +3,9 @@
 
 import { note } from "../base/controls.ts";
 import { fill, h } from "../base/dom.ts";
-import { bytes, bytesOrDash, count } from "../base/format.ts";
+import { bytes, bytesOrDash, count, time } from "../base/format.ts";
 import { markSlot } from "../picture/palette.ts";
 import { table, type Column, type Row } from "../base/table.ts";
-import { time } from "./bands.ts";
 import { at, doc, pinned, query, root, s, set } from "./model.ts";
 import type { RecordingGPUDevice as Device } from "../base/api.ts";
 

@@ -2,19 +2,19 @@
 
 import { button, textLink } from "../base/controls.ts";
 import { byId, fill, h, swatch } from "../base/dom.ts";
-import { bytes, count, delta, percent, plural, utc } from "../base/format.ts";
+import { bytes, count, delta, percent, plural, utc, time } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
 import { traceTerms } from "../base/hostterms.ts";
-import { largest } from "../base/terms.ts";
+import { largest, rows } from "../base/terms.ts";
 import { curve, fullCard, shortCard, verdict } from "../findings/card.ts";
 import { go } from "./findings.ts";
-import { heldBy, others, time, type Group } from "./bands.ts";
+import { heldBy, others, type Group } from "./bands.ts";
 import { memoryWords } from "./gpu.ts";
 import { markSlot } from "../picture/palette.ts";
 import { at, doc, layers, peakOf, pinned, rest, s, set, view, when, whole } from "./model.ts";
 import type { GPUStack, Stack } from "../base/api.ts";
 
-const row = (name: string, value: string, n?: number): Node[] => [h("dt", { title: traceTerms[name.replace(/^of it /, "")] }, name), h("dd", { "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, value)];
+const row = rows(traceTerms);
 
 export function inspector(): void {
   const group = layers.groups.find((g) => g.key === s.sel);

@@ -1,12 +1,13 @@
 // What the page of a recording shows: the recording, and what the reader looks
 // at, which the address holds.
 
+import { time } from "../base/format.ts";
 import { fresh, Latest, type Refused } from "../base/ask.ts";
 import { Store } from "../base/address.ts";
 import { byId } from "../base/dom.ts";
 import { pattern, searched } from "../base/frame.ts";
 import { lastAt, type Span } from "../base/scale.ts";
-import { groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layers } from "./bands.ts";
+import { groupsOf, heldBy, layersOf, others, Slice, type Group, type Layers } from "./bands.ts";
 import { pinnedOf } from "../base/names.ts";
 import { markSlot } from "../picture/palette.ts";
 import { highest } from "./picture.ts";

@@ -4,12 +4,12 @@
 import { stackOf } from "../picture/blit.ts";
 import { begin, gutterName, left, rect, triangle, write } from "../picture/canvas.ts";
 import { byId, h, swatch } from "../base/dom.ts";
-import { bytes, delta, plural } from "../base/format.ts";
+import { bytes, delta, plural, time } from "../base/format.ts";
 import { paintFor } from "../picture/paint.ts";
 import { mix, palette } from "../picture/palette.ts";
 import { bandLabels, columnRuns, dashed, gutter, inside, stepLine, type Value } from "../picture/plot.ts";
 import { marksHeight, TimePicture } from "../picture/time.ts";
-import { heldBy, others, tileOf, time, type Group, type Layers, type Slice } from "./bands.ts";
+import { heldBy, others, tileOf, type Group, type Layers, type Slice } from "./bands.ts";
 import type { Recording } from "../base/api.ts";
 import type { State } from "./state.ts";
 import type { Span } from "../base/scale.ts";

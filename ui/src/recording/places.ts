@@ -3,11 +3,11 @@
 
 import { choice, note, refill, scroll, textLink } from "../base/controls.ts";
 import { byId, h } from "../base/dom.ts";
-import { base, bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
+import { bytes, bytesOrDash, count, delta, percent, placeOf, plural, time } from "../base/format.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { Icicle } from "../picture/icicle.ts";
-import { flameOf, time, type Group } from "./bands.ts";
+import { flameOf, type Group } from "./bands.ts";
 import { picture } from "./picture.ts";
 import { polled } from "./frame.ts";
 import { amounts, at, doc, found, growing, hooks, layers, peakOf, query, rangeWords, root, s, set, slice, when } from "./model.ts";
@@ -62,7 +62,7 @@ export function timeline(): void {
 export const icicle = new Icicle({
   tooltip: byId("tooltip"),
   pieces: "pieces",
-  slot: (f) => doc.stacks.find((x) => x.label === `${base(f.file)}:${f.line} ${f.function}`)?.slot ?? -1,
+  slot: (f) => doc.stacks.find((x) => x.label === placeOf(f))?.slot ?? -1,
   found: () => query,
 });
 

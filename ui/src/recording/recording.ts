@@ -4,11 +4,11 @@
 import { fresh, link } from "../base/ask.ts";
 import { note } from "../base/controls.ts";
 import { fill } from "../base/dom.ts";
-import { base, bytes } from "../base/format.ts";
+import { base, bytes, time } from "../base/format.ts";
 import { announce, banner, Drawing, frame, tabs } from "../base/frame.ts";
 import { traceTerms } from "../base/hostterms.ts";
 import { theme } from "../base/theme.ts";
-import { heldBy, time } from "./bands.ts";
+import { heldBy } from "./bands.ts";
 import { findings } from "./findings.ts";
 import { go, head, shownViews, tools } from "./frame.ts";
 import { gpu } from "./gpu.ts";

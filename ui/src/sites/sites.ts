@@ -3,7 +3,7 @@
 import { choice, note, refill, scroll, textLink } from "../base/controls.ts";
 import { json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
-import { base, bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
+import { base, bytes, bytesOrDash, count, delta, percent, placeOf, plural } from "../base/format.ts";
 import { pattern } from "../base/frame.ts";
 import { Icicle } from "../picture/icicle.ts";
 import type { Page } from "../session/page.ts";
@@ -29,7 +29,7 @@ const bys: By[] = ["line", "function", "file"];
 type Place = { file: string; line?: number; function?: string };
 
 const placeKey = (f: Place, by: By): string => (by === "line" ? `${f.file}:${f.line}:${f.function}` : by === "function" ? `${f.file}:${f.function}` : f.file);
-const placeLabel = (f: Frame, by: By): string => (by === "line" ? `${base(f.file)}:${f.line} ${f.function}` : by === "function" ? `${base(f.file)} ${f.function}` : base(f.file));
+const placeLabel = (f: Frame, by: By): string => (by === "line" ? placeOf(f) : by === "function" ? `${base(f.file)} ${f.function}` : base(f.file));
 
 /** Sums of a tree by place: total counts a place once a stack, self is what it is the innermost frame of. */
 export function places(flame: Flame, by: By): SiteRow[] {

@@ -1,10 +1,10 @@
 // The course of one subject as bands of a picture, and the curve of its judgment.
 
+import { time } from "../base/format.ts";
 import { stackOf } from "../picture/blit.ts";
 import { lastAt } from "../base/scale.ts";
 import { markSlot } from "../picture/palette.ts";
 import { bandsOf, tileOf as tile } from "../picture/plot.ts";
-import { time } from "../recording/bands.ts";
 import type { Bands, Tile } from "../base/wire.ts";
 import type { FindingLevelsEvidence as Evidence, Fit, Levels } from "../base/api.ts";
 

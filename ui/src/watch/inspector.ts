@@ -5,13 +5,14 @@ import { textLink } from "../base/controls.ts";
 import { byId, fill, h, swatch } from "../base/dom.ts";
 import { bytes, count, delta, utc } from "../base/format.ts";
 import { watchTerms } from "../base/hostterms.ts";
+import { rows } from "../base/terms.ts";
 import { fullCard, verdict } from "../findings/card.ts";
 import { moment } from "./bands.ts";
 import { loadAt } from "./load.ts";
 import { anew } from "./state.ts";
 import { doc, engine, judged, s, seen, set, spot, subject, view } from "./model.ts";
 
-const row = (name: Node | string, value: string, n?: number, key?: string): Node[] => [h("dt", { title: watchTerms[key ?? (typeof name === "string" ? name : "")] }, name), h("dd", { "data-bytes": n, "data-part": key, title: n === undefined ? undefined : `${count(n)} bytes` }, value)];
+const row = rows(watchTerms, "data-part");
 
 export function inspector(light: (name: string | null) => void): void {
   const x = subject();
@@ -52,9 +53,9 @@ function cursor(light: (name: string | null) => void): Node[] {
 function load(): Node[] {
   if (!doc.load) return [];
   const at = loadAt(engine.whole, s.k);
-  const rows = at.map(([name, text]) => row(name, text, undefined, name));
+  const shown = at.map(([name, text]) => row(name, text, undefined, name));
   const why = doc.load.note || "It was not known then.";
-  return [h("h2", {}, `load of ${doc.load.engine || "the engine"}`), rows.length ? h("dl", { id: "load" }, rows) : h("p", { class: "muted" }, why)];
+  return [h("h2", {}, `load of ${doc.load.engine || "the engine"}`), at.length ? h("dl", { id: "load" }, shown) : h("p", { class: "muted" }, why)];
 }
 
 /** By how much it grew in the selection. */

@@ -2,12 +2,11 @@
 
 import { note, refill, scroll, textLink } from "../base/controls.ts";
 import { byId, h, swatch } from "../base/dom.ts";
-import { bytes, bytesOrDash } from "../base/format.ts";
+import { bytes, bytesOrDash, time } from "../base/format.ts";
 import { pattern, type Tab } from "../base/frame.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { findingsView } from "../findings/article.ts";
-import { time } from "../recording/bands.ts";
 import { markSlot } from "../picture/palette.ts";
 import { slots } from "./bands.ts";
 import { doc, hooks, s, set, subject, view } from "./model.ts";

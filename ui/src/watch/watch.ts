@@ -54,7 +54,7 @@ function coverage(): [kind: string, word: string, sentences: string] {
 function head(): void {
   document.title = `${base(doc.file)} – strandline`;
   fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${plural(doc.samples, "sample")}, ${moment(doc.seconds)}`), otherFiles());
-  badge(...coverage(), doc.partial !== null);
+  badge(...coverage());
 }
 
 function go(view: string): void {

@@ -3,7 +3,7 @@
 import { fresh, Latest, link, Refused, type Params } from "../base/ask.ts";
 import { button, field as input, note, refill, scroll, select, textLink } from "../base/controls.ts";
 import { command, fill, h } from "../base/dom.ts";
-import { base, bytes, count, delta, duration, plural } from "../base/format.ts";
+import { bytes, count, delta, duration, placeOf, plural } from "../base/format.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import type { Page } from "../session/page.ts";
 import { goTo } from "../rail/moves.ts";
@@ -298,7 +298,7 @@ export class WhatIf {
       for (const n of x.outcome?.notes ?? []) seen.add(n);
       const o = x.outcome?.oom;
       if (!o || x.conf === null) continue;
-      const by = o.site ? ` by ${base(o.site.file)}:${o.site.line} ${o.site.function}` : "";
+      const by = o.site ? ` by ${placeOf(o.site)}` : "";
       seen.add(`${nameOf(x.conf)}: out of memory at event ${count(o.event)}, where ${bytes(o.bytes)} was requested${by} while ${bytes(o.active_bytes)} of ${bytes(o.reserved_bytes)} reserved is active`);
     }
     for (const n of this.replay!.assumed) seen.add(`assumed: ${n}`);
