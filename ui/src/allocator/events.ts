@@ -73,13 +73,18 @@ export class EventList {
     return this.page.device?.events ?? 0;
   }
 
+  /** Pixels of the whole list, as far as browsers scroll. */
+  private get high(): number {
+    return Math.min(most, this.events * rowHigh);
+  }
+
   private get inSight(): number {
     return Math.max(1, Math.floor(this.box.clientHeight / rowHigh));
   }
 
   /** The first event in sight. */
   private get first(): number {
-    const high = Math.min(most, this.events * rowHigh);
+    const { high } = this;
     if (high === this.events * rowHigh) return Math.floor(this.box.scrollTop / rowHigh);
     return Math.round((this.box.scrollTop / Math.max(1, high - this.box.clientHeight)) * (this.events - this.inSight));
   }
@@ -87,7 +92,7 @@ export class EventList {
   private reveal(): void {
     const { first, inSight } = this;
     if (this.k >= first + 1 && this.k < first + inSight - 1) return;
-    this.list.style.height = `${Math.min(most, this.events * rowHigh)}px`;
+    this.list.style.height = `${this.high}px`;
     const from = Math.max(0, this.k - inSight / 2);
     this.box.scrollTop = this.events * rowHigh <= most ? from * rowHigh : (from / Math.max(1, this.events - inSight)) * (most - this.box.clientHeight);
   }
@@ -95,8 +100,8 @@ export class EventList {
   private draw(): void {
     const shown = this.found ?? this.here();
     const scrolls = !this.found && !link.saved;
-    this.list.style.height = scrolls ? `${Math.min(most, this.events * rowHigh)}px` : "";
-    this.list.style.paddingTop = scrolls ? `${Math.min(this.box.scrollTop - (this.box.scrollTop % rowHigh), Math.min(most, this.events * rowHigh) - shown.length * rowHigh)}px` : "";
+    this.list.style.height = scrolls ? `${this.high}px` : "";
+    this.list.style.paddingTop = scrolls ? `${Math.min(this.box.scrollTop - (this.box.scrollTop % rowHigh), this.high - shown.length * rowHigh)}px` : "";
     fill(
       this.list,
       shown.map((e) =>

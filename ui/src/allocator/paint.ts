@@ -20,7 +20,6 @@ export interface Spot {
   segment: number; // −1: the line of folded segments
   from: number; // bytes of the segment before it
   scale: number; // pixels a byte
-  section: Section;
 }
 
 /** What is drawn, and where. */
@@ -120,7 +119,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
     const x1 = left + (p.x + p.bytes) * scale;
     const top = y + p.row * rowStep;
     paintPiece(v, g, c, p, x0, x1, top, scale, widest.get(p.segment) === p);
-    v.spots.push({ x0, x1, y0: top, y1: top + rowHigh, segment: p.segment, from: p.from, scale, section: s });
+    v.spots.push({ x0, x1, y0: top, y1: top + rowHigh, segment: p.segment, from: p.from, scale });
   }
   y += s.rows * rowStep;
   if (s.folded.length) {
@@ -129,7 +128,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
     const text = inRoom(g, `${count(s.folded.length)} whole free ${s.folded.length === 1 ? "segment" : "segments"}, ${bytes(sum)} · folded, not to scale · ${s.private ? "empty_cache() returns them only once their pool is gone" : "empty_cache() would return them"}`, room - 24);
     rect(g, c.page, left + 6, y + 1, g.measureText(text).width + 12, rowHigh - 2);
     write(g, text, left + 12, y + rowHigh / 2, c.ink);
-    v.spots.push({ x0: left, x1: left + room, y0: y, y1: y + rowHigh, segment: -1, from: 0, scale: 1, section: s });
+    v.spots.push({ x0: left, x1: left + room, y0: y, y1: y + rowHigh, segment: -1, from: 0, scale: 1 });
     y += rowStep;
   }
   return y + 8;

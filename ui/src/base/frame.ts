@@ -24,23 +24,17 @@ declare global {
   }
 }
 
-/** What is drawn once, however much changes before the next frame. */
-export class Drawing {
-  private frame = 0;
-
-  constructor(private readonly draw: () => void) {}
-
-  get waits(): boolean {
-    return this.frame !== 0;
-  }
-
-  readonly ask = (): void => {
-    this.frame ||= requestAnimationFrame(() => {
-      this.frame = 0;
-      this.draw();
+/** How a page is drawn: once, however much changes before the next frame. */
+export const drawing = {
+  frame: 0,
+  draw: (): void => {}, // what the page does
+  ask: (): void => {
+    drawing.frame ||= requestAnimationFrame(() => {
+      drawing.frame = 0;
+      drawing.draw();
     });
-  };
-}
+  },
+};
 
 let saying = 0;
 

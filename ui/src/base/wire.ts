@@ -27,7 +27,6 @@ export interface Tile {
   first: number;
   n: number;
   flags: number;
-  threshold: number;
   size: number;
   witness: Uint32Array;
   events: Uint32Array; // the first event of each bucket, and the event after the last
@@ -80,7 +79,6 @@ export function decodeTile(buf: ArrayBuffer): Tile {
     first: view.getFloat64(16, true),
     n,
     flags: view.getUint32(24, true),
-    threshold: view.getFloat64(32, true),
     size: buf.byteLength,
     witness,
     events,

@@ -7,7 +7,7 @@ import { bytes, count, delta, deviceName, plural, short } from "../base/format.t
 import { byteStep, byteTick, levelFor, niceStep, ticks } from "../base/scale.ts";
 import type { Bands, Device } from "../base/wire.ts";
 import type { Page } from "../session/page.ts";
-import { blit, runs, stackOf, widen, type Frame, type Run } from "../picture/blit.ts";
+import { paintRuns, runs, stackOf, widen, type Frame, type Run } from "../picture/blit.ts";
 import { paintFor } from "../picture/paint.ts";
 import { palette, type Palette } from "../picture/palette.ts";
 import { dashed, onGround, stepLine } from "../picture/plot.ts";
@@ -177,11 +177,9 @@ export class Strips {
     const frame: Frame = { width: Math.round(l.room * ratio), height: Math.round(l.rowHigh * ratio), win: [-l.offsets[i]!, l.events - l.offsets[i]!], top: l.top, gridAt: ticks(step, l.top, step), scale: Math.max(1, ratio) };
     const rs = runs(frame.win, frame.width, level, level, this.tiles.of(picture));
     widen(rs, l.top * 0.03);
-    const image = ctx.createImageData(frame.width, frame.height);
-    blit(new Uint32Array(image.data.buffer), frame, rs, paintFor(s.bands, c, this.page.lit, this.page.found));
     const at = 8 + i * l.step;
+    paintRuns(ctx, frame, rs, paintFor(s.bands, c, this.page.lit, this.page.found), null, Math.round(l.left * ratio), Math.round(at * ratio));
     const high = (b: number): number => at + l.rowHigh - (b / l.top) * l.rowHigh;
-    ctx.putImageData(image, Math.round(l.left * ratio), Math.round(at * ratio));
     rect(ctx, c.hair, l.left, at + l.rowHigh, l.room, 1);
     if (s.device.events === 0) write(ctx, "no history, only the state at the snapshot", l.left + 8, at + l.rowHigh - 12, c.muted);
     dashed(ctx, c.reserved, () => stepLine(ctx, rs, ratio, high, (r) => Math.min(r.tile.reserved[r.c]!, l.top * 1.03), l.left));

@@ -58,7 +58,6 @@ export const evidenceName = (key: string): string =>
 
 /** What keeps tensors alive, as evidence.held_by has it. */
 export interface Holder {
-  kind: string;
   path: string;
   share: number;
   file?: string;

@@ -143,6 +143,15 @@ export function blit(px: Uint32Array, frame: Frame, rs: Run[], paint: Paint): vo
   lines(px, frame, rs, paint);
 }
 
+/** Draws runs onto a canvas at a place, by an image that is used again where it fits. */
+export function paintRuns(g: CanvasRenderingContext2D, frame: Frame, rs: Run[], paint: Paint, image: ImageData | null, x = 0, y = 0): ImageData {
+  const { width, height } = frame;
+  const pixels = image?.width === width && image.height === height ? image : new ImageData(width, height);
+  blit(new Uint32Array(pixels.data.buffer), frame, rs, paint);
+  g.putImageData(pixels, x, y);
+  return pixels;
+}
+
 /** The pixel row whose upper edge stands for a number of bytes. */
 export function rowOf(bytes: number, frame: Frame): number {
   return frame.height - Math.round((bytes / frame.top) * frame.height);

@@ -139,7 +139,7 @@ export function tileOf(n: number, bands: ArrayLike<number>[][], totals: Partial<
     }
   });
   return {
-    ...noShapes, max: total, min: total, last: total, reserved: total, ...totals, kind: "band", level: 0, first: 0, n, flags: 0, threshold: 0, size: 0, m, height,
+    ...noShapes, max: total, min: total, last: total, reserved: total, ...totals, kind: "band", level: 0, first: 0, n, flags: 0, size: 0, m, height,
     witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
     id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
   };

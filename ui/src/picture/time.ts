@@ -5,7 +5,7 @@ import { h, placeTip, own } from "../base/dom.ts";
 import type { Key } from "../base/keys.ts";
 import { byteStep, byteTick, clamp, shifted, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
 import type { Tile } from "../base/wire.ts";
-import { blit, stackOf, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
+import { paintRuns, stackOf, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
 import { begin, fontOf, gutterName, layered, left, onPaper, place, rect, right, size, write } from "./canvas.ts";
 import { cursorLine, selection } from "./plot.ts";
 import { palette, type Palette } from "./palette.ts";
@@ -155,18 +155,17 @@ export abstract class TimePicture<S extends Shown> {
 
   /** The window that is seen, in seconds. */
   get win(): Span {
-    const [from, to] = this.all;
     const chosen = this.shown!.s.win;
-    if (!chosen) return [from, to];
-    const w = clamp([chosen[0] - from, chosen[1] - from], to - from, (to - from) / 1e5);
-    return [w[0] + from, w[1] + from];
+    return chosen ? this.within(chosen) : this.all;
+  }
+
+  private within(win: Span): Span {
+    const [from, to] = this.all;
+    return clamp([win[0] - from, win[1] - from], to - from, (to - from) / 1e5).map((t) => t + from) as Span;
   }
 
   protected blit(paint: Paint): void {
-    const { width, height } = this.frame;
-    if (this.pixels?.width !== width || this.pixels.height !== height) this.pixels = new ImageData(width, height);
-    blit(new Uint32Array(this.pixels.data.buffer), this.frame, this.drawn, paint);
-    this.data.getContext("2d")!.putImageData(this.pixels, 0, 0);
+    this.pixels = paintRuns(this.data.getContext("2d")!, this.frame, this.drawn, paint, this.pixels);
   }
 
   protected px(seconds: number): number {
@@ -193,10 +192,9 @@ export abstract class TimePicture<S extends Shown> {
   }
 
   show(win: Span | null): void {
-    if (!win) return this.shown!.set({ win });
     const [from, to] = this.all;
-    const w = clamp([win[0] - from, win[1] - from], to - from, (to - from) / 1e5);
-    this.shown!.set({ win: w[0] <= 0 && w[1] >= to - from ? null : [w[0] + from, w[1] + from] });
+    const next = win && this.within(win);
+    this.shown!.set({ win: next && next[1] - next[0] < (to - from) * (1 - 1e-9) ? next : null });
   }
 
   // ---- the pointer

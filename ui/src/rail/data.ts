@@ -4,7 +4,7 @@ import { link } from "../base/ask.ts";
 import { bytes, count, plural } from "../base/format.ts";
 import { byteStep, levelFor, ticks } from "../base/scale.ts";
 import type { Kind, Tile } from "../base/wire.ts";
-import { blit, runs, widen } from "../picture/blit.ts";
+import { paintRuns, runs, widen } from "../picture/blit.ts";
 import { bucketsPerTile, cover, type Picture, type Want } from "../picture/tiles.ts";
 import type { Scene } from "./scene.ts";
 
@@ -66,9 +66,7 @@ export function drawData(scene: Scene): void {
   const step = byteStep(top, scene.layout.height > 100 ? 7 : 2);
   scene.frame = { width, height, win: scene.win, top, gridAt: ticks(step, top, step), scale: Math.max(1, devicePixelRatio) };
   widen(rs, top * 0.03);
-  if (!scene.image || scene.image.width !== width || scene.image.height !== height) scene.image = context.createImageData(width, height);
-  blit(new Uint32Array(scene.image.data.buffer), scene.frame, rs, scene.paintOf());
-  context.putImageData(scene.image, 0, 0);
+  scene.image = paintRuns(context, scene.frame, rs, scene.paintOf(), scene.image);
   scene.page.notify("drawn");
   if (rs.length && !scene.firstDone) {
     scene.firstDone = true;

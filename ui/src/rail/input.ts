@@ -145,7 +145,7 @@ function point(scene: Scene, x: number, y: number, clientX: number, clientY: num
   const l = scene.layout;
   const height = (1 - (y - l.top) / l.height) * scene.frame.top;
   const at = stackOf(run.tile, run.c).find((d) => height >= d.from && height < d.from + d.bytes) ?? null;
-  scene.hover = { x: x - left, y, run, at, bytes: height };
+  scene.hover = { x: x - left, run, at, bytes: height };
   const key = at && at.bands === 1 && scene.page.bands ? scene.page.bandGroup(scene.page.bands.bands[at.band]!).key : null;
   scene.page.lightUp(key);
   showTip(scene, null);

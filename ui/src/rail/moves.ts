@@ -9,9 +9,7 @@ import { stackOf } from "../picture/blit.ts";
 import { leastPlaces, type Scene } from "./scene.ts";
 
 export function moveTo(scene: Scene, win: Span): void {
-  const length = Math.min(win[1] - win[0], scene.end);
-  const from = Math.min(Math.max(0, win[0]), scene.end - length);
-  const next = clamp([from, from + length], scene.end, leastPlaces);
+  const next = clamp(win, scene.end, leastPlaces);
   scene.hover = null;
   scene.el.tooltip.hidden = true;
   scene.page.store.set({ win: next[0] <= 0 && next[1] >= scene.end ? null : [round(next[0]), round(next[1])] });

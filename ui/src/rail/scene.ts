@@ -31,7 +31,6 @@ export interface Elements {
 /** What is under the pointer. */
 export interface Hover {
   x: number;
-  y: number;
   run: Run;
   at: Drawn | null;
   bytes: number;

@@ -2,10 +2,10 @@
 // at, which the address holds.
 
 import { time } from "../base/format.ts";
-import { fresh, Latest, type Refused } from "../base/ask.ts";
+import { fresh, Latest, link, type Refused } from "../base/ask.ts";
 import { Store } from "../base/address.ts";
 import { byId } from "../base/dom.ts";
-import { pattern, searched } from "../base/frame.ts";
+import { banner, drawing, pattern, searched } from "../base/frame.ts";
 import { lastAt, type Span } from "../base/scale.ts";
 import { groupsOf, heldBy, layersOf, others, Slice, type Group, type Layers } from "./bands.ts";
 import { pinnedOf } from "../base/names.ts";
@@ -24,13 +24,6 @@ export let layers: Layers;
 export let query: RegExp | null = null; // the last search that was one
 export let found: Set<string> | null = null; // the groups that match it
 const finer = new Latest(60);
-
-/** What the page does when something here changes. */
-export const hooks = {
-  changed: (): void => {}, // the reader looks at something else
-  draw: (): void => {}, // finer moments came
-  failed: (_: string): void => {},
-};
 
 /** The finding that is pinned, by its place; −1 if none is. */
 export const pinned = (): number => pinnedOf(doc.findings, s.finding);
@@ -58,7 +51,6 @@ export function load(answer: Recording, moments: Window): void {
     if (s.g !== before.g || s.finding !== before.finding) lay();
     if (s.g !== before.g || s.q !== before.q) search();
     if (String(s.win) !== String(before.win)) look();
-    hooks.changed();
   });
 }
 
@@ -80,9 +72,9 @@ function look(): void {
     () => fresh<Window>("window", { from, to }),
     (answer) => {
       slice = new Slice(answer);
-      hooks.draw();
+      drawing.ask();
     },
-    (e) => (e as Refused).status !== 404 && hooks.failed(e.message), // a saved page holds the whole alone
+    (e) => (e as Refused).status !== 404 && !link.lost && banner(e.message), // a saved page holds the whole alone
   );
 }
 

@@ -4,16 +4,17 @@
 import { choice, note, refill, scroll, textLink } from "../base/controls.ts";
 import { byId, h } from "../base/dom.ts";
 import { bytes, bytesOrDash, count, delta, percent, placeOf, plural, time } from "../base/format.ts";
+import { drawing } from "../base/frame.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { Icicle } from "../picture/icicle.ts";
 import { flameOf, type Group } from "./bands.ts";
 import { picture } from "./picture.ts";
 import { polled } from "./frame.ts";
-import { amounts, at, doc, found, growing, hooks, layers, peakOf, query, rangeWords, root, s, set, slice, when } from "./model.ts";
+import { amounts, at, doc, found, growing, layers, peakOf, query, rangeWords, root, s, set, slice, when } from "./model.ts";
 import type { State } from "./state.ts";
 
-const by = new Sorting(() => hooks.draw(), 0);
+const by = new Sorting(drawing.ask, 0);
 
 interface Place extends Row {
   bytes: number;
@@ -84,7 +85,7 @@ export function stacks(): void {
       source(),
       h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${plural(flame.count, "piece")}`),
       shrunk < 0 ? h("span", {}, `what shrank is not drawn: ${delta(shrunk)}`) : null,
-      h("div", { class: "end" }, p.csv, textLink("fold", icicle.folded ? "unfold library frames" : "fold library frames", () => (icicle.refold(), hooks.draw()), { "aria-pressed": String(icicle.folded) })),
+      h("div", { class: "end" }, p.csv, textLink("fold", icicle.folded ? "unfold library frames" : "fold library frames", () => (icicle.refold(), drawing.ask()), { "aria-pressed": String(icicle.folded) })),
     ),
     flame.bytes > 0 ? icicle.element(root) : note(growing() ? "Nothing grew there." : "No mapping made since is there."),
     p.table,

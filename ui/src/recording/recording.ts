@@ -1,11 +1,11 @@
 // The page of `strandline view RECORDING`: how memory grew while `strandline
 // trace` watched, and the stacks behind it. All figures are the program's.
 
-import { fresh, link } from "../base/ask.ts";
+import { fresh } from "../base/ask.ts";
 import { note } from "../base/controls.ts";
 import { fill } from "../base/dom.ts";
 import { base, bytes, time } from "../base/format.ts";
-import { announce, banner, Drawing, frame, tabs } from "../base/frame.ts";
+import { announce, banner, drawing, frame, tabs } from "../base/frame.ts";
 import { traceTerms } from "../base/hostterms.ts";
 import { theme } from "../base/theme.ts";
 import { heldBy } from "./bands.ts";
@@ -13,20 +13,20 @@ import { findings } from "./findings.ts";
 import { go, head, shownViews, tools } from "./frame.ts";
 import { gpu } from "./gpu.ts";
 import { inspector } from "./inspector.ts";
-import { at, doc, found, hooks, layers, load, rest, root, s, set, slice, store, view, whole } from "./model.ts";
+import { at, doc, found, layers, load, rest, root, s, set, slice, store, view, whole } from "./model.ts";
 import { icicle, stacks, timeline } from "./places.ts";
 import { timeKeys } from "../picture/time.ts";
 import type { Key } from "../base/keys.ts";
 import { picture } from "./picture.ts";
 import type { Recording, Window } from "../base/api.ts";
 
-const drawing = new Drawing(() => {
+drawing.draw = () => {
   picture.draw({ doc, slice, whole, layers, s, tall: view() === "timeline", rest: whole.of.moment[rest()] ?? 0, found, set });
   tabs(shownViews(), view(), go);
   tools();
   main();
   inspector();
-});
+};
 
 /** Where the cursor is, in words. */
 function where(): string | undefined {
@@ -83,13 +83,11 @@ async function begin(): Promise<void> {
     link: () => store.link, search: (q) => set({ q }),
   });
   head();
-  hooks.changed = () => (drawing.ask(), announce(where));
-  hooks.draw = drawing.ask;
-  hooks.failed = (why) => link.lost || banner(why);
+  store.on(() => (drawing.ask(), announce(where)));
   new ResizeObserver(() => view() === "stacks" && icicle.paint()).observe(root);
   theme(drawing.ask);
 }
 
-window.strandline = { state: () => ({ s, doc, picture: doc ? picture.state() : null, settled: doc !== undefined && !drawing.waits, columns: slice?.of.moment }) };
+window.strandline = { state: () => ({ s, doc, picture: doc ? picture.state() : null, settled: doc !== undefined && !drawing.frame, columns: slice?.of.moment }) };
 
 begin().catch((e: Error) => banner(e.message));

@@ -57,17 +57,11 @@ export function highest(events: Int32Array, bytes: Float64Array, from: number, t
 /** Asks for a run. */
 export const runOf = async (params: Params, signal?: AbortSignal): Promise<Run> => decodeRun(await (await ask("simulate", params, signal)).arrayBuffer());
 
-interface Job {
-  key: string;
-  name: string;
-  params: Params;
-}
-
 /** The runs that the page has. The engine does one at a time; so does this, that other questions find a way. */
 export class Runs {
   private readonly have = new Map<string, unknown>();
   private readonly failed = new Map<string, string>();
-  private wanted: Job[] = [];
+  private wanted: { key: string; name: string; params: Params }[] = [];
   private busy: { key: string; abort: AbortController } | null = null;
   took = 0; // ms of the last run
 

@@ -2,6 +2,7 @@
 // leaves some out.
 
 import { fresh, Latest, link, type Refused } from "../base/ask.ts";
+import { banner, drawing } from "../base/frame.ts";
 import type { Span } from "../base/scale.ts";
 import { Course } from "./bands.ts";
 import type { Levels } from "../base/api.ts";
@@ -15,11 +16,6 @@ export class Follower {
   private shown = ""; // the key and the version of the course
   private again = 0;
   private win: Span | null = null;
-
-  constructor(
-    private readonly draw: () => void,
-    private readonly failed: (why: string) => void,
-  ) {}
 
   /** Asks for the course of a key, where it is not that of now. */
   look(key: string | null | undefined, version: number, win: Span | null): void {
@@ -43,14 +39,14 @@ export class Follower {
         this.whole = new Course(answer);
         if (!this.course || !this.win) this.course = this.whole;
         this.window();
-        this.draw();
+        drawing.ask();
       },
       (e: Refused) => {
         if (mine !== this.turn) return;
         this.asking = false;
         this.shown = "";
-        if (link.saved) this.failed("This saved page has the courses of the largest subjects only.");
-        else if (e.status === 404) this.draw(); // it was dropped meanwhile
+        if (link.saved) banner("This saved page has the courses of the largest subjects only.");
+        else if (e.status === 404) drawing.ask(); // it was dropped meanwhile
         else if (e.status === 403) this.shown = want; // the program is another run's, and never answers this page
         else this.again = window.setTimeout(() => this.look(key, version, this.win), 1000);
       },
@@ -73,7 +69,7 @@ export class Follower {
       (answer) => {
         if (this.whole?.of.key !== key || !answer.from.length) return;
         this.course = new Course(answer);
-        this.draw();
+        drawing.ask();
       },
     );
   }

@@ -11,17 +11,9 @@ export let doc: Watch;
 export const store = new Store(address);
 export let s: State = store.now;
 
-/** What the page does when something here changes. */
-export const hooks = {
-  changed: (): void => {}, // the reader looks at something else
-  draw: (): void => {}, // there is more to draw
-  failed: (_: string): void => {},
-};
-
-const follower = (): Follower => new Follower(() => hooks.draw(), (why) => hooks.failed(why));
 /** The subject, and the load of the engine, if there is one. */
-export const seen = follower();
-export const engine = follower();
+export const seen = new Follower();
+export const engine = new Follower();
 /** Reports whether what is drawn is not yet that of the last answer. */
 export const asking = (): boolean => seen.asking || engine.asking;
 
@@ -84,7 +76,6 @@ function look(): void {
 store.on((now) => {
   s = now;
   look();
-  hooks.changed();
 });
 
 /** Changes what is looked at. A step is one to which Back returns. */

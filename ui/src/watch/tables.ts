@@ -3,17 +3,17 @@
 import { note, refill, scroll, textLink } from "../base/controls.ts";
 import { byId, h, swatch } from "../base/dom.ts";
 import { bytes, bytesOrDash, time } from "../base/format.ts";
-import { pattern, type Tab } from "../base/frame.ts";
+import { drawing, pattern, type Tab } from "../base/frame.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { Sorting, table, type Column, type Row } from "../base/table.ts";
 import { findingsView } from "../findings/article.ts";
 import { markSlot } from "../picture/palette.ts";
 import { slots } from "./bands.ts";
-import { doc, hooks, s, set, subject, view } from "./model.ts";
+import { doc, s, set, subject, view } from "./model.ts";
 import { anew, kinds, views, type View } from "./state.ts";
 import type { Subject } from "../base/api.ts";
 
-const by = new Sorting(() => hooks.draw());
+const by = new Sorting(drawing.ask);
 
 interface Line extends Row {
   of: Subject;

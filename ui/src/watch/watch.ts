@@ -6,7 +6,7 @@ import { fresh, link, Refused } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
 import { chip } from "../base/controls.ts";
 import { otherFiles } from "../base/drops.ts";
-import { announce, badge, banner, Drawing, frame, pattern, searched, tabs } from "../base/frame.ts";
+import { announce, badge, banner, drawing, frame, pattern, searched, tabs } from "../base/frame.ts";
 import { base, bytes, duration, plural } from "../base/format.ts";
 import type { Key } from "../base/keys.ts";
 import { watchTerms } from "../base/hostterms.ts";
@@ -15,7 +15,7 @@ import { theme } from "../base/theme.ts";
 import { timeKeys } from "../picture/time.ts";
 import { moment } from "./bands.ts";
 import { inspector } from "./inspector.ts";
-import { ahead, asking, doc, drawn, engine, hooks, judged, load, mapped, s, seen, set, spot, store, subject, view } from "./model.ts";
+import { ahead, asking, doc, drawn, engine, judged, load, mapped, s, seen, set, spot, store, subject, view } from "./model.ts";
 import { Picture } from "./picture.ts";
 import { anew, type View } from "./state.ts";
 import { listed, mainView, shownViews } from "./tables.ts";
@@ -23,7 +23,7 @@ import type { Watch } from "../base/api.ts";
 
 const picture = new Picture(byId("rail"), byId("tooltip"));
 
-const drawing = new Drawing(() => {
+drawing.draw = () => {
   const { course, whole } = seen;
   byId("rail").hidden = !course?.n;
   const f = judged();
@@ -37,7 +37,7 @@ const drawing = new Drawing(() => {
   let wrong: string | null = null;
   pattern(s.q, (why) => (wrong = why));
   searched(s.q, wrong);
-});
+};
 
 /** What the recording is good for, in a word and in sentences. */
 function coverage(): [kind: string, word: string, sentences: string] {
@@ -153,16 +153,14 @@ async function begin(): Promise<void> {
     name: () => name, title: () => `${name} · ${subject()?.label}, ${subject()?.place}`, pictures: () => (seen.course?.n ? [picture.canvas()] : []), places,
     link: () => store.link, search: (q) => set({ q }),
   });
-  hooks.changed = () => (drawing.ask(), announce(where));
-  hooks.draw = drawing.ask;
-  hooks.failed = banner;
+  store.on(() => (drawing.ask(), announce(where)));
   if (doc.partial !== null) banner(coverage()[2]);
   theme(drawing.ask);
   if (!link.saved && (doc.reading || doc.following)) void follow();
 }
 
 window.strandline = {
-  state: () => ({ s, doc, view: doc ? view() : null, subject: doc ? subject() : null, judged: doc ? judged() : null, picture: seen.course?.n ? picture.state() : null, settled: doc !== undefined && !doc.reading && !drawing.waits && !asking(), levels: seen.course?.of }),
+  state: () => ({ s, doc, view: doc ? view() : null, subject: doc ? subject() : null, judged: doc ? judged() : null, picture: seen.course?.n ? picture.state() : null, settled: doc !== undefined && !doc.reading && !drawing.frame && !asking(), levels: seen.course?.of }),
 };
 
 begin().catch((e: Error) => banner(e.message));
