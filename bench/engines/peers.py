@@ -3,7 +3,7 @@
 
     bench/engines/peers.py --peers DIR [OPTIONS] [TOOL...]
 
-    --peers DIR        a virtual environment with memray, scalene, objgraph, pytest-memray
+    --peers DIR        a virtual environment with memray, scalene, objgraph, pytest-memray, py-spy, nvitop
     --strandline PATH  the program to try (default: built from this checkout)
     --steps N          how long a program runs, 10 ms each (default 1000)
 
@@ -15,6 +15,7 @@ import glob
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from run import built, findings_of, places  # noqa: E402
 
 PROGRAM = os.path.join(HERE, "programs", "leaks.py")
 KINDS = ["clean", "objects", "native", "maps"]
+NEEDED = {"heaptrack": "heaptrack", "bpftrace": "bpftrace", "memleak": "memleak-bpfcc"}  # programs of tools that no virtual environment has
 
 TRACEMALLOC = """
 import sys, tracemalloc, runpy, threading, time
@@ -58,6 +60,10 @@ records = memray.FileReader(sys.argv[1]).get_leaked_allocation_records(merge_thr
 top = sorted(records, key=lambda r: -r.size)[:1]
 for r in top:
     if r.size > 1 << 20: print("TOP", r.size, [f"{{f}}:{{n}}" for _, f, n in r.stack_trace(4)])
+"""
+BPFTRACE = """
+tracepoint:syscalls:sys_enter_mmap /pid == cpid/ { @taken[ustack(perf, 8)] = sum(args->len); }
+END { print(@taken, 1); clear(@taken); }
 """
 TEST = """
 import sys, pytest
@@ -147,6 +153,28 @@ class Peers:
         big = size and (size[2] in "MG") and float(size[1]) > 10
         return text, "leaks of malloc: " + " ".join((m[2] if m else "").split())[:200] if big else ""
 
+    def py_spy(self, kind):
+        """It samples stacks for their time, and knows no memory."""
+        return self.run([self.bin("py-spy"), "record", "-f", "raw", "-o", os.path.join(self.folder, "spy.txt"), "--", self.python, *self.argv(kind)]), ""
+
+    def bpftrace(self, kind):
+        text = self.run(["bpftrace", "-e", BPFTRACE, "-c", shlex.join([self.python, *self.argv(kind)])])
+        found = re.search(r"@taken\[(.*?)\]: (\d+)", text, re.S)
+        return text, "mmap: " + " ".join(found[1].split())[:200] if found and int(found[2]) > 10 << 20 else ""
+
+    def memleak(self, kind):
+        """memleak of bcc, which follows a process that runs."""
+        program = subprocess.Popen([self.python, *self.argv(kind)], cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        shown = self.run(["memleak-bpfcc", "-p", program.pid, "-T", "1", str(self.o.steps // 125), "1"])
+        found = re.search(r"(\d+) bytes in \d+ allocations from stack\n((?:\t.*\n)+)", shown)
+        named = " ".join(found[2].split())[:200] if found and int(found[1]) > 10 << 20 else ""
+        return program.communicate()[0] + ("" if found else shown[-300:]), named
+
+    def nvitop(self, kind):
+        program = subprocess.Popen([self.python, *self.argv(kind)], cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        shown = self.run([self.bin("nvitop"), "-1"])
+        return program.communicate()[0] + shown[-300:], ""
+
 
 def top(text):
     return "; ".join(line for line in text.splitlines() if line.startswith("TOP"))
@@ -167,11 +195,11 @@ def main():
     options.peers = os.path.abspath(options.peers)
     options.strandline = os.path.abspath(options.strandline or built())
     peers = Peers(options)
-    tools = options.tools or ["strandline", "tracemalloc", "memray", "pytest_memray", "scalene", "objgraph", "heaptrack"]
+    tools = options.tools or ["strandline", "tracemalloc", "memray", "pytest_memray", "scalene", "objgraph", "heaptrack", "py_spy", "bpftrace", "memleak", "nvitop"]
     cpu = {}
     for tool in ["alone", *tools]:
         for kind in KINDS:
-            if tool == "heaptrack" and not shutil.which("heaptrack"):
+            if tool in NEEDED and not shutil.which(NEEDED[tool]):
                 continue
             began = time.time()
             try:

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Measures what strandline costs a program, and prints a table.
+
+    bench/engines/overhead.py [OPTIONS] record|watch|soak...
+
+    --torch DIR        PyTorch, as setup.sh leaves it (record)
+    --strandline PATH  the program to try (default: built from this checkout)
+    --rounds N         runs with it and runs without it, in turn (default 3)
+
+record: the processor time of a step of a transformer, with and without. watch: what it takes of a core itself.
+soak: the latency of a server that it reads, to which it sends next to nothing. A machine that does other work
+makes wall times say little, so that processor time is taken where there is one.
+"""
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "cases"))
+from run import built  # noqa: E402
+
+PROGRAMS = os.path.join(HERE, "programs")
+MODELS = {"cuda": (160, 128), "cpu": (4, 256)}  # layers and width: a step takes 100 ms and more
+STEPS = 200
+
+
+def spent(line, **more):
+    """The output of a command, its processor time and its time, in seconds."""
+    began, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, **more)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.time() - began
+
+
+def steps_of(text):
+    found = re.search(r"^steps (.*)", text, re.M)
+    return [float(t) for t in found[1].split()] if found else []
+
+
+def record(o):
+    folder = tempfile.mkdtemp(prefix="overhead-")
+    for device, model in MODELS.items():
+        env = dict(os.environ, **({"CUDA_VISIBLE_DEVICES": "", "FAKE_CUDA_DEVICES": "0"} if device == "cpu" else {}))
+        program = [os.path.join(HERE, "..", "pytorch", "run.sh"), o.torch, os.path.join(PROGRAMS, "steps.py"), *map(str, model), str(STEPS)]
+        ordinary, whole = {}, {}
+        for _ in range(o.rounds):
+            for name in ("alone", "record"):
+                out = os.path.join(folder, "out")
+                shutil.rmtree(out, ignore_errors=True)
+                text, _, _ = spent(([o.strandline, "record", "-o", out, "--"] if name == "record" else []) + program, env=env)
+                got = steps_of(text)
+                ordinary.setdefault(name, []).append(statistics.median(got))
+                whole.setdefault(name, []).append(sum(got[1:]))  # the first one sets up
+        a, r = min(ordinary["alone"]), min(ordinary["record"])
+        b, s = min(whole["alone"]), min(whole["record"])
+        print(f"record {device}, a step: {1000 * a:.0f} ms, with it {100 * (r / a - 1):+.1f}%", flush=True)
+        print(f"record {device}, {STEPS} steps: {b:.0f} s, with it {100 * (s / b - 1):+.1f}%", flush=True)
+    shutil.rmtree(folder)
+
+
+def watch(o):
+    out = []
+    for _ in range(o.rounds):
+        _, cpu, wall = spent([o.strandline, "watch", "--json", "--duration", "60s"])
+        out.append(100 * cpu / wall)
+    print(f"watch: {statistics.median(out):.2f}% of a core (from {min(out):.2f} to {max(out):.2f})", flush=True)
+
+
+def latencies(port, seconds):
+    """Of a request after another, in milliseconds."""
+    body = json.dumps({"model": "none", "messages": [{"role": "user", "content": "hello"}]}).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/chat/completions", body, {"Content-Type": "application/json"})
+    out, end = [], time.time() + seconds
+    while time.time() < end:
+        began = time.perf_counter()
+        with urllib.request.urlopen(request) as r:
+            r.read()
+        out.append(1000 * (time.perf_counter() - began))
+        time.sleep(0.005)
+    return out
+
+
+def soak(o):
+    server = subprocess.Popen([sys.executable, os.path.join(PROGRAMS, "answering.py"), "1024"], stdout=subprocess.PIPE, text=True)
+    port = int(server.stdout.readline())
+    seconds, got = 6, {"alone": [], "soak": []}
+    line = [o.strandline, "soak", "--json", "--url", f"http://127.0.0.1:{port}/v1", "--pid", str(server.pid), "--waves", "100", "--requests", "1", "--concurrency", "1", "--settle", "1s"]
+    try:
+        for _ in range(3 * o.rounds):
+            for name in got:
+                probes = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if name == "soak" else None
+                got[name] += latencies(port, seconds)
+                if probes:
+                    probes.terminate()
+                    probes.wait()
+    finally:
+        server.kill()
+        server.wait()
+    at = {name: statistics.quantiles(times, n=100) for name, times in got.items()}
+    for word, i in (("p50", 49), ("p95", 94), ("p99", 98)):
+        print(f"soak {word}: {at['alone'][i]:.2f} ms alone, {at['soak'][i]:.2f} ms with it", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--strandline")
+    parser.add_argument("--torch")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("what", nargs="+", choices=["record", "watch", "soak"])
+    options = parser.parse_args()
+    options.strandline = os.path.abspath(options.strandline or built())
+    for what in options.what:
+        {"record": record, "watch": watch, "soak": soak}[what](options)
+
+
+if __name__ == "__main__":
+    main()
