@@ -198,7 +198,7 @@ function column(px: Uint32Array, frame: Frame, r: Run, paint: Paint): void {
     if (above >= below) continue;
     const id = tile.id[e]!;
     if (id < 0) {
-      block(px, width, x0, x1, above, below, paint.strip[fateOf(-1 - id, paint)]!);
+      block(px, width, x0, x1, above, below, paint.strip[fateOf(bandOf(id), paint)]!);
     } else if (id >= paint.pendingFrom) {
       hatch(px, width, x0, x1, above, below, paint.band[id]!, paint.background);
     } else {
@@ -247,21 +247,14 @@ function rects(px: Uint32Array, frame: Frame, part: Run[], paint: Paint): void {
   }
 }
 
-/** How many bytes of a bucket are alive at the snapshot, as drawn. */
-export function keptOf(tile: Tile, c: number, keptBands: number): number | undefined {
-  if (tile.kind !== "band") return undefined;
-  let sum = 0;
-  for (let e = 0; e < tile.m; e++) {
-    const id = tile.id[e]!;
-    if ((id < 0 ? -1 - id : id) >= keptBands) break;
-    sum += tile.height[e * tile.n + c]!;
-  }
-  return sum;
-}
+/** The first band of an entry of a tile. */
+const bandOf = (id: number): number => (id < 0 ? -1 - id : id);
 
-/** The kept bytes of every column of a tile of allocations. */
+/** The bytes of every column that are alive at the snapshot, as drawn. */
 function keptColumns(tile: Tile, keptBands: number): Float64Array {
   const out = new Float64Array(tile.n);
+  const entries = tile.kind === "band" ? tile.m : 0;
+  for (let e = 0; e < entries && bandOf(tile.id[e]!) < keptBands; e++) for (let c = 0; c < tile.n; c++) out[c]! += tile.height[e * tile.n + c]!;
   for (let i = 0; i < tile.c0.length; i++) {
     if (tile.band[i]! >= keptBands) continue;
     const top = tile.y0[i]! + tile.height[i]!;
@@ -277,8 +270,7 @@ export function keptLine(tile: Tile, c: number, keptBands: number): number | und
   if (tile.kind === "total") return undefined;
   let entry = keptCache.get(tile);
   if (!entry || entry.of !== keptBands) {
-    const kept = tile.kind === "alloc" ? keptColumns(tile, keptBands) : Float64Array.from({ length: tile.n }, (_, i) => keptOf(tile, i, keptBands)!);
-    keptCache.set(tile, (entry = { of: keptBands, kept }));
+    keptCache.set(tile, (entry = { of: keptBands, kept: keptColumns(tile, keptBands) }));
   }
   return entry.kept[c]!;
 }
@@ -335,7 +327,7 @@ export function stackOf(tile: Tile, c: number): Drawn[] {
     for (let e = 0; e < tile.m; e++) {
       const bytes = tile.height[e * tile.n + c]!;
       const id = tile.id[e]!;
-      if (bytes > 0) out.push({ band: id < 0 ? -1 - id : id, bands: id < 0 ? tile.count[e]! : 1, alloc: null, allocs: 0, from: sum, bytes });
+      if (bytes > 0) out.push({ band: bandOf(id), bands: id < 0 ? tile.count[e]! : 1, alloc: null, allocs: 0, from: sum, bytes });
       sum += bytes;
     }
   } else if (tile.kind === "alloc") {

@@ -81,42 +81,33 @@ class Saved {
   }
 
   private async held(q: URLSearchParams): Promise<Held> {
-    return (await this.read<Device>("device", only(q, "f", "d"))).held!;
+    return (await this.read<Device>("device", only(q, ["f", "d"]))).held!;
   }
 
   /** A tile holds the same whatever the scale, and bands have totals too. */
   private async tile(q: URLSearchParams): Promise<Uint8Array<ArrayBuffer>> {
-    const tile = only(q, "f", "d", "g", "x", "L", "i", "solo");
-    tile.set("kind", "alloc");
-    const singles = q.get("kind") === "alloc" ? await this.look("tile", tile) : undefined;
-    tile.set("kind", "band");
-    return singles ?? this.must("tile", tile, q.get("solo") ? "alone" : "tile");
+    const of = (kind: string): URLSearchParams => only(q, ["f", "d", "g", "x", "L", "i", "solo"], { kind });
+    const singles = q.get("kind") === "alloc" ? await this.look("tile", of("alloc")) : undefined;
+    return singles ?? this.must("tile", of("band"), q.get("solo") ? "alone" : "tile");
   }
 
   /** The state is saved apart from its groups, which depend on the grouping. */
   private async state(q: URLSearchParams): Promise<unknown> {
-    const { group, strands } = await this.read<{ group: number[]; strands: unknown }>("state", only(q, "f", "d", "g", "k"));
-    const state = await this.read<{ blocks: object }>("state", only(q, "f", "d", "k"));
+    const { group, strands } = await this.read<{ group: number[]; strands: unknown }>("state", only(q, ["f", "d", "g", "k"]));
+    const state = await this.read<{ blocks: object }>("state", only(q, ["f", "d", "k"]));
     return { ...state, blocks: { ...state.blocks, group }, strands };
   }
 
   /** Looks in the tiles of allocations for what is drawn at a height after an event. */
   private async hit(k: number, y: number, q: URLSearchParams): Promise<Hit> {
-    const tile = only(q, "f", "d", "g", "solo");
-    tile.set("x", "ev");
-    tile.set("kind", "alloc");
     for (let level = 0; level <= 4; level++) {
-      tile.set("L", String(level));
-      tile.set("i", String(Math.floor(k / (256 * 2 ** level))));
-      const bytes = await this.look("tile", tile);
+      const bytes = await this.look("tile", only(q, ["f", "d", "g", "solo"], { x: "ev", kind: "alloc", L: level, i: Math.floor(k / (256 * 2 ** level)) }));
       const t = bytes && decodeTile(bytes.slice().buffer);
       const c = t?.witness.indexOf(k) ?? -1;
       if (!t || c < 0) continue;
       for (let r = 0; r < t.m; r++) {
         if (t.c0[r]! > c || c >= t.c1[r]! || y < t.y0[r]! || y >= t.y0[r]! + t.height[r]!) continue;
-        const alloc = only(q, "f", "d");
-        alloc.set("i", String(t.alloc[r]));
-        if (await this.look("alloc", alloc)) return { alloc: t.alloc[r]! };
+        if (await this.look("alloc", only(q, ["f", "d"], { i: t.alloc[r]! }))) return { alloc: t.alloc[r]! };
       }
     }
     return { alloc: null };
@@ -129,16 +120,14 @@ class Saved {
     } catch (e) {
       throw refusal((e as Error).message, 400);
     }
-    const { groups } = await this.read<{ groups: { key: string; label: string; file?: string; function?: string }[] }>("bands", only(q, "f", "d", "g"));
+    const { groups } = await this.read<{ groups: { key: string; label: string; file?: string; function?: string }[] }>("bands", only(q, ["f", "d", "g"]));
     return groups.filter((g) => [g.label, g.file, g.function].some((text) => text && pattern.test(text))).map((g) => g.key);
   }
 }
 
-function only(q: URLSearchParams, ...names: string[]): URLSearchParams {
-  const out = new URLSearchParams();
-  for (const name of names) if (q.has(name)) out.set(name, q.get(name)!);
-  return out;
-}
+/** Some of the parameters, and others. */
+const only = (q: URLSearchParams, names: string[], more: Record<string, string | number> = {}): URLSearchParams =>
+  new URLSearchParams([...[...q].filter(([name]) => names.includes(name)), ...Object.entries(more).map(([name, v]) => [name, String(v)])]);
 
 function next(events: number[], k: number, back: boolean): number | null {
   return (back ? events.findLast((e) => e < k) : events.find((e) => e > k)) ?? null;
