@@ -75,7 +75,7 @@ func NewDiagnosis(a *diagnosis.Answer) *Diagnosis {
 	for i := range a.Paused {
 		p := &a.Paused[i]
 		d.Processes = append(d.Processes, api.Process{
-			Process: &p.Name, PID: &p.PID, Rank: p.Rank, Files: []string{p.File},
+			Process: &p.Name, PID: &p.PID, Rank: p.Rank, Files: []string{p.File}, Texts: []string{p.File},
 			Basis: []string{fmt.Sprintf("a log of %s and resumes", count(p.Steps, "pause"))},
 		})
 	}
