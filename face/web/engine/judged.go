@@ -119,22 +119,17 @@ func (e *Engine) whereIs(j *judgment, f *finding.Finding) *page.Where {
 			out.Keys = append(out.Keys, key)
 		}
 	}
-	if out.Event = eventOf(f.Evidence); out.Event == nil {
-		out.Event = e.files[out.F].eventOf(f)
+	if out.Event = eventOf(f.Evidence); out.Event == nil && f.Kind == finding.Fragmentation {
+		out.Event = e.files[out.F].mostReserved(f.Device)
 	}
 	return out
 }
 
-// eventOf is the event at which a finding without one is to be looked at: where most is reserved,
-// or at the end, of which what is kept is stated. It is nil if there is none.
-func (c *content) eventOf(f *finding.Finding) *int {
+// mostReserved is the event at which most is reserved on a device, nil if none is.
+func (c *content) mostReserved(device *int) *int {
 	for _, d := range c.devices {
-		switch h := d.requested.h; {
-		case f.Device == nil || h.Device != *f.Device || h.Events() == 0:
-		case f.Kind == finding.Fragmentation && h.PeakReserved.Event >= 0:
+		if h := d.requested.h; device != nil && h.Device == *device && h.PeakReserved.Event >= 0 {
 			return &h.PeakReserved.Event
-		case f.Kind == finding.Leak || f.Kind == finding.AutogradGraph:
-			return new(h.Events() - 1)
 		}
 	}
 	return nil

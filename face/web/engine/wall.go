@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"strandline/face/api/page"
 	"strandline/torch/snapshot"
@@ -22,7 +23,8 @@ func (q *question) wall() (any, error) {
 	j := e.judgment
 	e.mu.Unlock()
 	at := e.pointedTo(j)
-	doc := page.Wall{Rows: []page.WallRow{}}
+	byStep := aligned(j, files)
+	doc := page.Wall{Rows: []page.WallRow{}, ByStep: byStep != nil}
 	for i, f := range files {
 		switch {
 		case f.state == judged:
@@ -34,7 +36,11 @@ func (q *question) wall() (any, error) {
 			h := d.requested.h
 			row := page.WallRow{F: i, D: &h.Device, Peak: max(h.PeakRequested.Bytes, h.EndRequested), End: h.EndRequested, Finding: worst(at, i, h.Device)}
 			var err error
-			if row.Course, err = d.course(q.ctx, row.Peak); err != nil {
+			stretches := wholeHistory(h.Events())
+			if byStep != nil {
+				stretches = byStep.stretches(i, h)
+			}
+			if row.Course, err = d.course(q.ctx, row.Peak, stretches); err != nil {
 				return nil, err
 			}
 			doc.Rows = append(doc.Rows, row)
@@ -50,25 +56,44 @@ func (f *file) devicesOf() []*device {
 	return f.devices
 }
 
-// course is the highest of each stretch of events, in thousandths of the peak.
-func (d *device) course(ctx context.Context, peak int64) ([]int, error) {
+// course is the highest of each of some stretches of events, in thousandths of the peak.
+func (d *device) course(ctx context.Context, peak int64, stretches [][2]int) ([]int, error) {
 	out := []int{}
 	h := d.requested.h
 	if h.Events() == 0 || peak <= 0 {
 		return out, nil
 	}
 	level := uint(0)
-	for int64(h.Events())>>level > wallColumns {
+	for int64(h.Events()) > tile.Buckets<<level {
 		level++
 	}
 	t, err := h.Tile(ctx, nil, tile.Request{Kind: tile.Total, Axis: d.events, Level: level})
 	if err != nil {
 		return nil, err
 	}
-	for _, bytes := range t.Highest() {
-		out = append(out, int(float64(bytes)/float64(peak)*1000+0.5))
+	highest := t.Highest()
+	for _, s := range stretches {
+		var most int64
+		if s[0] < s[1] {
+			most = slices.Max(highest[s[0]>>level : min((s[1]-1)>>level+1, len(highest))])
+		}
+		out = append(out, int(float64(most)/float64(peak)*1000+0.5))
 	}
 	return out, nil
+}
+
+// wholeHistory divides so many events evenly.
+func wholeHistory(events int) (out [][2]int) {
+	return divided(nil, 0, events, min(events, wallColumns))
+}
+
+// divided adds n parts of the events from one to another, each of at least one event if there is any.
+func divided(out [][2]int, from, to, n int) [][2]int {
+	for i := range n {
+		at := from + (to-from)*i/n
+		out = append(out, [2]int{at, max(from+(to-from)*(i+1)/n, min(at+1, to))})
+	}
+	return out
 }
 
 // A pointed is a device of a file, or any of them, or a file without a picture.

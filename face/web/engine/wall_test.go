@@ -56,3 +56,45 @@ func TestWall(t *testing.T) {
 		t.Errorf("%d rows have findings", found)
 	}
 }
+
+// TestWallBySteps holds that one step of all ranks stands in one column, where all have steps.
+func TestWallBySteps(t *testing.T) {
+	for _, c := range []struct {
+		paths  []string
+		byStep bool
+	}{
+		{[]string{"../../../examples/ranks"}, true},
+		{[]string{"../../../examples/ranks", "../../../examples/out-of-memory"}, false},
+	} {
+		files, err := input.OpenPaths(c.paths, input.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer files.Close()
+		ctx := context.Background()
+		p, err := Open(ctx, files, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Load(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var doc page.Wall
+		if a := p.Ask(ctx, "wall", nil); a.Status != 200 || json.Unmarshal(a.Body, &doc) != nil {
+			t.Fatalf("status %d: %s", a.Status, a.Body)
+		}
+		if doc.ByStep != c.byStep {
+			t.Fatalf("%v: by step %v", c.paths, doc.ByStep)
+		}
+		columns := map[int]bool{}
+		for _, row := range doc.Rows {
+			columns[len(row.Course)] = true
+			if c.byStep && slices.Max(row.Course) != 1000 {
+				t.Errorf("the highest of file %d is not in its course: %v", row.F, row.Course)
+			}
+		}
+		if c.byStep && len(columns) != 1 {
+			t.Errorf("rows of %v columns", columns)
+		}
+	}
+}

@@ -225,6 +225,7 @@ export interface Levels {
 
 export interface Wall {
   rows: WallRow[];
+  by_step: boolean;
 }
 
 export interface Lines {

@@ -24,6 +24,7 @@ export class WallView {
   private only: Only = "all";
   private asked = "";
   private drawn = "";
+  private axis = "";
   private readonly table = new LongTable("Files", 34, (i) => this.row(this.shown[i]!, i));
 
   constructor(
@@ -38,14 +39,15 @@ export class WallView {
     if (want !== this.asked) {
       this.asked = want;
       fresh<Answer>("wall").then(
-        (v) => want === this.asked && this.take(v.rows),
+        (v) => want === this.asked && this.take(v),
         () => (this.asked = ""),
       );
     }
     this.draw();
   }
 
-  private take(rows: WallRow[]): void {
+  private take({ rows, by_step }: Answer): void {
+    this.axis = by_step ? "steps" : "events";
     const { session, findings } = this.page;
     const files = new Map(session!.files.map((f) => [f.f, f]));
     const devices = new Set(rows.map((r) => r.d)).size > 1;
@@ -73,7 +75,7 @@ export class WallView {
     this.drawn = kind;
     this.shown = filtered(this.rows, this.only, this.page.s.q);
     fill(this.root, h("div", { class: "wall" }, this.chips(), this.table.root));
-    this.table.show(this.shown.length, ["file", "memory over its events", "most", "at the end", "found"].map((x) => h("th", { scope: "col" }, x)));
+    this.table.show(this.shown.length, ["file", `memory over its ${this.axis}`, "most", "at the end", "found"].map((x) => h("th", { scope: "col" }, x)));
   }
 
   /** Buttons that leave only the rows with findings of a severity. */
