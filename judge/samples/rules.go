@@ -1,6 +1,7 @@
 package samples
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -181,7 +182,11 @@ func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
 	switch {
 	case c.Leaks():
 		f.Kind, f.Severity, f.Detail = r.kind, r.severity, []string{r.detail}
-		if doubt := w.doubt(p, s); doubt != "" && r.severity == finding.Problem {
+		doubt := w.doubt(p, s)
+		if r.figure == anonymous {
+			doubt = cmp.Or(doubt, cacheDoubt(p.Command, s))
+		}
+		if doubt != "" && r.severity == finding.Problem {
 			f.Severity = finding.Warning
 			f.Detail = append(f.Detail, doubt)
 		}

@@ -427,3 +427,26 @@ func BenchmarkCurrent(b *testing.B) {
 		}
 	}
 }
+
+// TestPromptCache has a server whose memory grows by its cache of prompts: that is no problem below the cache's bound.
+func TestPromptCache(t *testing.T) {
+	for command, problem := range map[string]bool{
+		"/opt/llama-server -m a.gguf":                       false, // 8 GiB
+		"llama-server -m a.gguf --cache-ram 1024":           false,
+		"llama-server --cache-ram=256 -m a.gguf":            true,
+		"llama-server -m a.gguf -cram 0":                    true,
+		"llama-server -m a.gguf -cram -1 --port 1":          true,
+		"python -m vllm.entrypoints.openai.api_server":      true,
+		"python serve.py --name llama-server --cache-ram 9": true,
+	} {
+		w := New()
+		for at := range 120 {
+			age, grown := 300.0, int64(at)*5<<20
+			w.Add(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{{PID: 7, Started: 1, Command: command, Age: &age, Devices: []sample.DeviceShare{}, Host: &sample.Host{Anonymous: 100<<20 + grown}}}})
+		}
+		found := w.Findings()
+		if len(found) != 1 || (found[0].Severity == finding.Problem) != problem {
+			t.Errorf("%s: %+v", command, found)
+		}
+	}
+}

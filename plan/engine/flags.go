@@ -42,6 +42,9 @@ const (
 	Repo    Setting = "repository"
 )
 
+// DefaultCacheRAM is llama-server's own [CacheRAM], MiB. Source: common/common.h, cache_ram_mib.
+const DefaultCacheRAM = 8192
+
 // Flag is a flag of an engine's command, or a variable of its environment.
 type Flag struct {
 	Setting Setting

@@ -18,9 +18,6 @@ type localOptions struct {
 	fullWindow, unified bool
 }
 
-// defaultCacheRAM is llama-server's own, MiB.
-const defaultCacheRAM = 8192
-
 func (o *localOptions) add(f *Flags) {
 	f.Int64Var(&o.layers, "gpu-layers", -1, "layers `N` on the GPUs, with the output layer (default: as many as fit)")
 	f.Int64Var(&o.hostMoE, "n-cpu-moe", 0, "llama.cpp: first layers `N` with experts in host memory")
@@ -28,7 +25,7 @@ func (o *localOptions) add(f *Flags) {
 	f.StringVar(&o.flash, "flash-attn", "auto", "flash attention: `on`, off or auto")
 	f.BoolVar(&o.fullWindow, "swa-full", false, "llama.cpp: window layers keep every token")
 	f.BoolVar(&o.unified, "kv-unified", false, "llama.cpp: requests share one context")
-	f.Int64Var(&o.prompts, "cache-ram", defaultCacheRAM, "llama.cpp: host memory `MIB` for earlier prompts (0: none, -1: no limit)")
+	f.Int64Var(&o.prompts, "cache-ram", engine.DefaultCacheRAM, "llama.cpp: host memory `MIB` for earlier prompts (0: none, -1: no limit)")
 	f.Choices["kv-dtype-v"] = kvTypes
 	f.offer("flash-attn", "on", "off", "auto")
 }
@@ -39,7 +36,7 @@ func (o *localOptions) local(m *model.Model) (l serving.Local, err error) {
 	if o.layers >= 0 {
 		l.Layers = &o.layers
 	}
-	if o.prompts != defaultCacheRAM {
+	if o.prompts != engine.DefaultCacheRAM {
 		if o.prompts < -1 || o.prompts > 1<<30 {
 			return l, fmt.Errorf("--cache-ram %d: want a size in MiB, 0 or -1", o.prompts)
 		}
@@ -77,7 +74,7 @@ func (o *localOptions) refuseOthers(e engine.Release, all *Serving) error {
 	if e.Local() {
 		return given(map[string]bool{"tp": all.tp > 1, "pp": all.pp > 0 && all.pp != all.GPUs, "ep": all.ep > 1, "dp": all.dp > 1}, "cannot be used with "+e.Name+": it divides the layers among the GPUs")
 	}
-	return given(map[string]bool{"gpu-layers": o.layers >= 0, "n-cpu-moe": o.hostMoE != 0, "kv-dtype-v": o.values != "", "swa-full": o.fullWindow, "kv-unified": o.unified, "cache-ram": o.prompts != defaultCacheRAM},
+	return given(map[string]bool{"gpu-layers": o.layers >= 0, "n-cpu-moe": o.hostMoE != 0, "kv-dtype-v": o.values != "", "swa-full": o.fullWindow, "kv-unified": o.unified, "cache-ram": o.prompts != engine.DefaultCacheRAM},
 		"is an option of llama.cpp; --engine llama.cpp plans it")
 }
 
