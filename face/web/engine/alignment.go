@@ -62,7 +62,7 @@ func (a *alignment) stretches(f int, h *tile.History) (out [][2]int) {
 	}
 	from := 0
 	for i, end := range append([]int{max(d.Steps.Begin, -1)}, d.Steps.Ends...) {
-		to := end + 1
+		to := min(end+1, h.Events())
 		if i == len(d.Steps.Ends) {
 			to = h.Events() // what came after the last step is drawn with it
 		}
