@@ -30,7 +30,8 @@ export function stackList(frames: AnyFrame[] | null | undefined, none: string): 
       continue;
     }
     const kinds = [...new Set(run.frames.map((f) => f.origin))].join(" and ");
-    list.append(h("li", {}, h("button", { type: "button", onclick: (e) => (e.currentTarget as HTMLElement).parentElement!.replaceWith(...run.frames.map((f) => line(f, false))) }, `⋯ ${run.frames.length} ${kinds} frames`)));
+    const libraries = [...new Set(run.frames.map((f) => /[^/]+\.so\b/.exec(f.file)?.[0] ?? ""))].filter(Boolean);
+    list.append(h("li", {}, h("button", { type: "button", onclick: (e) => (e.currentTarget as HTMLElement).parentElement!.replaceWith(...run.frames.map((f) => line(f, false))) }, `⋯ ${run.frames.length} ${kinds} frames${libraries.length ? ` of ${libraries.slice(0, 3).join(", ")}${libraries.length > 3 ? ", …" : ""}` : ""}`)));
   }
   return list;
 }
