@@ -53,16 +53,18 @@ def record(o):
         program = [os.path.join(HERE, "..", "pytorch", "run.sh"), o.torch, os.path.join(PROGRAMS, "steps.py"), *map(str, model), str(STEPS)]
         ordinary, whole = {}, {}
         for _ in range(o.rounds):
-            for name in ("alone", "record"):
+            for name in ("alone", "record", *(["history"] if device == "cuda" else [])):
                 out = os.path.join(folder, "out")
                 shutil.rmtree(out, ignore_errors=True)
-                text, _, _ = spent(([o.strandline, "record", "-o", out, "--"] if name == "record" else []) + program, env=env)
+                text, _, _ = spent(([o.strandline, "record", "-o", out, "--"] if name == "record" else []) + program + ["history"] * (name == "history"), env=env)
                 got = steps_of(text)
                 ordinary.setdefault(name, []).append(statistics.median(got))
                 whole.setdefault(name, []).append(sum(got[1:]))  # the first one sets up
         a, r = min(ordinary["alone"]), min(ordinary["record"])
         b, s = min(whole["alone"]), min(whole["record"])
         print(f"record {device}, a step: {1000 * a:.0f} ms, with it {100 * (r / a - 1):+.1f}%", flush=True)
+        if "history" in ordinary:
+            print(f"PyTorch's history {device}, a step: {1000 * a:.0f} ms, with it alone {100 * (min(ordinary['history']) / a - 1):+.1f}%", flush=True)
         print(f"record {device}, {STEPS} steps: {b:.0f} s, with it {100 * (s / b - 1):+.1f}%", flush=True)
     shutil.rmtree(folder)
 

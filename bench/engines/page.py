@@ -250,7 +250,7 @@ The bytes that stay of each `munmap` of the process, over 100,000 of them. A bou
     page += kept_or(options, "files.txt", before("Readers of snapshots"), readers) + "\n\n## Estimators before a run\n\n"
     page += "`estimators.py` asks about training runs whose reserved peak was published. Sizes are GiB of one GPU. The estimate of accelerate is for one process with Adam, without batch, sequence or sharding. DeepSpeed leaves activations out. vLLM makes no estimate before it starts: it loads the model and measures.\n\n"
     page += kept_or(options, "estimators.txt", before("Estimators before a run"), estimators) + "\n\n## Overhead\n\n"
-    page += "`overhead.py` measures. A step is the median of the steps' processor time. The sum of all steps includes looks for holders and snapshots. On `cuda` kernels do nothing, so a step is Python and PyTorch's dispatch alone: the worst case. For `soak`, a small server in Python holds 1 GiB. A client measures its latency while soak sends one request a wave.\n\n"
+    page += "`overhead.py` measures. A step is the median of the steps' processor time. The sum of all steps includes looks for holders and snapshots. On `cuda` kernels do nothing, so a step is Python and PyTorch's dispatch alone: the worst case. Its cost is PyTorch's own history with stacks. Looks become rarer: at double the steps and the time, and every 10 minutes. They pause a program 0.2 to 0.6 s each here, 12 times in the first half minute. For `soak`, a small server in Python holds 1 GiB. A client measures its latency while soak sends one request a wave.\n\n"
     page += kept_or(options, "overhead.txt", before("Overhead"), overhead) + "\n"
     with open(PAGE, "w") as f:
         f.write(page)

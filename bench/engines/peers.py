@@ -62,7 +62,7 @@ for r in top:
     if r.size > 1 << 20: print("TOP", r.size, [f"{{f}}:{{n}}" for _, f, n in r.stack_trace(4)])
 """
 BPFTRACE = """
-tracepoint:syscalls:sys_enter_mmap /pid == cpid/ { @taken[ustack(perf, 8)] = sum(args->len); }
+uprobe:/lib/x86_64-linux-gnu/libc.so.6:mmap /pid == cpid/ { @taken[ustack(perf, 8)] = sum(arg1); }
 END { print(@taken, 1); clear(@taken); }
 """
 TEST = """

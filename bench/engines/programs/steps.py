@@ -1,6 +1,6 @@
 """Trains a transformer, and prints the processor time of each step, in seconds.
 
-    steps.py LAYERS WIDTH STEPS"""
+    steps.py LAYERS WIDTH STEPS [history]      history: PyTorch's own is on, with stacks of Python"""
 import sys
 import time
 
@@ -10,6 +10,8 @@ LAYERS, WIDTH, STEPS = map(int, sys.argv[1:4])
 
 
 def main():
+    if "history" in sys.argv:
+        torch.cuda.memory._record_memory_history(max_entries=100_000, stacks="python")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     layers = [torch.nn.TransformerEncoderLayer(WIDTH, 4, 4 * WIDTH, batch_first=True) for _ in range(LAYERS)]
     model = torch.nn.Sequential(torch.nn.Embedding(512, WIDTH), *layers, torch.nn.Linear(WIDTH, 512)).to(device)
