@@ -29,8 +29,7 @@ type Course struct {
 	Device  int    // as CUDA counts in the process
 	Moments []Moment
 	Sampled bool // a short pause may be between two moments
-	// Divided is true from the first moment on that has pools apart from tensors and cache: levels of
-	// others, which hold both, are no longer compared with these.
+	// Divided is true from the first moment on that has pools apart from tensors and cache.
 	Divided bool
 }
 

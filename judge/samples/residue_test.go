@@ -56,8 +56,8 @@ func TestPoolsWatched(t *testing.T) {
 			}
 			allocated, none := 200*mib+pools, int64(0)
 			d := sample.DeviceShare{Device: rank, Used: &used, Allocated: &allocated, Cached: &none, Other: new(int64(300 * mib))}
-			if at >= 20 && at%10 >= 6 { // from then on it can be read, but for the first sample
-				d.InNoRegion = &sample.InNoRegion{Pools: pools}
+			if at >= 26 { // the first reading
+				d.Pools = &sample.Pools{All: pools, Tensors: pools}
 			}
 			s.Processes = append(s.Processes, sample.Process{PID: 7 + rank, Started: 1, Rank: new(rank), Devices: []sample.DeviceShare{d},
 				Pausable: []sample.Tag{{Tag: "kv", Bytes: 200 * mib, Held: held, State: tag}}})

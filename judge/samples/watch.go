@@ -146,19 +146,19 @@ func (w *Watch) addCourse(p *sample.Process) {
 		w.courses[p.ID()] = c
 	}
 	d := &p.Devices[0]
-	m := pauses.Moment{Tags: map[string]pauses.Share{}, Other: d.Other}
+	m := pauses.Moment{Tags: map[string]pauses.Share{}, Cache: d.Cached, Other: d.Other}
 	var inside int64
 	for i := range p.Pausable {
 		t := &p.Pausable[i]
 		m.Tags[t.Tag] = pauses.Share{Bytes: t.Bytes, Held: t.Held}
 		inside += t.Bytes
 	}
-	switch o := d.InNoRegion; {
-	case o != nil:
+	if d.Allocated != nil {
+		m.Tensors = new(max(*d.Allocated-inside, 0))
+	}
+	if pools := d.Pools; pools != nil && m.Tensors != nil && m.Cache != nil {
 		c.Divide()
-		m.Tensors, m.Cache, m.Pools = &o.Tensors, &o.Cache, &o.Pools
-	case d.Allocated != nil && !c.Divided: // pools of graphs are among them
-		m.Tensors, m.Cache = new(max(*d.Allocated-inside, 0)), d.Cached
+		m.Tensors, m.Cache, m.Pools = new(max(*m.Tensors-pools.Tensors, 0)), new(max(*m.Cache-(pools.All-pools.Tensors), 0)), &pools.All
 	}
 	w.turned = c.Add(m) || w.turned
 }

@@ -72,6 +72,8 @@ type Outside struct {
 	Cache      int64 `json:"cache_bytes"` // that no tensor uses
 	Pools      int64 `json:"pools_bytes"` // of CUDA graphs, and others of the program's own
 	Expandable int64 `json:"expandable_bytes"`
+	// PoolTensors is the part of Pools that tensors use.
+	PoolTensors int64 `json:"-"`
 }
 
 // Total is all of it.

@@ -177,16 +177,15 @@ type DeviceShare struct {
 	// Other is the rest of Used: the context, libraries, graphs. What is paused is in no
 	// part of Used.
 	Other *int64 `json:"other_bytes"`
-	// InNoRegion is what PyTorch has that no pause reaches, read block by block since the tags of the
-	// process last changed; nil if it was not.
-	InNoRegion *InNoRegion `json:"in_no_region,omitempty"`
+	// Pools are pools of CUDA graphs, and others of the program's own, in no region of pausable memory: parts of
+	// Allocated and Cached, when they were last read; nil if they were not.
+	Pools *Pools `json:"pools,omitempty"`
 }
 
-// InNoRegion is what PyTorch's allocator has of a device in no region of pausable memory, bytes.
-type InNoRegion struct {
-	Tensors int64 `json:"tensors_bytes"`
-	Cache   int64 `json:"cache_bytes"` // that no tensor uses
-	Pools   int64 `json:"pools_bytes"` // of CUDA graphs, and others of the program's own
+// Pools are some of PyTorch's pools, in bytes.
+type Pools struct {
+	All     int64 `json:"bytes"`
+	Tensors int64 `json:"tensors_bytes"` // the part that tensors use
 }
 
 // Reserved is what PyTorch's allocator took from the driver; nil where that is not

@@ -48,19 +48,21 @@ func outsideBlocks(segments []cudaalloc.Segment, blocks []state.Block, devices [
 		if of == nil || k > 0 && blocks[k-1].Device == s.Device && s.Addr-blocks[k-1].Addr < uint64(blocks[k-1].Bytes) {
 			continue
 		}
+		var tensors, cache int64
+		for b := range s.Blocks {
+			if n := int64(s.Blocks[b].Size); s.Blocks[b].Allocated {
+				tensors += n
+			} else {
+				cache += n
+			}
+		}
 		switch {
 		case s.Expandable:
 			of.Expandable += int64(s.Size)
 		case s.Private:
-			of.Pools += int64(s.Size)
+			of.Pools, of.PoolTensors = of.Pools+int64(s.Size), of.PoolTensors+tensors
 		default:
-			for b := range s.Blocks {
-				if n := int64(s.Blocks[b].Size); s.Blocks[b].Allocated {
-					of.Tensors += n
-				} else {
-					of.Cache += n
-				}
-			}
+			of.Tensors, of.Cache = of.Tensors+tensors, of.Cache+cache
 		}
 	}
 	return out

@@ -25,8 +25,9 @@ type pausables struct {
 type pausing struct {
 	tags   []sample.Tag
 	paused map[int]int64 // bytes by CUDA's ordinal
-	// outside is what PyTorch has in no region, by CUDA's ordinal; nil if it was not read since the tags changed.
+	// outside is what PyTorch has in no region, by CUDA's ordinal, when that was last read; nil if it was not.
 	outside map[int]*state.Outside
+	due     bool      // the tags changed since
 	rest    time.Time // until when it is not read again
 }
 
@@ -70,13 +71,14 @@ func (t *pausables) look(ctx context.Context, pid int, own *pausing) bool {
 	end()
 	var now pausing
 	if err == nil {
-		now.tags, now.paused, now.rest = tagsOf(s), pausedOf(s), own.rest
-		if slices.Equal(now.tags, own.tags) { // own is written here alone
-			now.outside = own.outside
-		}
+		now = *own // which is written here alone
+		now.tags, now.paused = tagsOf(s), pausedOf(s)
+		now.due = own.due || !slices.Equal(now.tags, own.tags)
 		sleeps := slices.ContainsFunc(now.tags, func(t sample.Tag) bool { return t.Held < t.Bytes })
-		if began := time.Now(); sleeps && now.outside == nil && began.After(own.rest) {
-			now.outside = t.outsideNow(ctx, pid, now.tags)
+		if began := time.Now(); sleeps && now.due && began.After(own.rest) {
+			if read := t.outsideNow(ctx, pid, now.tags); read != nil {
+				now.outside, now.due = read, false
+			}
 			now.rest = time.Now().Add(100 * time.Since(began))
 		}
 	}

@@ -288,8 +288,8 @@ func split(p *sample.Process, visible []string, stats []record.DeviceStats, paus
 		share := &p.Devices[i]
 		allocated, cached := d.Allocated, max(d.Reserved-d.Allocated, 0)
 		share.Allocated, share.Cached = &allocated, &cached
-		if o := outside[d.Device]; o != nil && o.Expandable == 0 { // of such segments tensors and cache are not told apart
-			share.InNoRegion = &sample.InNoRegion{Tensors: o.Tensors, Cache: o.Cache, Pools: o.Pools}
+		if o := outside[d.Device]; o != nil {
+			share.Pools = &sample.Pools{All: o.Pools, Tensors: o.PoolTensors}
 		}
 		if share.Used != nil {
 			other := max(*share.Used-max(d.Reserved-paused[d.Device], 0), 0)
