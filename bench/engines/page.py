@@ -226,7 +226,7 @@ Last written on {datetime.date.today()}. The machine had 2 cores and was busy, s
 
 ## Servers and actors
 
-vLLM serves a tiny model on the CPU. A middleware keeps something of each request in the scenarios whose name ends in `kept`. Of two Ray actors, one keeps all that arrives.
+vLLM serves a tiny model on the CPU. A middleware keeps something of each request in the scenarios whose name ends in `kept`. Of two Ray actors, one keeps all that arrives. The cache of prompts of llama.cpp's server (`--cache-ram`) is off, full or fills. Of one that fills, *unknown* is right if the bound is named.
 
 {scenarios_of(options, "services.txt", before("Servers and actors"))}
 

@@ -6,6 +6,8 @@
     --strandline PATH  the program to try (default: built from this checkout)
     --torch DIR        PyTorch and the frameworks, as setup.sh leaves them
     --ucx DIR          releases of UCX: `unzip -d DIR/1.22.0` of the wheel libucx-cu12, and others
+    --megatron DIR     `pip install --no-deps --target DIR megatron-core`, beside --torch
+    --titan DIR        the same of torchtitan 0.2.2, spmd_types, tyro, tensorboard and what they need
     --jax DIR          a virtual environment with JAX (default: jax in the folder of --torch)
     --devices LIST     cuda (the rig's), cpu (default: both)
     --overhead         also run each program without strandline
@@ -95,6 +97,8 @@ class Bench:
             return [sys.executable, *program], env
         if scenario.python == "jax":
             return [os.path.join(self.options.jax, "bin", "python"), *program], env
+        if scenario.python in ("megatron", "titan"):
+            env["PYTHONPATH"] = getattr(self.options, scenario.python)
         if device == "cpu":
             env["CUDA_VISIBLE_DEVICES"], env["FAKE_CUDA_DEVICES"] = "", "0"
         return [os.path.join(HERE, "..", "pytorch", "run.sh"), self.options.torch, *program], env
@@ -116,6 +120,8 @@ def main():
     parser.add_argument("--strandline")
     parser.add_argument("--torch")
     parser.add_argument("--jax")
+    parser.add_argument("--megatron")
+    parser.add_argument("--titan")
     parser.add_argument("--ucx")
     parser.add_argument("--devices", default="cuda,cpu")
     parser.add_argument("--overhead", action="store_true")

@@ -72,6 +72,12 @@ SCENARIOS = [
     clean("fsdp2", "sharded.py clean", devices=("cpu",)),
     Scenario("fsdp2-losses", "sharded.py losses", devices=("cpu",)),
     Scenario("fsdp2-hook", "sharded.py hook", devices=("cpu",)),
+    clean("torchtitan", "titan.py clean", python="titan"),
+    Scenario("torchtitan-losses", "titan.py losses", python="titan"),
+    Scenario("torchtitan-logits", "titan.py logits", python="titan"),
+    clean("megatron", "megatrained.py clean", devices=("cuda",), python="megatron"),  # its loss is on a device alone
+    Scenario("megatron-logits", "megatrained.py logits", devices=("cuda",), python="megatron"),
+    Scenario("megatron-losses", "megatrained.py losses", devices=("cuda",), python="megatron"),
     clean("jax", "arrays.py clean", devices=("cpu",), python="jax", steps=150),
     Scenario("jax-list", "arrays.py list", devices=("cpu",), python="jax", steps=600, says="`kept in main\\(\\)`, a list"),
     clean("jax-compiled", "arrays.py compiled", devices=("cpu",), python="jax", steps=150),

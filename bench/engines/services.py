@@ -3,13 +3,15 @@
 
     bench/engines/services.py [OPTIONS] vllm --url URL --pid N --log FILE --keep FILE
     bench/engines/services.py [OPTIONS] ray --python PATH
+    bench/engines/services.py [OPTIONS] llama --server PATH --python PATH
 
     --strandline PATH  the program to try (default: built from this checkout)
     --seconds N        how long a watch and a trace take (default 40)
 
 The server runs with the middleware keeper.Keeper of programs/ (`--middleware`), which keeps something of
 each request while the file KEEP of its environment exists: --keep is that file, --log the server's output.
-Ray is started here, with two actors of which one keeps what it is sent.
+Ray is started here, with two actors of which one keeps what it is sent. So is llama-server (cmake's target of that
+name in llama.cpp, as in the source archive of llama-cpp-python); PATH has the package gguf, which makes its model.
 """
 import argparse
 import json
@@ -35,8 +37,9 @@ class Table:
         self.folder = tempfile.mkdtemp(prefix="services-")
         self.wrong = 0
 
-    def ask(self, name, command, says="", has=None):
-        """Problems must match says, and there must be one; without it there must be none. A document must contain has."""
+    def ask(self, name, command, says="", has=None, bounded=False):
+        """Problems must match says, and there must be one; without it there must be none. A document must contain has. Of
+        a cache that still fills, unknown is right."""
         began = time.time()
         doc, done = run_json([self.options.strandline, *command], dict(os.environ), self.folder)
         problems = [f for f in findings_of(doc) if f["severity"] == "problem"]
@@ -49,7 +52,7 @@ class Table:
             word, why = "WRONG", other[0]
         elif says and not problems:
             word, why = "unknown" if doc.get("verdict") == "unknown" else "WRONG", "no problem"
-        elif not says and doc.get("verdict") == "unknown":
+        elif not says and not bounded and doc.get("verdict") == "unknown":
             word, why = "unknown", (doc.get("missing") or ["no verdict"])[-1]
         elif has and not re.search(has, json.dumps(doc)):
             word, why = "WRONG", "without " + has
@@ -108,6 +111,41 @@ def ray(table, o):
         actors.wait()
 
 
+def prompts(url):
+    """Sends distinct prompts until the result is set."""
+    done = threading.Event()
+
+    def send():
+        i = 0
+        while not done.is_set():
+            i += 1
+            prompt = " ".join(str(259 + (i * 7919 + k * 31) % 250) for k in range(300))
+            body = json.dumps({"prompt": prompt, "n_predict": 2}).encode()
+            try:
+                urllib.request.urlopen(urllib.request.Request(url + "/completion", body, {"Content-Type": "application/json"}), timeout=60).read()
+            except OSError:
+                time.sleep(0.5)
+    threading.Thread(target=send, daemon=True).start()
+    return done
+
+
+def llama(table, o):
+    """A cache of prompts that is off, that fills within a watch, and that does not."""
+    model, port = os.path.join(table.folder, "tiny.gguf"), 8931
+    subprocess.run([o.python, os.path.join(HERE, "programs", "tinygguf.py"), model], check=True)
+    for name, mib, has in (("off", 0, None), ("full", 128, None), ("fills", 8192, "cache-ram")):
+        server = subprocess.Popen([o.server, "-m", model, "--port", str(port), "-c", "2048", "-np", "1", "--cache-ram", str(mib), "-t", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        done = prompts(f"http://127.0.0.1:{port}")
+        try:
+            time.sleep(8)
+            for command in ("watch", "trace"):
+                table.ask(f"llama-{command}-{name}", [command, "--json", "--pid", str(server.pid), "--duration", f"{o.seconds}s"], has=has if command == "watch" else None, bounded=name == "fills")
+        finally:
+            done.set()
+            server.terminate()
+            server.wait()
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--strandline")
@@ -118,11 +156,12 @@ def main():
     parser.add_argument("--log")
     parser.add_argument("--keep")
     parser.add_argument("--python")
-    parser.add_argument("what", choices=["vllm", "ray"])
+    parser.add_argument("--server")
+    parser.add_argument("what", choices=["vllm", "ray", "llama"])
     options = parser.parse_args()
     options.strandline = options.strandline or built()
     table = Table(options)
-    {"vllm": vllm, "ray": ray}[options.what](table, options)
+    {"vllm": vllm, "ray": ray, "llama": llama}[options.what](table, options)
     return 1 if table.wrong else 0
 
 
