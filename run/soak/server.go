@@ -217,8 +217,8 @@ func (r *reading) total() int64 {
 // errEnded states that the server's process is gone.
 var errEnded = errors.New("the process of the server has ended")
 
-// read takes a sample, with the exact figures of the host.
-func (e *experiment) read(ctx context.Context) (*reading, error) {
+// read takes a sample, with the figures of the host by held.
+func (e *experiment) read(ctx context.Context, held func(procfs.Process) (int64, error)) (*reading, error) {
 	s, err := e.server.sampler.Sample(ctx)
 	if err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func (e *experiment) read(ctx context.Context) (*reading, error) {
 		if p.State == sample.Zombie {
 			continue
 		}
-		bytes, err := levels.Held(procfs.Process(p.PID))
+		bytes, err := held(procfs.Process(p.PID))
 		if procfs.Lacks(err) {
 			return nil, fmt.Errorf("pid %d: %w", p.PID, err) // a level without it would be too low
 		}
@@ -311,13 +311,15 @@ func (e *experiment) reported(ctx context.Context, patience time.Duration) *samp
 	return own
 }
 
-// settle waits until memory has not fallen for some time, and enters what is held then.
+// settle waits until memory has not fallen for some time, and enters what is held then. It waits by
+// counters, and reads the exact figures once: they cost a large server its slowest requests.
 func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 	began := time.Now()
 	since, lowest := began, int64(0) // when it fell last, and to what
-	for {
+	held := levels.Counted
+	for waits := true; ; {
 		asked := time.Now()
-		r, err := e.read(ctx)
+		r, err := e.read(ctx, held)
 		if procfs.Lacks(err) && asked.Sub(began) < e.o.Gap && ctx.Err() == nil {
 			e.add(fmt.Sprintf("memory could not be read for a while: %v", err))
 			pause(ctx, e.o.Quiet/5)
@@ -329,6 +331,13 @@ func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 			}
 			return err
 		}
+		if !waits {
+			w.HostBytes, w.Devices, w.Processes = &r.host, r.devices, r.processes
+			w.Settled += time.Since(began).Seconds()
+			e.server.held = r.held
+			e.note(r.note, w.Engine.InProgress() != nil && *w.Engine.InProgress() > 0)
+			return nil
+		}
 		now := time.Now()
 		minAge := e.o.Quiet
 		if _, host := e.o.Limits[gate.Host]; len(r.devices) > 0 || !host {
@@ -338,17 +347,14 @@ func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 		if lowest == 0 || total < lowest-max(fall, int64(fallShare*float64(lowest))) {
 			lowest, since = total, now
 		}
-		own := e.reported(ctx, max(e.o.Gap-now.Sub(began), minAge))
+		w.Engine = e.reported(ctx, max(e.o.Gap-now.Sub(began), minAge))
 		now = time.Now()
-		busy := own.InProgress() != nil && *own.InProgress() > 0
+		busy := w.Engine.InProgress() != nil && *w.Engine.InProgress() > 0
 		settled := now.Sub(since) >= minAge && !busy
 		if settled || now.Sub(began) >= max(e.o.Gap, minAge) {
-			w.Engine, w.HostBytes, w.Devices, w.Processes = own, &r.host, r.devices, r.processes
-			w.Settled += now.Sub(began).Seconds()
 			w.Falling = !settled && !busy
-			e.server.held = r.held
-			e.note(r.note, busy)
-			return nil
+			held, waits = levels.Held, false
+			continue
 		}
 		pause(ctx, max(e.o.Quiet/5, 10*now.Sub(asked)))
 		if ctx.Err() != nil {
