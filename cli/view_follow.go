@@ -57,6 +57,7 @@ func (s *showing) page(n int) (p *engine.Page, first int) {
 func (s *showing) drop(ctx context.Context, dropped []input.Source) (first int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.files.Beside(dropped)
 	beside, err := engine.Open(ctx, input.Of(dropped, input.Options{}), engine.Options{})
 	if err != nil {
 		return 0, err

@@ -178,6 +178,27 @@ func (fs *Files) With(sources []Source) *Files {
 	return &Files{List: slices.Concat(fs.List, more.List), Given: slices.Concat(fs.Given, more.Given), Passed: fs.Passed, options: fs.options, disk: fs.disk, manifests: fs.manifests}
 }
 
+// Beside gives sources without a folder, as of files that were dropped, that of the files, if they
+// have one in common: their names show which are of one process.
+func (fs *Files) Beside(sources []Source) {
+	if len(fs.List) == 0 {
+		return
+	}
+	dir := filepath.Dir(fs.List[0].Path)
+	has := func(path string) bool {
+		return slices.ContainsFunc(fs.List, func(f *File) bool { return f.Path == path })
+	}
+	if slices.ContainsFunc(fs.List, func(f *File) bool { return filepath.Dir(f.Path) != dir }) {
+		return
+	}
+	for i := range sources {
+		s := &sources[i]
+		if path := filepath.Join(dir, s.Path); s.Named && filepath.Base(s.Path) == s.Path && !has(path) {
+			s.Path = path
+		}
+	}
+}
+
 // Named returns the first file of a kind among those that the user named, or nil.
 func (fs *Files) Named(k Kind) *File {
 	for _, f := range fs.List {

@@ -57,6 +57,16 @@ func Dwarfed(findings []finding.Finding, i int) bool {
 	return false
 }
 
+// Asking are the findings that ask for something. What is not recorded is none of them by itself.
+func Asking(findings []finding.Finding) (list []*finding.Finding) {
+	for i := range findings {
+		if f := &findings[i]; f.Severity != finding.Info && (f.Kind != finding.History || len(list) > 0) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
 // Savings are the notes that a first screen shows where nothing asks for something: those that
 // could save memory.
 func Savings(findings []finding.Finding) (list []*finding.Finding) {

@@ -52,13 +52,8 @@ func (d *Diagnosis) word(list []*finding.Finding) string {
 
 // weighty are the findings that the screen shows: those that ask for something, or else
 // those that could save memory.
-func (d *Diagnosis) weighty() (list []*finding.Finding) {
-	for i := range d.Findings {
-		if f := &d.Findings[i]; f.Severity != finding.Info && (f.Kind != finding.History || len(list) > 0) {
-			list = append(list, f)
-		}
-	}
-	if len(list) > 0 {
+func (d *Diagnosis) weighty() []*finding.Finding {
+	if list := api.Asking(d.Findings); len(list) > 0 {
 		return list
 	}
 	return api.Savings(d.Findings)

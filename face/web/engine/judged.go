@@ -51,11 +51,11 @@ func (e *Engine) Findings() (page.Findings, error) {
 		doc.Findings = append(doc.Findings, d)
 	}
 	switch job := j.answer.Job; {
-	case len(all) > 0 && all[0].Severity != finding.Info:
-		doc.Card = doc.Findings[0].Card
 	case job != nil && job.Failed:
 		failed := api.NewJob(job)
 		doc.Card = api.Card{Word: failed.Word, Title: failed.Title, Why: failed.Why, Fix: failed.Fix}
+	case len(api.Asking(all)) > 0:
+		doc.Card = api.NewCard(api.Asking(all)[0], names)
 	default:
 		doc.Card = calm(j)
 	}
@@ -76,7 +76,7 @@ func (q *question) job() (any, error) {
 
 // calm is the card of a judgment that asks for nothing.
 func calm(j *judgment) api.Card {
-	files, processes := 0, 0
+	files, processes := len(j.answer.Paused), len(j.answer.Paused)
 	if of := j.answer.Snapshots; of != nil {
 		for _, p := range of.Processes {
 			files, processes = files+len(p.Files), processes+1
@@ -87,23 +87,27 @@ func calm(j *judgment) api.Card {
 			files, processes = files+len(p.Files), processes+1
 		}
 	}
+	for _, s := range j.answer.Series {
+		files, processes = files+len(s.Files), processes+1
+	}
 	return api.CalmCard(j.answer.Verdict, api.Over(files, processes, "file"), j.answer.Findings)
 }
 
 // whereIs points to a finding: in the newest file of its process, its lines, and
 // the event that its evidence names.
 func (e *Engine) whereIs(j *judgment, f *finding.Finding) *page.Where {
-	out := &page.Where{D: f.Device, G: tile.ByLine, Keys: []string{}, Places: []string{}}
-	if of := j.answer.Snapshots; of != nil {
+	at := e.indexOfPath(fileOf(f.Evidence))
+	if of := j.answer.Snapshots; of != nil && at < 0 {
 		for _, p := range of.Processes {
 			if p.Name == f.Process {
-				out.F = e.indexOf(p.Newest())
+				at = e.indexOf(p.Newest())
 			}
 		}
 	}
-	if e.files[out.F].content == nil { // there is no picture
+	if at < 0 || e.files[at].content == nil { // there is no picture
 		return nil
 	}
+	out := &page.Where{F: at, D: f.Device, G: tile.ByLine, Keys: []string{}, Places: []string{}}
 	sites := []finding.Site{}
 	if f.Site != nil {
 		sites = append(sites, *f.Site)
@@ -157,8 +161,22 @@ func eventOf(e finding.Evidence) *int {
 	return nil
 }
 
-func (e *Engine) indexOf(d *digest.File) int {
-	return max(slices.IndexFunc(e.files, func(f *file) bool { return f.Path == d.Name }), 0)
+// fileOf is the file that evidence is in, "" if it names none.
+func fileOf(e finding.Evidence) string {
+	switch e := e.(type) {
+	case *finding.OOMEvidence:
+		return e.File
+	case *finding.TableEvidence:
+		return e.File
+	}
+	return ""
+}
+
+func (e *Engine) indexOf(d *digest.File) int { return max(e.indexOfPath(d.Name), 0) }
+
+// indexOfPath is the place of a file, -1 if it is not among those of the page.
+func (e *Engine) indexOfPath(path string) int {
+	return slices.IndexFunc(e.files, func(f *file) bool { return f.Path == path })
 }
 
 // maxSurvivors is the number of files of a process with survivors: the rows

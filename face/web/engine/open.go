@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"strandline/face/export"
+	"strandline/host/sampling/sample"
 	"strandline/host/store/series"
 	"strandline/input"
 	"strandline/internal/sorts"
@@ -138,6 +139,9 @@ func openRecording(ctx context.Context, files *input.Files, f *input.File, o Opt
 		r.code = o.Code
 		return &Page{Asker: r, Index: "recording.html", Load: func(context.Context) error { return nil }}, nil
 	case *input.Watch:
+		if err := begins(ctx, in); err != nil && !(o.Follow && errors.Is(err, series.ErrOther)) { // its first sample may be to come
+			return nil, err
+		}
 		o.noticed(f, in, nil)
 		w := NewWatch(f.Path, o.Follow)
 		load := func(ctx context.Context) error { return series.Follow(ctx, f.Path, w) }
@@ -149,6 +153,16 @@ func openRecording(ctx context.Context, files *input.Files, f *input.File, o Opt
 		return nil, in.Err
 	}
 	return nil, fmt.Errorf("%s: %w", f.DisplayName(), snapshot.ErrNotSnapshot)
+}
+
+// begins reports why a recording has no first sample.
+func begins(ctx context.Context, in *input.Watch) error {
+	enough := errors.New("one is enough")
+	_, err := in.Samples(ctx, func(*sample.Sample) error { return enough })
+	if errors.Is(err, enough) {
+		return nil
+	}
+	return err
 }
 
 // read takes all samples of a recording.

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strconv"
 
 	"strandline/face/api/page"
 	"strandline/torch/snapshot"
@@ -102,16 +104,35 @@ type pointed struct {
 	any  bool
 }
 
+// files are the last files without a picture of each process, by its name.
+func (j *judgment) files() map[string]string {
+	out := map[string]string{}
+	if job := j.answer.Job; job != nil {
+		for i := range job.Rows {
+			out[strconv.Itoa(job.Rows[i].Rank)] = job.Rows[i].Text
+		}
+	}
+	if of := j.answer.Texts; of != nil {
+		for _, p := range of.Processes {
+			out[p.Name] = p.Files[len(p.Files)-1].Name
+		}
+	}
+	for _, s := range j.answer.Series {
+		out[s.Process] = s.Files[len(s.Files)-1].Name
+	}
+	for i := range j.answer.Paused {
+		out[j.answer.Paused[i].Name] = j.answer.Paused[i].File
+	}
+	return out
+}
+
 // pointedTo are the places of the first findings that point to files.
 func (e *Engine) pointedTo(j *judgment) map[pointed]*int {
 	out := map[pointed]*int{}
 	if j == nil {
 		return out
 	}
-	byPath := map[string]int{}
-	for i, f := range e.files {
-		byPath[f.Path] = i
-	}
+	judged := j.files()
 	for i := range j.answer.Findings {
 		found := &j.answer.Findings[i]
 		var to pointed
@@ -119,8 +140,8 @@ func (e *Engine) pointedTo(j *judgment) map[pointed]*int {
 			if to = (pointed{f: where.F, any: where.D == nil}); !to.any {
 				to.d = *where.D
 			}
-		} else if f, ok := byPath[found.Process]; ok {
-			to = pointed{f: f, any: true}
+		} else if to = (pointed{f: e.indexOfPath(cmp.Or(fileOf(found.Evidence), judged[found.Process], found.Process)), any: true}); to.f < 0 {
+			continue
 		}
 		if out[to] == nil {
 			out[to] = &i

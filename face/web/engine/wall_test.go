@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"testing"
 
@@ -95,6 +96,63 @@ func TestWallBySteps(t *testing.T) {
 		}
 		if c.byStep && len(columns) != 1 {
 			t.Errorf("rows of %v columns", columns)
+		}
+	}
+}
+
+// TestWallOfTexts holds that each finding of a text is on its row, beside snapshots and alone, and that
+// the card has the verdict of diagnose.
+func TestWallOfTexts(t *testing.T) {
+	const examples = "../../../examples/"
+	for _, c := range []struct {
+		paths []string
+		word  string
+		title string
+		kinds map[string]string // of the finding on the row of each file
+	}{
+		{[]string{"image-leak/step-4.pickle", "out-of-memory/job.log"}, "OOM", "fragmentation: 1.5 GiB requested", map[string]string{"step-4.pickle": "leak", "job.log": "oom"}},
+		{[]string{"reports"}, "LEAK", "mem: +2.27 KiB a step, now 886 MiB", map[string]string{"loop.log": "leak", "pmap.txt": "mmap-leak", "stacks.txt": "mmap-leak"}},
+		{[]string{"setting"}, "OK", "no leak in 2 files of 2 processes", map[string]string{"default.log": "usage", "expandable.log": "usage"}},
+		{[]string{"pausable/untidy.pausable", "out-of-memory/job.log"}, "OOM", "fragmentation: 1.5 GiB requested", map[string]string{"untidy.pausable": "leak", "job.log": "oom"}},
+		{[]string{"change"}, "UNKNOWN", "2 files from 2 runs, judged separately", map[string]string{"after.pickle.gz": "spike", "before.pickle.gz": "spike"}},
+	} {
+		paths := make([]string, len(c.paths))
+		for i, path := range c.paths {
+			paths[i] = examples + path
+		}
+		files, err := input.OpenPaths(paths, input.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer files.Close()
+		ctx := context.Background()
+		p, err := Open(ctx, files, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Load(ctx); err != nil {
+			t.Fatal(err)
+		}
+		e := p.Asker.(*Engine)
+		found, err := e.Findings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found.Card.Word != c.word || found.Card.Title != c.title {
+			t.Errorf("%v: %s %s", c.paths, found.Card.Word, found.Card.Title)
+		}
+		var doc page.Wall
+		if a := p.Ask(ctx, "wall", nil); a.Status != 200 || json.Unmarshal(a.Body, &doc) != nil {
+			t.Fatalf("status %d: %s", a.Status, a.Body)
+		}
+		got := map[string]string{}
+		for _, row := range doc.Rows {
+			if row.Finding != nil {
+				got[e.files[row.F].name()] = string(found.Findings[*row.Finding].Kind)
+			}
+		}
+		if !maps.Equal(got, c.kinds) {
+			t.Errorf("%v: rows have %v, want %v", c.paths, got, c.kinds)
 		}
 	}
 }

@@ -31,29 +31,32 @@ const pause = 200 * time.Millisecond
 // is done. Where the file is thinned, or replaced by another recording, it is read again.
 func Follow(ctx context.Context, path string, to Follower) error {
 	for {
-		again, err := followOnce(ctx, path, to)
+		samples, again, err := followOnce(ctx, path, to)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			return err
-		case !again:
-			return errOther
+		case !again && samples == 0:
+			return ErrOther
+		case !again: // the rest is unreadable, which was stated
+			to.Rest()
+			return nil
 		}
 	}
 }
 
-// followOnce follows a file until another one is in its place.
-func followOnce(ctx context.Context, path string, to Follower) (again bool, err error) {
+// followOnce follows a file until another one is in its place, and counts the samples.
+func followOnce(ctx context.Context, path string, to Follower) (samples int, again bool, err error) {
 	f, err := safefile.Open(path, safefile.Unbounded)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	defer f.Close()
 	to.Begin()
 	t := &tail{ctx: ctx, f: f, path: path, rest: to.Rest}
-	_, err = readAll(t, budget.New(func() int64 { return t.read }, budget.Packed), to.Take, to.Unreadable)
-	return t.replaced, err
+	samples, err = readAll(t, budget.New(func() int64 { return t.read }, budget.Packed), to.Take, to.Unreadable)
+	return samples, t.replaced, err
 }
 
 // A tail reads a file, and at its end waits until it grows. It ends where another file

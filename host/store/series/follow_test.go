@@ -106,7 +106,7 @@ func TestFollowOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := make(followed, 9)
-	if err := Follow(t.Context(), path, f); !errors.Is(err, errOther) {
+	if err := Follow(t.Context(), path, f); !errors.Is(err, ErrOther) {
 		t.Errorf("%v", err)
 	}
 }

@@ -25,7 +25,7 @@ func Read(r io.Reader, take func(*sample.Sample) error) (partial, err error) {
 	in, b := budget.Reader(r, budget.Packed)
 	samples, err := readAll(in, b, take, func(why error) { partial = cmp.Or(partial, why) })
 	if samples == 0 && err == nil {
-		return nil, cmp.Or(b.Err(), errOther)
+		return nil, cmp.Or(b.Err(), ErrOther)
 	}
 	return partial, err
 }
@@ -124,7 +124,7 @@ func (j *joiner) Unreadable(why error) { j.unreadable(why) }
 func (j *joiner) Header(text []byte) (bad error) {
 	j.header, j.state = header{}, newState()
 	if json.Unmarshal(text, &j.header) != nil || j.header.Schema != formerSchema && (j.header.Schema != journal.Schema || j.header.Of != of) {
-		return errOther
+		return ErrOther
 	}
 	return nil
 }

@@ -59,8 +59,8 @@ type rest struct {
 // Is reports whether a file begins as a recording of a watch does.
 func Is(r io.Reader) bool { return journal.Is(r, journal.Watch) }
 
-// errOther is the error for a file that is something else, or of a later version.
-var errOther = errors.New("this is not the recording of a watch, or one of a version that is not known")
+// ErrOther is the error for a file that is something else, or of a later version.
+var ErrOther = errors.New("this is not the recording of a watch, or one of a version that is not known")
 
 // changes is a sample as it differs from the state, which it becomes.
 func (st *state) changes(s *sample.Sample) line {

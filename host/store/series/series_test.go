@@ -241,7 +241,7 @@ func TestOneWriter(t *testing.T) {
 
 func TestOther(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "text": "hello", "a marker alone": marker, "another schema": other(t)} {
-		if _, err := Read(strings.NewReader(text), func(*sample.Sample) error { return nil }); !errors.Is(err, errOther) {
+		if _, err := Read(strings.NewReader(text), func(*sample.Sample) error { return nil }); !errors.Is(err, ErrOther) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -249,7 +249,7 @@ func TestOther(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path, 1<<30); !errors.Is(err, errOther) {
+	if _, err := Open(path, 1<<30); !errors.Is(err, ErrOther) {
 		t.Errorf("another file is written to: %v", err)
 	}
 }

@@ -60,7 +60,7 @@ func (w *Writer) begin() (err error) {
 	}
 	w.out, err = journal.NewWriter(w.f, journal.Watch)
 	if errors.Is(err, journal.ErrOther) {
-		return fmt.Errorf("%s: %w; it is left alone", w.path, errOther)
+		return fmt.Errorf("%s: %w; it is left alone", w.path, ErrOther)
 	}
 	return err
 }

@@ -16,15 +16,17 @@ declare global {
   }
 }
 
-/** Opens what is dropped on the page from now on. say shows how that goes, or why it is not opened. */
-export function takeDrops(say: (text: string) => void): void {
+/** Opens what is dropped on the page from now on, unless it shows but one thing. say shows how that goes, or why it is not opened. */
+export function takeDrops(say: (text: string) => void, takes = !link.saved): void {
   addEventListener("dragover", (e) => e.preventDefault());
   addEventListener("drop", (e) => {
     e.preventDefault(); // or the browser leaves the page for the file
+    const { files } = e.dataTransfer!;
+    if (!takes && !window.strandlineOpen) return say(elsewhere([...files].map((f) => f.name)));
     dropped(e.dataTransfer!)
       .then((picked) => {
         if (!picked.length) throw new Error("There is no file in that folder.");
-        say(`Opening ${named(picked)} …`);
+        say(`Opening ${named(picked).join(" ")} …`);
         return (window.strandlineOpen ?? hand)(picked);
       })
       .catch((e: Error) => say(e.message));
@@ -35,19 +37,19 @@ export function takeDrops(say: (text: string) => void): void {
 export const otherFiles = (): Node | null =>
   window.strandlineOpen && !document.getElementById("drop") ? h("button", { type: "button", id: "other", title: "Start again with other files", onclick: () => location.assign(location.pathname) }, "other files") : null;
 
-const named = (picked: Picked[]): string => [...new Set(picked.map((p) => (p.named ? p.path : p.path.split("/")[0])))].join(" ");
+const named = (picked: Picked[]): string[] => [...new Set(picked.map((p) => (p.named ? p.path : p.path.split("/")[0]!)))];
+
+const elsewhere = (names: string[]): string => `This page shows what strandline was started with. To see ${names.length === 1 ? "this one" : "these"}: strandline view ${names.join(" ")}`;
 
 /** Hands files to the program, which reads them, and shows the first of them. */
 async function hand(picked: Picked[]): Promise<void> {
-  const why = `This page shows the files that strandline was started with. To see ${picked.length === 1 ? "this one" : "these"}: strandline view ${named(picked)}`;
-  if (link.saved) throw new Error(why);
   const body = new FormData();
   for (const p of picked) body.append(`${p.named ? "named" : "inside"}:${p.path}`, p.file, "file");
   const answer = await fetch("api/drop", { method: "POST", headers: await secretHeader(), body }).catch(() => {
     throw new Error("The program does not take the files: it may have been stopped, or they are too large.");
   });
   const reply = (await answer.json().catch(() => ({}))) as { f: number; error?: string };
-  if (!answer.ok) throw new Refused((answer.status !== 405 && reply.error) || why, answer.status);
+  if (!answer.ok) throw new Refused((answer.status !== 405 && reply.error) || elsewhere(named(picked)), answer.status);
   history.replaceState(null, "", `${location.pathname}#f=${reply.f}`);
   location.reload();
 }

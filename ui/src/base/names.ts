@@ -56,8 +56,8 @@ export const actions: Record<string, string> = {
 /** What lives at an event, as a button shows it. */
 export const liveAt = (k: number, events: number): string => (k >= 0 ? `live at ${count(k)}` : events ? "live before the first event" : "live at the snapshot");
 
-/** The finding that is pinned, by its place in a list: the chosen one, or on arrival the worst, if that asks for something; −1 if none is. */
-export function pinnedOf(findings: { severity: string }[], chosen: number | null): number {
+/** The finding that is pinned, by its place in a list: the chosen one, or on arrival the worst that asks for something, which what is not recorded does not; −1 if none is. */
+export function pinnedOf(findings: { severity: string; kind: string }[], chosen: number | null): number {
   if (chosen !== null) return chosen < findings.length ? chosen : -1;
-  return findings[0] && findings[0].severity !== "info" ? 0 : -1;
+  return findings.findIndex((f) => f.severity !== "info" && f.kind !== "history");
 }

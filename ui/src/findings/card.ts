@@ -5,6 +5,7 @@ import { button, textLink } from "../base/controls.ts";
 import type { Card, Finding } from "../base/api.ts";
 import { byId, command, fill, h, svg } from "../base/dom.ts";
 import { bytes, plural } from "../base/format.ts";
+import { pinnedOf } from "../base/names.ts";
 import { stackList } from "../base/stack.ts";
 import { holders, holderWords, remedy } from "./words.ts";
 
@@ -40,7 +41,7 @@ export function verdict(c: Card | null, act: () => void): void {
 
 /** Draws a card in full, which a button closes, with buttons for the other findings that ask for something, or for all notes. */
 export function fullCard(root: HTMLElement, c: Card, findings: (Judgment & { card: Card })[], pinned: number, beside: Beside, go: (i: number) => void, all: (i: number) => void): void {
-  const asks = findings.some((f) => f.severity !== "info");
+  const asks = pinnedOf(findings, null) >= 0;
   const notes = findings.flatMap((f, i) => (f.severity === "info" ? [i] : []));
   const others = [...findings.keys()].filter((i) => i !== pinned && !(asks && notes.includes(i)));
   const most = 4;
@@ -52,10 +53,9 @@ export function fullCard(root: HTMLElement, c: Card, findings: (Judgment & { car
       ? [
           h("h3", {}, asks ? "other findings" : "notes"),
           h("ol", { class: "others" }, others.slice(0, most).map((i) => h("li", {}, button(`other ${i}`, [chip(findings[i]!.card.word), h("span", { class: "name" }, findings[i]!.card.line ? [findings[i]!.card.line, h("span", { class: "muted" }, ` ${findings[i]!.card.title}`)] : findings[i]!.card.title)], () => go(i), { title: findings[i]!.title })))),
-          others.length > most ? textLink("more findings", plural(others.length - most, "more finding"), () => all(others[most]!)) : null,
         ]
       : null,
-    asks && notes.length ? textLink("notes", plural(notes.length, "note"), () => all(notes[0]!)) : null,
+    h("div", { class: "acts" }, others.length > most ? textLink("more findings", plural(others.length - most, "more finding"), () => all(others[most]!)) : null, asks && notes.length ? textLink("notes", plural(notes.length, "note"), () => all(notes[0]!)) : null),
   );
 }
 

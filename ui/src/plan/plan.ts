@@ -5,6 +5,7 @@ import { Store } from "../base/address.ts";
 import { textLink } from "../base/controls.ts";
 import { ask, json, link, type Params } from "../base/ask.ts";
 import { byId, command as toPaste, fill, h } from "../base/dom.ts";
+import { takeDrops } from "../base/drops.ts";
 import { bytes, count, plural } from "../base/format.ts";
 import { announce, banner, tabs } from "../base/frame.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
@@ -249,6 +250,7 @@ async function begin(): Promise<void> {
   theme(() => {});
   byId("help").addEventListener("click", help);
   link.changed = () => banner(link.lost ? `${link.why} What is here stays.` : "");
+  takeDrops(banner, false);
   form = (await (await ask("form")).json()) as Form;
   store = new Store({ encode, decode: (hash) => decode(hash, form.modes) });
   fields = new PlanForm(byId("form"), form, (f, value) => take(set(store.now, f, value)));

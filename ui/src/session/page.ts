@@ -280,6 +280,7 @@ export class Page {
       this.device0 = where.d;
       this.notify("session");
     }
+    if (!this.touched && this.file?.state === "judged" && s.view === "timeline") this.store.set({ view: "findings" }); // there is no picture of it
     this.notify("findings");
   }
 
