@@ -239,7 +239,7 @@ The bytes that stay of each `munmap` of the process, over 100,000 of them. A bou
 ## Sleep and wake
 
 """
-    page += "Two to four ranks pause and resume by tags, and one failure is planted ([which rank stays awake](pausable.md#which-rank-stays-awake)). An answer is right if one finding names the rank, the paused tags and the pool. `mem status` sees one moment, so growth and single cycles are not for it.\n\n"
+    page += "Two to four ranks pause and resume by tags, and one failure is planted ([which rank stays awake](pausable.md#which-rank-stays-awake)). An answer is right if one finding names the rank, the paused tags and the pool. `mem status` sees one moment, so growth and single cycles are not for it. `watch` saw some of the cases, with pauses of 0.8 s.\n\n"
     page += kept_or(options, "sleep.txt", before("Sleep and wake"), sleeping) + "\n\n## torch_memory_saver\n\n"
     page += "`saver.py` tries properties that torch_memory_saver's documentation, tests and issues name: on its release 0.0.10 and [on strandline](pausable.md#instead-of-torch_memory_saver). Both have the same program, PyTorch and device. Contents are equal if their SHA-256 is: a pause really drops the device's memory here. Each row is tried in the modes `torch` and `preload` where both have it.\n\n"
     page += kept_or(options, "saver.txt", before("torch_memory_saver"), saver) + "\n\n## Other tools\n\n"
