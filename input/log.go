@@ -91,7 +91,7 @@ func (f *File) withoutFailure(found *logs.Text, named bool, cause error) error {
 			return refused("%s: not memory: line %s of this text reports %s. %s", path, units.Count(at), x.what, x.instead)
 		}
 	}
-	engines := max(found.Hints[failure.HintVLLM], found.Hints[failure.HintSGLang], found.Hints[failure.HintOllama], found.Hints[failure.HintLlama])
+	engines := max(found.Hints[failure.HintVLLM], found.Hints[failure.HintSGLang], found.Hints[failure.HintOllama])
 	if at := found.Hints[failure.HintReady]; at > 0 && engines > 0 {
 		return refused("%s: a start-up log of an engine without a failure (line %s): `strandline plan --check` compares it with a plan", path, units.Count(at))
 	}

@@ -41,7 +41,7 @@ func (w *watch) suspect(pid int) {
 	leak := false
 	for _, s := range w.run.series(true, false) {
 		j := w.run.judge(&s, w.o.Lines[gate.Host])
-		leak = leak || j.Verdict == finding.Leaking && !w.run.explains(&j.Growth)
+		leak = leak || j.Verdict == finding.Leaking
 	}
 	if leak {
 		if w.follower == nil {
@@ -54,22 +54,6 @@ func (w *watch) suspect(pid int) {
 		}
 	}
 	w.next = time.Now().Add(10 * time.Since(began)) // at most a tenth of the time goes into it
-}
-
-// explains reports whether the lines of a process that traced its allocations grew as it did, and
-// it as what leaks does, so that it need not be traced again.
-func (m *Measured) explains(leak *gate.Growth) bool {
-	return slices.ContainsFunc(m.growing, func(g record.Growing) bool {
-		expected, grew := leak.Rate*float64(g.Steps), leak.Rate*float64(g.Steps)
-		if leak.Unit == gate.Second {
-			expected, grew = leak.Rate*g.Seconds, float64(g.Grew)
-		}
-		var sum float64
-		for _, l := range g.Lines {
-			sum += float64(l.Bytes)
-		}
-		return grew > tolerance*expected && grew < underWay*expected && math.Abs(sum-grew) < tolerance*grew
-	})
 }
 
 // retryFactor is after how many times as many steps processes are asked again.

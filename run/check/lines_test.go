@@ -138,29 +138,6 @@ func TestLinesByKind(t *testing.T) {
 	}
 }
 
-// TestExplains traces a process again unless its lines grew as it did, and it as what leaks does.
-func TestExplains(t *testing.T) {
-	second, step := &gate.Growth{Unit: gate.Second, Rate: 1000}, &gate.Growth{Unit: gate.Step, Rate: 1000}
-	for _, c := range []struct {
-		leak *gate.Growth
-		g    record.Growing
-		want bool
-	}{
-		{second, record.Growing{Seconds: 2, Grew: 2000, Lines: []record.GrowingLine{line(5, 1000), line(6, 900)}}, true},
-		{second, record.Growing{Seconds: 2, Grew: 900, Lines: []record.GrowingLine{line(5, 800)}}, true}, // tracing slows it down
-		{second, record.Growing{Seconds: 2, Grew: 2000, Lines: []record.GrowingLine{line(5, 1000)}}, false},
-		{second, record.Growing{Seconds: 2, Grew: 9000, Lines: []record.GrowingLine{line(5, 9000)}}, false},
-		{second, record.Growing{Seconds: 2, Grew: 100, Lines: []record.GrowingLine{line(5, 100)}}, false},
-		{step, record.Growing{Steps: 12, Lines: []record.GrowingLine{line(5, 11_000)}}, true},
-		{step, record.Growing{Steps: 12, Lines: []record.GrowingLine{line(5, 5000)}}, false},
-		{second, record.Growing{Steps: 12, Lines: []record.GrowingLine{line(5, 11_000)}}, false},
-	} {
-		if got := (&Measured{growing: []record.Growing{c.g}}).explains(c.leak); got != c.want {
-			t.Errorf("%+v of %+v: %v", c.g, c.leak, got)
-		}
-	}
-}
-
 // TestLinesOfContainers names the containers that grew where there is no line.
 func TestLinesOfContainers(t *testing.T) {
 	kept := []processes.Container{{Path: "kept in main()", Kind: "list", Counts: []int64{100, 200, 400}}}
