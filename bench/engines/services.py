@@ -63,20 +63,25 @@ class Table:
         return doc
 
 
-def load(url):
-    """Sends requests until the result is set."""
-    body = json.dumps({"model": "tiny", "prompt": "hello", "max_tokens": 2, "temperature": 0}).encode()
-
+def sending(url, question):
+    """Sends what question gives, numbered from 1, until the result is set."""
     done = threading.Event()
 
     def send():
+        i = 0
         while not done.is_set():
+            i += 1
             try:
-                urllib.request.urlopen(urllib.request.Request(url + "/v1/completions", body, {"Content-Type": "application/json"}), timeout=60).read()
+                urllib.request.urlopen(urllib.request.Request(url, json.dumps(question(i)).encode(), {"Content-Type": "application/json"}), timeout=60).read()
             except OSError:
                 time.sleep(0.5)
     threading.Thread(target=send, daemon=True).start()
     return done
+
+
+def load(url):
+    """Sends one prompt again and again."""
+    return sending(url + "/v1/completions", lambda _: {"model": "tiny", "prompt": "hello", "max_tokens": 2, "temperature": 0})
 
 
 def vllm(table, o):
@@ -112,21 +117,8 @@ def ray(table, o):
 
 
 def prompts(url):
-    """Sends distinct prompts until the result is set."""
-    done = threading.Event()
-
-    def send():
-        i = 0
-        while not done.is_set():
-            i += 1
-            prompt = " ".join(str(259 + (i * 7919 + k * 31) % 250) for k in range(300))
-            body = json.dumps({"prompt": prompt, "n_predict": 2}).encode()
-            try:
-                urllib.request.urlopen(urllib.request.Request(url + "/completion", body, {"Content-Type": "application/json"}), timeout=60).read()
-            except OSError:
-                time.sleep(0.5)
-    threading.Thread(target=send, daemon=True).start()
-    return done
+    """Sends distinct prompts."""
+    return sending(url + "/completion", lambda i: {"prompt": " ".join(str(259 + (i * 7919 + k * 31) % 250) for k in range(300)), "n_predict": 2})
 
 
 def llama(table, o):

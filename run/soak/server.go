@@ -217,8 +217,12 @@ func (r *reading) total() int64 {
 // errEnded states that the server's process is gone.
 var errEnded = errors.New("the process of the server has ended")
 
-// read takes a sample, with the figures of the host by held.
-func (e *experiment) read(ctx context.Context, held func(procfs.Process) (int64, error)) (*reading, error) {
+// read takes a sample, with the figures of the host exactly or by counters.
+func (e *experiment) read(ctx context.Context, exact bool) (*reading, error) {
+	held := levels.Counted
+	if exact {
+		held = levels.Held
+	}
 	s, err := e.server.sampler.Sample(ctx)
 	if err != nil {
 		return nil, err
@@ -311,15 +315,17 @@ func (e *experiment) reported(ctx context.Context, patience time.Duration) *samp
 	return own
 }
 
+// busy reports whether requests are in progress, as the engine states.
+func busy(w *api.SoakWave) bool { return w.Engine.InProgress() != nil && *w.Engine.InProgress() > 0 }
+
 // settle waits until memory has not fallen for some time, and enters what is held then. It waits by
 // counters, and reads the exact figures once: they cost a large server its slowest requests.
 func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 	began := time.Now()
 	since, lowest := began, int64(0) // when it fell last, and to what
-	held := levels.Counted
-	for waits := true; ; {
+	for settled := false; ; {
 		asked := time.Now()
-		r, err := e.read(ctx, held)
+		r, err := e.read(ctx, settled)
 		if procfs.Lacks(err) && asked.Sub(began) < e.o.Gap && ctx.Err() == nil {
 			e.add(fmt.Sprintf("memory could not be read for a while: %v", err))
 			pause(ctx, e.o.Quiet/5)
@@ -331,11 +337,11 @@ func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 			}
 			return err
 		}
-		if !waits {
+		if settled {
 			w.HostBytes, w.Devices, w.Processes = &r.host, r.devices, r.processes
 			w.Settled += time.Since(began).Seconds()
 			e.server.held = r.held
-			e.note(r.note, w.Engine.InProgress() != nil && *w.Engine.InProgress() > 0)
+			e.note(r.note, busy(w))
 			return nil
 		}
 		now := time.Now()
@@ -349,11 +355,9 @@ func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 		}
 		w.Engine = e.reported(ctx, max(e.o.Gap-now.Sub(began), minAge))
 		now = time.Now()
-		busy := w.Engine.InProgress() != nil && *w.Engine.InProgress() > 0
-		settled := now.Sub(since) >= minAge && !busy
-		if settled || now.Sub(began) >= max(e.o.Gap, minAge) {
-			w.Falling = !settled && !busy
-			held, waits = levels.Held, false
+		still := now.Sub(since) >= minAge
+		if settled = still && !busy(w) || now.Sub(began) >= max(e.o.Gap, minAge); settled {
+			w.Falling = !still && !busy(w)
 			continue
 		}
 		pause(ctx, max(e.o.Quiet/5, 10*now.Sub(asked)))

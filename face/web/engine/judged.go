@@ -76,27 +76,46 @@ func (q *question) job() (any, error) {
 
 // calm is the card of a judgment that asks for nothing.
 func calm(j *judgment) api.Card {
-	files, processes := len(j.answer.Paused), len(j.answer.Paused)
+	files, all := 0, j.judged()
+	for _, p := range all {
+		files += p.files
+	}
+	return api.CalmCard(j.answer.Verdict, api.Over(files, len(all), "file"), j.answer.Findings)
+}
+
+// A judgedProcess is one that has snapshots, texts or other files.
+type judgedProcess struct {
+	name   string
+	newest string // the path of its newest file
+	files  int
+}
+
+// judged are all processes, those with snapshots first.
+func (j *judgment) judged() (out []judgedProcess) {
 	if of := j.answer.Snapshots; of != nil {
 		for _, p := range of.Processes {
-			files, processes = files+len(p.Files), processes+1
+			out = append(out, judgedProcess{p.Name, p.Newest().Name, len(p.Files)})
 		}
 	}
 	if of := j.answer.Texts; of != nil {
 		for _, p := range of.Processes {
-			files, processes = files+len(p.Files), processes+1
+			out = append(out, judgedProcess{p.Name, p.Files[len(p.Files)-1].Name, len(p.Files)})
 		}
 	}
 	for _, s := range j.answer.Series {
-		files, processes = files+len(s.Files), processes+1
+		out = append(out, judgedProcess{s.Process, s.Files[len(s.Files)-1].Name, len(s.Files)})
 	}
-	return api.CalmCard(j.answer.Verdict, api.Over(files, processes, "file"), j.answer.Findings)
+	for i := range j.answer.Paused {
+		out = append(out, judgedProcess{j.answer.Paused[i].Name, j.answer.Paused[i].File, 1})
+	}
+	return out
 }
 
 // whereIs points to a finding: in the newest file of its process, its lines, and
 // the event that its evidence names.
 func (e *Engine) whereIs(j *judgment, f *finding.Finding) *page.Where {
-	at := e.indexOfPath(fileOf(f.Evidence))
+	path, _ := Evident(f)
+	at := e.indexOfPath(path)
 	if of := j.answer.Snapshots; of != nil && at < 0 {
 		for _, p := range of.Processes {
 			if p.Name == f.Process {
@@ -159,17 +178,6 @@ func eventOf(e finding.Evidence) *int {
 		return e.Event
 	}
 	return nil
-}
-
-// fileOf is the file that evidence is in, "" if it names none.
-func fileOf(e finding.Evidence) string {
-	switch e := e.(type) {
-	case *finding.OOMEvidence:
-		return e.File
-	case *finding.TableEvidence:
-		return e.File
-	}
-	return ""
 }
 
 func (e *Engine) indexOf(d *digest.File) int { return max(e.indexOfPath(d.Name), 0) }

@@ -27,9 +27,9 @@ func linesOf(t *testing.T, p *Page, path string, line int) page.Lines {
 	return doc
 }
 
-func loadedPage(t *testing.T, path string, o Options) *Page {
+func loadedPage(t *testing.T, o Options, paths ...string) *Page {
 	t.Helper()
-	files, err := input.OpenPaths([]string{path}, input.Options{})
+	files, err := input.OpenPaths(paths, input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestLinesOfLog(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := loadedPage(t, path, Options{})
+	p := loadedPage(t, Options{}, path)
 	findings, err := p.Asker.(*Engine).Findings()
 	if err != nil {
 		t.Fatal(err)
@@ -72,10 +72,10 @@ func TestLinesOfLog(t *testing.T) {
 func TestLinesOfCode(t *testing.T) {
 	for _, path := range []string{"../../../examples/image-leak", "../../../examples/munmap-leak/server.trace"} {
 		var asked []string
-		p := loadedPage(t, path, Options{Code: func(path string) ([]byte, error) {
+		p := loadedPage(t, Options{Code: func(path string) ([]byte, error) {
 			asked = append(asked, path)
 			return []byte(strings.Repeat("code\n", 2000)), nil
-		}})
+		}}, path)
 		if doc := linesOf(t, p, "/etc/passwd", 1); len(doc.Lines) != 0 || asked != nil {
 			t.Errorf("%s: what it does not name: %v, %v", path, doc, asked)
 		}
@@ -96,7 +96,7 @@ func TestLinesOfCode(t *testing.T) {
 			t.Errorf("%s: %s:%d: %v, %v", path, site.File, site.Line, doc, asked)
 		}
 	}
-	p := loadedPage(t, "../../../examples/image-leak", Options{Code: func(string) ([]byte, error) { return nil, errors.New("not here") }})
+	p := loadedPage(t, Options{Code: func(string) ([]byte, error) { return nil, errors.New("not here") }}, "../../../examples/image-leak")
 	if doc := linesOf(t, p, "nowhere.py", 3); len(doc.Lines) != 0 {
 		t.Errorf("not at hand: %v", doc)
 	}

@@ -104,24 +104,16 @@ type pointed struct {
 	any  bool
 }
 
-// files are the last files without a picture of each process, by its name.
-func (j *judgment) files() map[string]string {
+// newest are the newest files of each process, by its name, or of each rank of a job.
+func (j *judgment) newest() map[string]string {
 	out := map[string]string{}
 	if job := j.answer.Job; job != nil {
 		for i := range job.Rows {
 			out[strconv.Itoa(job.Rows[i].Rank)] = job.Rows[i].Text
 		}
 	}
-	if of := j.answer.Texts; of != nil {
-		for _, p := range of.Processes {
-			out[p.Name] = p.Files[len(p.Files)-1].Name
-		}
-	}
-	for _, s := range j.answer.Series {
-		out[s.Process] = s.Files[len(s.Files)-1].Name
-	}
-	for i := range j.answer.Paused {
-		out[j.answer.Paused[i].Name] = j.answer.Paused[i].File
+	for _, p := range j.judged() {
+		out[p.name] = p.newest
 	}
 	return out
 }
@@ -132,7 +124,7 @@ func (e *Engine) pointedTo(j *judgment) map[pointed]*int {
 	if j == nil {
 		return out
 	}
-	judged := j.files()
+	newest := j.newest()
 	for i := range j.answer.Findings {
 		found := &j.answer.Findings[i]
 		var to pointed
@@ -140,8 +132,11 @@ func (e *Engine) pointedTo(j *judgment) map[pointed]*int {
 			if to = (pointed{f: where.F, any: where.D == nil}); !to.any {
 				to.d = *where.D
 			}
-		} else if to = (pointed{f: e.indexOfPath(cmp.Or(fileOf(found.Evidence), judged[found.Process], found.Process)), any: true}); to.f < 0 {
-			continue
+		} else {
+			path, _ := Evident(found)
+			if to = (pointed{f: e.indexOfPath(cmp.Or(path, newest[found.Process], found.Process)), any: true}); to.f < 0 {
+				continue
+			}
 		}
 		if out[to] == nil {
 			out[to] = &i

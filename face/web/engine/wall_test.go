@@ -11,6 +11,14 @@ import (
 	"strandline/input"
 )
 
+func wallOf(t *testing.T, p *Page) (doc page.Wall) {
+	t.Helper()
+	if a := p.Ask(t.Context(), "wall", nil); a.Status != 200 || json.Unmarshal(a.Body, &doc) != nil {
+		t.Fatalf("status %d: %s", a.Status, a.Body)
+	}
+	return doc
+}
+
 // TestWall asks for the overview of the steps of a process, with a log.
 func TestWall(t *testing.T) {
 	files, err := input.OpenPaths([]string{"../../../examples/image-leak", "../../../examples/out-of-memory"}, input.Options{})
@@ -23,13 +31,7 @@ func TestWall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func() (doc page.Wall) {
-		if a := p.Ask(ctx, "wall", nil); a.Status != 200 || json.Unmarshal(a.Body, &doc) != nil {
-			t.Fatalf("status %d: %s", a.Status, a.Body)
-		}
-		return doc
-	}
-	if doc := ask(); len(doc.Rows) != 0 {
+	if doc := wallOf(t, p); len(doc.Rows) != 0 {
 		t.Errorf("%d rows before a file was read", len(doc.Rows))
 	}
 	if err := p.Load(ctx); err != nil {
@@ -41,7 +43,7 @@ func TestWall(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, row := range ask().Rows {
+	for _, row := range wallOf(t, p).Rows {
 		if row.D != nil && (slices.Max(row.Course) != 1000 || len(row.Course) > wallColumns || row.Peak < row.End) {
 			t.Errorf("file %d: peak %d, end %d, course %v", row.F, row.Peak, row.End, row.Course)
 		}
@@ -67,23 +69,8 @@ func TestWallBySteps(t *testing.T) {
 		{[]string{"../../../examples/ranks"}, true},
 		{[]string{"../../../examples/ranks", "../../../examples/out-of-memory"}, false},
 	} {
-		files, err := input.OpenPaths(c.paths, input.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer files.Close()
-		ctx := context.Background()
-		p, err := Open(ctx, files, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Load(ctx); err != nil {
-			t.Fatal(err)
-		}
-		var doc page.Wall
-		if a := p.Ask(ctx, "wall", nil); a.Status != 200 || json.Unmarshal(a.Body, &doc) != nil {
-			t.Fatalf("status %d: %s", a.Status, a.Body)
-		}
+		p := loadedPage(t, Options{}, c.paths...)
+		doc := wallOf(t, p)
 		if doc.ByStep != c.byStep {
 			t.Fatalf("%v: by step %v", c.paths, doc.ByStep)
 		}
@@ -120,19 +107,7 @@ func TestWallOfTexts(t *testing.T) {
 		for i, path := range c.paths {
 			paths[i] = examples + path
 		}
-		files, err := input.OpenPaths(paths, input.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer files.Close()
-		ctx := context.Background()
-		p, err := Open(ctx, files, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Load(ctx); err != nil {
-			t.Fatal(err)
-		}
+		p := loadedPage(t, Options{}, paths...)
 		e := p.Asker.(*Engine)
 		found, err := e.Findings()
 		if err != nil {
@@ -141,10 +116,7 @@ func TestWallOfTexts(t *testing.T) {
 		if found.Card.Word != c.word || found.Card.Title != c.title {
 			t.Errorf("%v: %s %s", c.paths, found.Card.Word, found.Card.Title)
 		}
-		var doc page.Wall
-		if a := p.Ask(ctx, "wall", nil); a.Status != 200 || json.Unmarshal(a.Body, &doc) != nil {
-			t.Fatalf("status %d: %s", a.Status, a.Body)
-		}
+		doc := wallOf(t, p)
 		got := map[string]string{}
 		for _, row := range doc.Rows {
 			if row.Finding != nil {

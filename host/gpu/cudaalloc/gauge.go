@@ -30,29 +30,37 @@ var ErrNotMapped = fmt.Errorf("%w: no %s*.so is mapped", errNoTorch, usual)
 // OpenGauge finds the allocator of a process, which takes some milliseconds, or the time
 // to read its maps where the usual library is not among them: [ErrNotMapped]. Other
 // errors are those of [Find].
-func OpenGauge(p procfs.Process) (*Gauge, error) {
+func OpenGauge(p procfs.Process) (g *Gauge, err error) {
 	if maps, err := p.MapsNaming(usual); err != nil || !maps {
 		return nil, cmp.Or(err, ErrNotMapped)
 	}
+	err = within(p, func(a *Allocator) error {
+		if a.devices == 0 {
+			return errState
+		}
+		memory, err := p.Memory()
+		if err == nil {
+			g = &Gauge{memory: memory, vector: a.address + a.devices, stats: -1}
+		}
+		return err
+	})
+	return g, err
+}
+
+// within finds the allocator of a process, and closes what it was found by after do.
+func within(p procfs.Process, do func(*Allocator) error) error {
 	files := image.NewFiles()
 	defer files.Close()
 	im, err := image.Open(p, files)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer im.Close()
 	a, err := Find(im)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if a.devices == 0 {
-		return nil, errState
-	}
-	memory, err := p.Memory()
-	if err != nil {
-		return nil, err
-	}
-	return &Gauge{memory: memory, vector: a.address + a.devices, stats: -1}, nil
+	return do(a)
 }
 
 // Close closes the memory of the process.
@@ -61,23 +69,15 @@ func (g *Gauge) Close() { g.memory.Close() }
 // Segments reads what the allocator of a process holds now, which takes some milliseconds, and more
 // where it holds many blocks.
 func Segments(p procfs.Process) (segments []Segment, err error) {
-	files := image.NewFiles()
-	defer files.Close()
-	im, err := image.Open(p, files)
-	if err != nil {
-		return nil, err
-	}
-	defer im.Close()
-	a, err := Find(im)
-	if err != nil {
-		return nil, err
-	}
-	const tries = 20 // it runs meanwhile, and what is read can contradict itself
-	for range tries {
-		if segments, err = a.State(); err == nil {
-			break
+	err = within(p, func(a *Allocator) (err error) {
+		const tries = 20 // it runs meanwhile, and what is read can contradict itself
+		for range tries {
+			if segments, err = a.State(); err == nil {
+				break
+			}
 		}
-	}
+		return err
+	})
 	return segments, err
 }
 

@@ -43,7 +43,7 @@ export function verdict(c: Card | null, act: () => void): void {
 export function fullCard(root: HTMLElement, c: Card, findings: (Judgment & { card: Card })[], pinned: number, beside: Beside, go: (i: number) => void, all: (i: number) => void): void {
   const asks = pinnedOf(findings, null) >= 0;
   const notes = findings.flatMap((f, i) => (f.severity === "info" ? [i] : []));
-  const others = [...findings.keys()].filter((i) => i !== pinned && !(asks && notes.includes(i)));
+  const others = [...findings.keys()].filter((i) => i !== pinned && !(asks && findings[i]!.severity === "info"));
   const most = 4;
   fill(
     root,

@@ -14,6 +14,7 @@ export class JobView {
   private rows: JobRank[] = [];
   private chosen: number | null = null; // a rank
   private latest = 0; // seconds
+  private shown: By[] = []; // the columns that have something in them
   private readonly table = new LongTable("Ranks", 22, (i) => this.row(this.rows[i]!, i));
 
   constructor(
@@ -30,6 +31,7 @@ export class JobView {
   private take(v: Answer): void {
     this.page.figures.job = { cause: v.cause, rank: v.first.rank, failed: v.failed };
     this.latest = Math.max(...v.ranks.map((r) => r.seconds ?? 0));
+    this.shown = (Object.keys(columns) as By[]).filter((by) => v.ranks.some((r) => columns[by][1](r) != null));
     this.arrive();
     this.update();
   }
@@ -73,12 +75,7 @@ export class JobView {
     const compare = (a: ReturnType<typeof of>, b: ReturnType<typeof of>): number => Number(a == null) - Number(b == null) || (a! < b! ? -1 : a! > b! ? 1 : 0);
     this.rows = this.once.answer!.ranks;
     if (by !== "time") this.rows = [...this.rows].sort((a, b) => compare(of(a), of(b)));
-    this.table.show(this.rows.length, this.shown().map((by) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, button(`by ${by}`, [columns[by][0], this.by === by ? " ↓" : ""], () => this.sort(by)))));
-  }
-
-  /** The columns that have something in them. */
-  private shown(): By[] {
-    return (Object.keys(columns) as By[]).filter((by) => this.rows.some((r) => columns[by][1](r) != null));
+    this.table.show(this.rows.length, this.shown.map((by) => h("th", { scope: "col", "aria-sort": this.by === by ? "ascending" : undefined }, button(`by ${by}`, [columns[by][0], this.by === by ? " ↓" : ""], () => this.sort(by)))));
   }
 
   private row(r: JobRank, i: number): HTMLElement {
@@ -97,7 +94,7 @@ export class JobView {
     return h(
       "tr",
       { class: r.role, "aria-rowindex": i + 2, "aria-selected": r.rank === this.chosen ? "true" : undefined },
-      this.shown().map((by) => cells[by]),
+      this.shown.map((by) => cells[by]),
     );
   }
 
