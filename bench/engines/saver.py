@@ -44,7 +44,8 @@ CASES = [  # name, modes, variables, what holds, and where it comes from
     ("unaligned", PRELOAD, ALL, "sizes that are no multiple of a page", "pull request 82"),
     ("full", BOTH, {}, "a resume that does not fit fails, and works later", "pull request 87"),
     ("twice", BOTH, {}, "a second pause and a second resume do nothing", "ours"),
-    ("freed", BOTH, {}, "tensors are freed while they are paused", "ours"),
+    ("freed", BOTH, {}, "tensors of a region are freed while they are paused", "ours"),
+    ("freed_whole", PRELOAD, {**ALL, "TMS_INIT_ENABLE_CPU_BACKUP": "1"}, "memory is given back to the driver while it is paused", "issue 92, pull request 95"),
     ("expandable", BOTH, {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, "expandable segments are refused", "issue 24"),
     ("expandable_later", BOTH, {}, "expandable segments between pause and resume", "issue 24"),
 ]

@@ -311,6 +311,18 @@ def freed():
     need(checksum(weights) == want, "other weights")
 
 
+def freed_whole():
+    """PyTorch gives memory of no pool back to the driver while it is paused."""
+    weights, cache = drawn(24 * MIB, 1), torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+    want, all_ = checksum([weights]), used()
+    saver.pause()
+    del cache
+    torch.cuda.empty_cache()
+    saver.resume()
+    need(used() <= all_ - 64 * MIB, "it is not given back")
+    need(checksum([weights]) == want, "other weights")
+
+
 def expandable():
     need(fails(lambda: saver.region().__enter__()), "it is not refused")
 
