@@ -95,13 +95,14 @@ var wings = []string{"torch", "host", "plan", "profiles", "logs"}
 
 // across lists the imports from one wing into another that are allowed.
 var across = map[string][]string{
-	"profiles/proc":        {"host/proc/procfs", "host/proc/vmmap"}, // the forms of /proc, and what its mappings are for
-	"host/sampling/engine": {"plan/engine"},                         // what engines call their metrics
-	"logs/failure":         {"plan/engine"},                         // what engines call themselves, and what they advise
-	"logs/engine":          {"plan/engine"},                         // the form of what logs state, and the settings in them
-	"profiles/figures":     {"logs/text"},                           // the lines of any text
-	"profiles/printed":     {"logs/engine"},                         // the lines of engines in service
-	"plan/serving":         {"torch/allocator"},                     // the sizes of blocks and segments, which that package holds next to its simulation
+	"profiles/proc":         {"host/proc/procfs", "host/proc/vmmap"}, // the forms of /proc, and what its mappings are for
+	"host/sampling/engine":  {"plan/engine"},                         // what engines call their metrics
+	"host/sampling/sampler": {"plan/engine"},                         // what an engine's command keeps in main memory
+	"logs/failure":          {"plan/engine"},                         // what engines call themselves, and what they advise
+	"logs/engine":           {"plan/engine"},                         // the form of what logs state, and the settings in them
+	"profiles/figures":      {"logs/text"},                           // the lines of any text
+	"profiles/printed":      {"logs/engine"},                         // the lines of engines in service
+	"plan/serving":          {"torch/allocator"},                     // the sizes of blocks and segments, which that package holds next to its simulation
 }
 
 // everywhere lists what is imported like a package of the standard library.
@@ -145,7 +146,7 @@ var only = map[string][]string{
 	"host/sampling/sample":  {"units"},
 	"host/store/journal":    {"internal/budget", "internal/packed"},
 	"host/store/series":     {"host/store/journal", "host/sampling/sample", "internal/budget"},
-	"host/sampling/sampler": {"host/gpu/cudaalloc", "host/proc/footprint", "host/gpu/nvml", "host/gpu/nvsmi", "host/proc/procfs", "host/sampling/sample", "record", "pausable", "pausable/state"},
+	"host/sampling/sampler": {"host/gpu/cudaalloc", "host/proc/footprint", "host/gpu/nvml", "host/gpu/nvsmi", "host/proc/procfs", "host/sampling/sample", "plan/engine", "record", "pausable", "pausable/state"},
 	"host/code/pyframes":    {"host/calls/event"},
 	"host/calls/bpf":        {"host/calls/event", "host/proc/procfs", "internal/packed"},
 	"host/calls/ptrace":     {"host/calls/event", "host/proc/procfs", "host/code/pyframes"},

@@ -26,7 +26,7 @@ var sections = map[string][]section{
 		{"Question", []string{"solve", "formats", "method", "check", "strict"}},
 		{"Model", []string{"model", "quant", "kv-dtype", "mtp"}},
 		{"GPUs", []string{"gpu", "gpus", "capacity", "nodes", "gpus-per-node", "node-link", "host-bandwidth"}},
-		{"Engine", []string{"engine", "engine-version", "mem-fraction", "max-model-len", "max-num-seqs", "max-batched-tokens", "max-total-tokens", "block-size", "cuda-graph-max-bs", "eager"}},
+		{"Engine", []string{"engine", "engine-version", "mem-fraction", "max-model-len", "max-num-seqs", "max-batched-tokens", "max-total-tokens", "kv-cache-bytes", "kv-blocks", "block-size", "cuda-graph-max-bs", "eager"}},
 		{"Parallelism and offload", []string{"tp", "pp", "dp", "ep", "cpu-experts", "cpu-offload-gb"}},
 		{"llama.cpp and Ollama", []string{"gpu-layers", "n-cpu-moe", "kv-dtype-v", "flash-attn", "swa-full", "kv-unified", "cache-ram"}},
 		{"Load", []string{"requests", "prompt-tokens", "output-tokens", "images", "image-size"}},

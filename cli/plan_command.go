@@ -142,8 +142,8 @@ func setFlags(c *cobra.Command, given map[string]string) error {
 		if name == "quant" && !model.KnownQuant(value) { // what the files state themselves
 			continue
 		}
-		if name == "max-model-len" {
-			value = tokens(value)
+		if name == "max-model-len" || name == "kv-cache-bytes" {
+			value = readable(value)
 		}
 		if f.Changed(name) || value == "" {
 			continue
@@ -160,12 +160,12 @@ func negative(word string) bool {
 	return err == nil
 }
 
-// tokens is a length as vLLM takes it: 32k is 32,000, 32K is 32,768.
-func tokens(text string) string {
+// readable is a number as vLLM takes it: 32k is 32,000, 32K is 32,768.
+func readable(text string) string {
 	for _, unit := range []struct {
 		suffix string
 		of     float64
-	}{{"k", 1e3}, {"m", 1e6}, {"K", 1 << 10}, {"M", 1 << 20}} {
+	}{{"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}} {
 		if digits, ok := strings.CutSuffix(text, unit.suffix); ok {
 			if x, err := strconv.ParseFloat(digits, 64); err == nil && x > 0 && x < 1e9 {
 				return strconv.FormatInt(int64(x*unit.of), 10)

@@ -13,6 +13,7 @@ func TestEngineCommand(t *testing.T) {
 		{"vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2 --max-model-len 32k --port 8000 --enforce-eager", "engine=vllm model=Qwen/Qwen3-8B tp=2 gpus=2 max-model-len=32000 eager=true", ""},
 		{"CUDA_VISIBLE_DEVICES=0 python3 -m vllm.entrypoints.openai.api_server --model=Qwen/Qwen3-8B --gpu_memory_utilization=0.8 --quantization compressed-tensors --enable-lora", "model=Qwen/Qwen3-8B mem-fraction=0.8 tp=1 quant=", "--enable-lora"},
 		{"vllm serve deepseek-ai/DeepSeek-R1 -tp 1 --data-parallel-size 8 --enable-expert-parallel --max-num-seqs 64 --cpu-offload-gb 4", "cpu-offload-gb=4 tp=8 dp=8 ep=8 gpus=8 max-num-seqs=64", ""},
+		{"vllm serve Qwen/Qwen3-8B --kv-cache-memory-bytes 2.5G --num_gpu_blocks_override=512", "kv-cache-bytes=2684354560 kv-blocks=512", ""},
 		{"vllm serve Qwen/Qwen3-8B -dp 2", "tp=1 gpus=1 dp=0", "--data-parallel-size (one replica is planned)"},
 		{"python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 --enable-dp-attention --trust-remote-code --context-length 8192 --mem-fraction-static 0.85 --chunked-prefill-size 4096 --max-running-requests 128 --page-size 64",
 			"engine=sglang model=deepseek-ai/DeepSeek-V3 tp=8 dp=8 gpus=8 max-model-len=8192 mem-fraction=0.85 max-batched-tokens=4096 max-num-seqs=128 block-size=64", ""},

@@ -184,7 +184,10 @@ func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
 		f.Kind, f.Severity, f.Detail = r.kind, r.severity, []string{r.detail}
 		doubt := w.doubt(p, s)
 		if r.figure == anonymous {
-			doubt = cmp.Or(doubt, cacheDoubt(p.Command, s))
+			doubt = cmp.Or(doubt, cacheDoubt(p, s))
+			if text := unboundedCache(p); text != "" {
+				f.Detail = append(f.Detail, text)
+			}
 		}
 		if doubt != "" && r.severity == finding.Problem {
 			f.Severity = finding.Warning

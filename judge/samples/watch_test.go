@@ -430,23 +430,38 @@ func BenchmarkCurrent(b *testing.B) {
 
 // TestPromptCache has a server whose memory grows by its cache of prompts: that is no problem below the cache's bound.
 func TestPromptCache(t *testing.T) {
-	for command, problem := range map[string]bool{
-		"/opt/llama-server -m a.gguf":                       false, // 8 GiB
-		"llama-server -m a.gguf --cache-ram 1024":           false,
-		"llama-server --cache-ram=256 -m a.gguf":            true,
-		"llama-server -m a.gguf -cram 0":                    true,
-		"llama-server -m a.gguf -cram -1 --port 1":          true,
-		"python -m vllm.entrypoints.openai.api_server":      true,
-		"python serve.py --name llama-server --cache-ram 9": true,
+	const mib = 1 << 20
+	for _, c := range []struct {
+		command string
+		bound   int64 // of the environment or of a longer command; 0 where the command states it
+		problem bool
+		detail  string
+	}{
+		{"/opt/llama-server -m a.gguf", 0, false, "8 GiB"},
+		{"llama-server -m a.gguf --cache-ram 1024", 0, false, "1 GiB"},
+		{"llama-server --cache-ram=256 -m a.gguf", 0, true, ""},
+		{"llama-server -m a.gguf -cram 0", 0, true, ""},
+		{"llama-server -m a.gguf -cram -1 --port 1", 0, true, "no bound"},
+		{"llama-server -m a.gguf …", 256 * mib, true, ""},
+		{"llama-server -m a.gguf …", 2048 * mib, false, "2 GiB"},
+		{"llama-server -m a.gguf …", -1, true, "no bound"},
+		{"llama-cli -m a.gguf", 0, true, ""},
+		{"llama-cli -m a.gguf --cache-ram 1024", 0, false, "1 GiB"},
+		{"python -m vllm.entrypoints.openai.api_server", 0, true, ""},
+		{"python serve.py --name llama-server --cache-ram 9", 0, true, ""},
 	} {
 		w := New()
 		for at := range 120 {
-			age, grown := 300.0, int64(at)*5<<20
-			w.Add(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{{PID: 7, Started: 1, Command: command, Age: &age, Devices: []sample.DeviceShare{}, Host: &sample.Host{Anonymous: 100<<20 + grown}}}})
+			age, grown := 300.0, int64(at)*5*mib
+			p := sample.Process{PID: 7, Started: 1, Command: c.command, Age: &age, Devices: []sample.DeviceShare{}, Host: &sample.Host{Anonymous: 100*mib + grown}}
+			if c.bound != 0 {
+				p.PromptCache = &c.bound
+			}
+			w.Add(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{p}})
 		}
 		found := w.Findings()
-		if len(found) != 1 || (found[0].Severity == finding.Problem) != problem {
-			t.Errorf("%s: %+v", command, found)
+		if len(found) != 1 || (found[0].Severity == finding.Problem) != c.problem || !strings.Contains(strings.Join(found[0].Detail, "\n"), c.detail) || strings.Contains(strings.Join(found[0].Detail, "\n"), "cache-ram") != (c.detail != "") {
+			t.Errorf("%s, %d: %+v", c.command, c.bound, found)
 		}
 	}
 }

@@ -231,6 +231,8 @@ var arguments = []argument{
 	{"kv_dtype", engine.PrintedAs(engine.KVType), false, text.Wordly},
 	{"graphs", engine.PrintedAs(engine.Graphs), false, text.Digit},
 	{"eager", engine.PrintedAs(engine.Eager), false, text.Wordly},
+	{"kv_bytes", engine.PrintedAs(engine.KVBytes), false, text.Digit},
+	{"blocks", engine.PrintedAs(engine.Blocks), false, text.Digit},
 }
 
 // inArguments are words of which one is in a line that states arguments.

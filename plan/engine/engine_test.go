@@ -131,3 +131,36 @@ func TestKnowledgeStandsOnce(t *testing.T) {
 		t.Fatalf("%d files, %v", files, err)
 	}
 }
+
+// TestPromptCache reads the bound of llama.cpp's cache of prompts from commands and variables.
+func TestPromptCache(t *testing.T) {
+	const none = -2
+	for _, c := range []struct {
+		command, variable string
+		mib               int64
+	}{
+		{"/usr/bin/llama-server -m a", "", 8192},
+		{`C:\llama\llama-server.exe -m a`, "", 8192},
+		{"llama-server -m a", "64", 64},
+		{"llama-server -m a -cram 32", "64", 32},
+		{"llama-server --cache-ram=1 --cache-ram 2", "", 2},
+		{"llama-server -cram -1", "", -1},
+		{"llama-server", "-1", -1},
+		{"llama-server -cram 0", "", 0},
+		{"llama-server -cram", "", none},
+		{"llama-cli -m a", "64", none},
+		{"llama-cli -m a -cram 16", "", 16},
+		{"vllm serve --cache-ram 3", "", none},
+		{"", "", none},
+	} {
+		got := int64(none)
+		if n := PromptCache(strings.Fields(c.command), func(string) string { return c.variable }); n != nil {
+			if got = *n; got > 0 {
+				got >>= 20
+			}
+		}
+		if got != c.mib {
+			t.Errorf("%s, %q: %d MiB, want %d", c.command, c.variable, got, c.mib)
+		}
+	}
+}

@@ -23,6 +23,8 @@ const (
 	Images   Setting = "images"
 	Requests Setting = "max-num-seqs"
 	MaxKV    Setting = "max-total-tokens"
+	KVBytes  Setting = "kv-cache-bytes"
+	Blocks   Setting = "kv-blocks"
 	Graphs   Setting = "cuda-graph-max-bs"
 	Block    Setting = "block-size"
 	Offload  Setting = "cpu-offload-gb"

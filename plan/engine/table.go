@@ -18,6 +18,8 @@ var engines = []Engine{
 			{Setting: Nodes, Names: "--nnodes"},
 			{Setting: Length, Names: "--max-model-len", Printed: "max_seq_len"},
 			{Setting: Fraction, Names: "--gpu-memory-utilization"},
+			{Setting: KVBytes, Names: "--kv-cache-memory-bytes"},
+			{Setting: Blocks, Names: "--num-gpu-blocks-override"},
 			{Setting: Step, Names: "--max-num-batched-tokens"},
 			{Setting: Images, Names: "--limit-mm-per-prompt", Unread: true},
 			{Setting: Requests, Names: "--max-num-seqs"},

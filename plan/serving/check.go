@@ -35,6 +35,8 @@ func (s Setup) From(log *engine.Log) Setup {
 	whole("chunk", &s.Step)
 	whole("seqs", &s.Requests)
 	whole("graphs", &s.Graphs)
+	whole("kv_bytes", &s.KVBytes)
+	whole("blocks", &s.Blocks)
 	if x, err := strconv.ParseFloat(log.Setup["fraction"], 64); err == nil && x > 0 && x <= 1 && s.Fraction == 0 {
 		s.Fraction = x
 	}
@@ -252,6 +254,7 @@ const (
 // checkPool is the KV cache in bytes, and what it holds in tokens.
 func (s Setup) checkPool(log *engine.Log) (out []plan.Checked) {
 	pool, havePool := log.Smallest(engine.KV)
+	havePool = havePool && s.blocks() == 0 // the size is stated before the blocks replace it
 	var planned *plan.Range
 	if s.GPU != nil {
 		if f, err := s.Fit(); err == nil {
@@ -260,7 +263,7 @@ func (s Setup) checkPool(log *engine.Log) (out []plan.Checked) {
 	}
 	if havePool {
 		out = append(out, stated(plan.KVCache, planned, pool))
-	} else if n, ok := log.Smallest(engine.Pool); ok {
+	} else if n, ok := log.Smallest(engine.Pool); ok && s.blocks() == 0 {
 		c := stated(plan.KVCache, planned, n)
 		c.Rounding += plan.GiB / 2 // tables of the requests are made with it
 		c.Compare()

@@ -33,6 +33,9 @@ func TestCheck(t *testing.T) {
 		{"2.44 GiB for peak", "9.96 GiB for peak", plan.Activations, "requests at once"},
 		{"440,480 tokens", "880,960 tokens", "tokens of that KV cache", "--kv-dtype"},
 		{"0.67 GiB", "7.46 GiB", plan.Graphs, "more sizes"},
+		{"INFO 09-21 23:16:13", "args: {'num_gpu_blocks_override': 27530}", "", ""},
+		{"INFO 09-21 23:16:13", "args: {'num_gpu_blocks_override': 2753}", "tokens of the KV cache", ""},
+		{"INFO 09-21 23:16:13", "args: {'kv_cache_memory_bytes': 1073741824}", plan.KVCache, ""},
 	} {
 		log := scanned(t, strings.ReplaceAll(string(data), c.from, c.to))
 		rows, err := Setup{Model: plantest.Model(t, "Llama-3.1-8B", "")}.From(log).Check(log)

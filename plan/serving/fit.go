@@ -153,6 +153,13 @@ func (s Setup) Fit() (*Fit, error) {
 	cell := f.narrowest(s.cells(), func(weights int64) plan.Range { return s.pool(f.Fraction, weights, activation, graphs, outside) })
 	weights := s.logged(f.Stages[f.Stage])
 	f.KV = s.pool(f.Fraction, weights, activation, graphs, outside)
+	source := "the rest of the engine's share"
+	switch {
+	case s.blocks() > 0:
+		f.KV, source = plan.Exactly(plan.Whole(math.Ceil(cell.full*float64(s.Blocks*s.Block)))), "the number of blocks that is set"
+	case s.KVBytes > 0:
+		source = "the size that is set"
+	}
 	if s.MaxKV > 0 && cell.full > 0 {
 		most := plan.Whole(cell.full * float64(s.MaxKV))
 		f.KV = plan.Range{Low: min(f.KV.Low, most), High: min(f.KV.High, most)}
@@ -166,14 +173,18 @@ func (s Setup) Fit() (*Fit, error) {
 	used := weights + activation.Middle() + graphs.Middle() + outside.Middle() + f.KV.Middle()
 	f.Components = []plan.Component{
 		{Name: plan.Weights, Size: plan.Exactly(weights), Source: "the model's tensors, as the engine lays them out"},
-		{Name: plan.KVCache, Size: f.KV, Source: "the rest of the engine's share"},
+		{Name: plan.KVCache, Size: f.KV, Source: source},
 		{Name: plan.Activations, Size: activation, Source: s.activationSource()},
 		{Name: plan.Graphs, Size: graphs, Source: graphsSource},
 		{Name: plan.NonTorch, Size: outside, Source: outsideSource},
 		{Name: plan.Slack, Size: plan.Exactly(max(s.GPU.Total-used, 0)), Source: "the rest of the GPU"},
 	}
 	f.offload()
-	f.judge(weights, activation, graphs, outside)
+	if s.setPool() {
+		f.judgeSet(weights, activation.Plus(graphs).Plus(outside))
+	} else {
+		f.judge(weights, activation, graphs, outside)
+	}
 	f.judgeAsked()
 	f.judgeFormat()
 	f.Flags = s.flags(f.Fraction)
@@ -208,6 +219,9 @@ func (s Setup) activationSource() string {
 
 // pool returns what is left for the KV cache of the share that the engine takes.
 func (s Setup) pool(fraction float64, weights int64, activation, graphs, outside plan.Range) plan.Range {
+	if s.KVBytes > 0 {
+		return plan.Exactly(s.KVBytes)
+	}
 	total := s.GPU.Total
 	left := func(activation, graphs, outside int64) int64 {
 		if s.Engine.Name == engine.SGLang {
@@ -267,6 +281,9 @@ func (s Setup) possible() error {
 	if s.Offload > 0 && s.Engine.Name != engine.VLLM {
 		return fmt.Errorf("%s keeps no weights in the host's memory by size (--cpu-offload-gb)", s.Engine.Name)
 	}
+	if (s.KVBytes > 0 || s.Blocks > 0) && s.Engine.Name != engine.VLLM {
+		return fmt.Errorf("%s does not take the size of its KV cache in bytes or blocks (--kv-cache-bytes, --kv-blocks)", s.Engine.Name)
+	}
 	if !(s.Fraction >= 0 && s.Fraction <= 1) { // so that NaN is none either
 		return fmt.Errorf("a memory fraction of %g is not between 0 and 1", s.Fraction)
 	}
@@ -291,7 +308,7 @@ func (s Setup) Bounded() error {
 	for _, f := range []struct {
 		what string
 		n    int64
-	}{{"a context of %d tokens", s.Length}, {"a forward pass of %d tokens", s.Step}, {"a block of %d tokens", s.Block}, {"%d requests at once", s.Requests}} {
+	}{{"a KV cache of %d blocks", s.Blocks}, {"a context of %d tokens", s.Length}, {"a forward pass of %d tokens", s.Step}, {"a block of %d tokens", s.Block}, {"%d requests at once", s.Requests}} {
 		if f.n < 0 || f.n > tokens {
 			return fmt.Errorf(f.what+" is beyond any engine", f.n)
 		}
@@ -358,6 +375,38 @@ func (f *Fit) judge(weights int64, activation, graphs, outside plan.Range) {
 	case f.Verdict == plan.Fits && left < need.High:
 		f.Verdict, f.Binding = plan.Tight, fmt.Sprintf("the memory fraction of %.4g leaves little room for %s", f.Fraction, what)
 	}
+}
+
+// judgeSet judges a set-up whose KV cache has a set size, whatever the memory fraction is. Its
+// fraction becomes the share that it uses.
+func (f *Fit) judgeSet(weights int64, others plan.Range) {
+	total := f.Serving.GPU.Total
+	used := plan.Range{Low: weights + others.Low + f.KV.Low, High: weights + others.High + f.KV.High}
+	f.Fraction = min(float64(used.High)/float64(total), 1)
+	switch {
+	case weights+others.Low >= total:
+		f.Verdict, f.Binding = plan.TooMuch, "the weights alone are more than the GPU has"
+	case used.Low > total:
+		f.Verdict, f.Binding = plan.TooMuch, "the KV cache of that size is more than the GPU has beside weights, activations and CUDA graphs"
+	case f.KV.High < f.Need:
+		f.Verdict, f.Binding = plan.TooMuch, "the size of the KV cache: a larger one would hold one request of the whole context"
+	case used.High > total:
+		f.Verdict, f.Binding = plan.Tight, "the KV cache of that size leaves little room for activations and CUDA graphs"
+	default:
+		f.Verdict, f.Binding = plan.Fits, "the KV cache"
+	}
+}
+
+// setPool reports whether the size of the KV cache is set, by bytes or by blocks.
+func (s Setup) setPool() bool { return s.KVBytes > 0 || s.blocks() > 0 }
+
+// blocks is the number of blocks that is set, 0 where a block is not so many tokens of all
+// layers: layers of several kinds share them.
+func (s Setup) blocks() int64 {
+	if s.windows() && s.keepsWindows() || s.hasKind(model.State) {
+		return 0
+	}
+	return s.Blocks
 }
 
 // outsideShare returns what must fit outside the engine's share, and the memory that the

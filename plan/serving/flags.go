@@ -21,6 +21,9 @@ func (s Setup) notes() (out []string) {
 	if stated := s.Model.KVFormat; stated != "" && s.KV.name == "auto" {
 		out = append(out, fmt.Sprintf("the checkpoint sets %s for keys and values, which engines use by themselves since the end of 2025. They are planned in 16 bits here: give --kv-dtype %s to plan with it", stated, stated))
 	}
+	if s.Blocks != s.blocks() {
+		out = append(out, "the number of blocks is not planned: layers of several kinds share them in this model")
+	}
 	if n := s.Model.Host; n > 0 {
 		out = append(out, fmt.Sprintf("the experts that are left out here take %s of the host's memory. Every token waits for those it goes through", units.Bytes(n)))
 	}
@@ -93,7 +96,9 @@ func (s Setup) flags(fraction float64) []string {
 	add(p.DP > 1, engine.DP, p.DP)
 	add(p.Nodes() > 1 && s.Engine.Name == engine.SGLang, engine.Nodes, p.Nodes())
 	add(true, engine.Length, s.Length)
-	add(true, engine.Fraction, fmt.Sprintf("%.4g", fraction))
+	add(!s.setPool(), engine.Fraction, fmt.Sprintf("%.4g", fraction))
+	add(s.KVBytes > 0, engine.KVBytes, s.KVBytes)
+	add(s.Blocks > 0, engine.Blocks, s.Blocks)
 	add(true, engine.Step, s.step())
 	if i := s.Images.normal(); s.profilesLargest() {
 		add(s.Images.Count > 0, engine.Images, fmt.Sprintf("image=%d", i.Count))

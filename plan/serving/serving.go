@@ -29,15 +29,18 @@ type Setup struct {
 	Step     int64 // tokens that a forward pass takes at most; 0 is the engine's default
 	Requests int64 // that run at once at most; 0 means the engine's default
 	MaxKV    int64 // a limit of the KV cache in tokens; 0 if none
-	Eager    bool  // no CUDA graphs
-	Draft    bool  // the model's own layers for multi-token prediction are loaded
-	GPU      *plan.GPU
-	Fraction float64 // of the GPU's memory; 0 is the engine's default
-	Graphs   int64   // the largest batch that is captured; 0 is the engine's default
-	Offload  int64   // bytes of each GPU's weights that vLLM keeps in the host's memory
-	Local    Local   // of llama.cpp and engine.Ollama
-	Load     Load    // what is asked of it
-	Images   Images  // of each request
+	// KVBytes is the size of the KV cache on each GPU, Blocks the number of its blocks: vLLM takes
+	// them instead of the rest of its share. 0 if they are not set.
+	KVBytes, Blocks int64
+	Eager           bool // no CUDA graphs
+	Draft           bool // the model's own layers for multi-token prediction are loaded
+	GPU             *plan.GPU
+	Fraction        float64 // of the GPU's memory; 0 is the engine's default
+	Graphs          int64   // the largest batch that is captured; 0 is the engine's default
+	Offload         int64   // bytes of each GPU's weights that vLLM keeps in the host's memory
+	Local           Local   // of llama.cpp and engine.Ollama
+	Load            Load    // what is asked of it
+	Images          Images  // of each request
 	// HostBandwidth is that of the host's memory, bytes a second; 0 is two channels of DDR5.
 	HostBandwidth float64
 	// NodeLink is what a GPU has of the network between nodes, bytes a second in one

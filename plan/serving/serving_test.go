@@ -321,3 +321,48 @@ func TestOffloadedWeights(t *testing.T) {
 		t.Error("SGLang offloads weights")
 	}
 }
+
+// TestSetPool has a KV cache of a set size, in bytes or in blocks, which the memory fraction does
+// not change.
+func TestSetPool(t *testing.T) {
+	of := func(change func(s *Setup)) *Fit {
+		s := Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: engine.Release{Name: engine.VLLM}, GPU: plantest.GPU(t, "H100"), Length: 4096}
+		change(&s)
+		return fitOf(t, s)
+	}
+	const token = 131072
+	for name, c := range map[string]struct {
+		change  func(s *Setup)
+		tokens  int64
+		verdict plan.Verdict
+		flag    string
+	}{
+		"bytes":             {func(s *Setup) { s.KVBytes = 1 << 30 }, 8192, plan.Fits, "--kv-cache-memory-bytes 1073741824"},
+		"whatever fraction": {func(s *Setup) { s.KVBytes, s.Fraction = 40<<30, 0.2 }, 327680, plan.Fits, "--kv-cache-memory-bytes 42949672960"},
+		"too many bytes":    {func(s *Setup) { s.KVBytes = 70 << 30 }, 573440, plan.TooMuch, ""},
+		"too few":           {func(s *Setup) { s.KVBytes = 2048 * token }, 2048, plan.TooMuch, ""},
+		"blocks":            {func(s *Setup) { s.Blocks = 1000 }, 16000, plan.Fits, "--num-gpu-blocks-override 1000"},
+		"larger blocks":     {func(s *Setup) { s.Blocks, s.Block = 1000, 32 }, 32000, plan.Fits, "--block-size 32"},
+	} {
+		f := of(c.change)
+		if want := plan.Exactly(c.tokens); f.Tokens != want || f.KV != plan.Exactly(c.tokens*token) || f.Verdict != c.verdict {
+			t.Errorf("%s: %v tokens in %v, %v (%s)", name, f.Tokens, f.KV, f.Verdict, f.Binding)
+		}
+		if flags := strings.Join(f.Flags, " "); !strings.Contains(flags, c.flag) || strings.Contains(flags, "--gpu-memory-utilization") {
+			t.Errorf("%s: %s", name, flags)
+		}
+	}
+	free := of(func(*Setup) {})
+	mixed := fitOf(t, Setup{Model: plantest.Model(t, "gpt-oss-20b", ""), Engine: free.Serving.Engine, GPU: free.Serving.GPU, Blocks: 1000})
+	if mixed.KV.Low == mixed.KV.High || !strings.Contains(strings.Join(mixed.Notes, "\n"), "number of blocks") {
+		t.Errorf("layers of several kinds: %v, %q", mixed.KV, mixed.Notes)
+	}
+	s := free.Serving
+	s.KVBytes = 1
+	if _, err := Solve("fraction", Variants(s, nil)); err == nil {
+		t.Error("a fraction is looked for")
+	}
+	if s.Engine = (engine.Release{Name: engine.SGLang}); s.possible() == nil {
+		t.Error("SGLang takes it")
+	}
+}

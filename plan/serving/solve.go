@@ -144,6 +144,9 @@ func (s Setup) largestFraction() (plan.Answer, error) {
 	if s.Engine.Local() {
 		return plan.Answer{Binding: s.Engine.Name + " takes as much as it needs: it has no memory fraction"}, nil
 	}
+	if s.setPool() {
+		return plan.Answer{}, fmt.Errorf("--solve fraction: the size of the KV cache is set, so no memory fraction changes it")
+	}
 	f, err := s.Fit()
 	if err != nil {
 		return plan.Answer{Binding: err.Error()}, nil

@@ -20,6 +20,7 @@ type Serving struct {
 	tp, pp, ep, dp, host      int64
 	length, step, seqs, block int64
 	tokens, graphs            int64
+	pool, blocks              int64
 	fraction, offload         float64
 	eager, mtp, formats       bool
 	method, solve             string
@@ -46,6 +47,8 @@ func (o *Serving) Flags() *Flags {
 	f.Int64Var(&o.seqs, "max-num-seqs", 0, "concurrent requests `N` (default: the engine's)")
 	f.Int64Var(&o.block, "block-size", 0, "tokens `N` of a KV cache block")
 	f.Int64Var(&o.tokens, "max-total-tokens", 0, "KV cache limit `N`, tokens")
+	f.Int64Var(&o.pool, "kv-cache-bytes", 0, "vLLM: KV cache size on each GPU, `BYTES`")
+	f.Int64Var(&o.blocks, "kv-blocks", 0, "vLLM: KV cache size on each GPU, blocks `N`")
 	f.Int64Var(&o.graphs, "cuda-graph-max-bs", 0, "largest batch `N` captured as a CUDA graph (default: the engine's)")
 	f.Float64Var(&o.fraction, "mem-fraction", 0, "the engine's share `X` of the GPU (gpu_memory_utilization, mem_fraction_static)")
 	f.BoolVar(&o.eager, "eager", false, "use no CUDA graphs")
@@ -126,10 +129,13 @@ func (o *Serving) Setup(find Models) (s serving.Setup, err error) {
 		return s, fmt.Errorf("unknown --kv-dtype %q", o.KV)
 	}
 	for name, n := range map[string]int64{"tp": o.tp, "pp": o.pp, "ep": o.ep, "dp": o.dp, "max-model-len": o.length, "max-batched-tokens": o.step,
-		"max-num-seqs": o.seqs, "block-size": o.block, "cpu-experts": o.host, "n-cpu-moe": o.local.hostMoE, "requests": o.load.requests, "prompt-tokens": o.load.prompt, "output-tokens": o.load.output, "images": o.load.images, "max-total-tokens": o.tokens, "cuda-graph-max-bs": o.graphs} {
+		"max-num-seqs": o.seqs, "block-size": o.block, "cpu-experts": o.host, "n-cpu-moe": o.local.hostMoE, "requests": o.load.requests, "prompt-tokens": o.load.prompt, "output-tokens": o.load.output, "images": o.load.images, "max-total-tokens": o.tokens, "kv-blocks": o.blocks, "cuda-graph-max-bs": o.graphs} {
 		if const40 := int64(1) << 40; n < 0 || n > const40 {
 			return s, fmt.Errorf("--%s %d is out of range", name, n)
 		}
+	}
+	if o.pool < 0 || o.pool > 1<<50 {
+		return s, fmt.Errorf("--kv-cache-bytes %d is out of range", o.pool)
 	}
 	if o.host > 0 {
 		m = m.WithoutExperts(o.host)
@@ -146,7 +152,7 @@ func (o *Serving) Setup(find Models) (s serving.Setup, err error) {
 		p.EP, p.DP = o.ep, o.dp
 	}
 	s = serving.Setup{Model: m, Engine: e, Parallel: p, KV: kv, Length: o.length, Block: o.block, Step: o.step,
-		Requests: o.seqs, MaxKV: o.tokens, Graphs: o.graphs, Eager: o.eager, Draft: o.mtp, GPU: gpu, Fraction: o.fraction}
+		Requests: o.seqs, MaxKV: o.tokens, KVBytes: o.pool, Blocks: o.blocks, Graphs: o.graphs, Eager: o.eager, Draft: o.mtp, GPU: gpu, Fraction: o.fraction}
 	if s.Local, err = o.local.local(m); err != nil {
 		return s, err
 	}
@@ -211,7 +217,7 @@ func (o *Serving) sideBySide(find Models, s serving.Setup) (out []*serving.Fit, 
 // Given is what the flags state of a set-up of a model without its GPU, for the log of
 // a run to add to.
 func (o *Serving) Given(m *model.Model) (s serving.Setup, err error) {
-	s = serving.Setup{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Draft: o.mtp, Fraction: o.fraction}
+	s = serving.Setup{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Draft: o.mtp, Fraction: o.fraction, KVBytes: o.pool, Blocks: o.blocks}
 	s.Parallel = plan.Parallel{TP: o.tp, PP: o.pp, EP: o.ep, DP: o.dp}
 	s.Local, err = o.local.local(m)
 	return s, err

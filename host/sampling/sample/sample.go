@@ -96,7 +96,10 @@ type Process struct {
 	// RayKills is the share of the machine's memory, or of its container's limit, from
 	// which Ray kills such a worker; nil if it is none, or Ray does not watch memory.
 	RayKills *float64 `json:"ray_kills_from,omitempty"`
-	Group    string   `json:"group,omitempty"` // the name of a [Group]
+	// PromptCache is the bound of the cache of prompts in main memory that llama.cpp's server keeps,
+	// bytes; -1 if it has no bound, nil of other programs.
+	PromptCache *int64 `json:"prompt_cache_bytes,omitempty"`
+	Group       string `json:"group,omitempty"` // the name of a [Group]
 
 	Host        *Host `json:"host"` // nil of a zombie, and of one that is not visible
 	Threads     *int  `json:"threads,omitempty"`

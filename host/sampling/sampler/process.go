@@ -13,6 +13,7 @@ import (
 	"strandline/host/sampling/sample"
 	"strandline/internal/secret"
 	"strandline/internal/sorts"
+	"strandline/plan/engine"
 )
 
 // process is one that is watched.
@@ -241,15 +242,16 @@ func descriptors(folder string) *int {
 	return &n
 }
 
-// longestCommand bounds what is kept of a command line, in bytes.
-const longestCommand = 512
+// longestCommand bounds what is kept of a command line, and longestRead what is read of it, in
+// bytes.
+const longestCommand, longestRead = 512, 16 << 10
 
 // describe states what a process is and where it runs.
 func (p *process) describe(s *Sampler) {
 	pid := p.now.PID
-	line := head(s.path(pid, "cmdline"), longestCommand+secret.Margin)
+	line := head(s.path(pid, "cmdline"), longestRead)
 	if line != "" || p.now.Command == "" { // a zombie no longer has one
-		p.now.Command = secret.Command(line, longestCommand)
+		p.now.Command = secret.Command(line[:min(len(line), longestCommand+secret.Margin)], longestCommand)
 	}
 	if p.now.Command == "" {
 		p.now.Command = p.now.Name
@@ -257,6 +259,12 @@ func (p *process) describe(s *Sampler) {
 	environ := head(s.path(pid, "environ"), 256<<10)
 	groups := head(s.path(pid, "cgroup"), 16<<10)
 	place(&p.now, groups, environ)
+	if line != "" {
+		p.now.PromptCache = engine.PromptCache(strings.Split(strings.TrimSuffix(line, "\x00"), "\x00"), func(name string) string {
+			value, _ := variable(environ, name)
+			return value
+		})
+	}
 	p.visible = nil
 	if list, ok := variable(environ, "CUDA_VISIBLE_DEVICES"); ok {
 		p.visible = strings.Split(list, ",")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -513,6 +514,30 @@ func TestRayKills(t *testing.T) {
 		if (p.RayKills != nil) != (c.want != 0) || p.RayKills != nil && *p.RayKills != c.want {
 			t.Errorf("%q of %s: %v, want %g", c.environ, c.command, p.RayKills, c.want)
 		}
+	}
+}
+
+// TestPromptCache reads the bound of llama.cpp's cache of prompts from the end of a long command,
+// and from the environment.
+func TestPromptCache(t *testing.T) {
+	tr := newTree(t)
+	for pid, c := range map[int][2]string{
+		10: {"/opt/llama-server\x00-m\x00/" + strings.Repeat("x", 2000) + "\x00--cache-ram\x0064\x00", ""},
+		11: {"llama-server\x00", "A=b\x00LLAMA_ARG_CACHE_RAM=32\x00"},
+		12: {"python\x00", "LLAMA_ARG_CACHE_RAM=32\x00"},
+	} {
+		tr.process(pid, 1, 100, "p", 1000)
+		tr.write(fmt.Sprint(pid, "/cmdline"), c[0])
+		tr.write(fmt.Sprint(pid, "/environ"), c[1])
+	}
+	got := map[int]int64{}
+	for _, p := range take(t, tr.start(0, nil, nil)).Processes {
+		if p.PromptCache != nil {
+			got[p.PID] = *p.PromptCache >> 20
+		}
+	}
+	if want := map[int]int64{10: 64, 11: 32}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
