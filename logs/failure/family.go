@@ -280,6 +280,9 @@ func (s *Finder) take(h text.Hit, number int64, line []byte) {
 		if last := &s.hints; u.hint == HintAttempt && last[HintAttempt] > 0 && last[HintProgress] > last[HintAttempt] {
 			s.relapses++
 		}
+		if engines[u.hint] && inFolder(line, int(h.End)) {
+			return
+		}
 		s.hints[u.hint] = number
 		return
 	case u.around:

@@ -175,10 +175,11 @@ func (f *Failure) interpret(lines []string, around []byte) {
 		f.Host = ofHost.Match(around) && !ofDevice.Match(around)
 	}
 	f.Source = SourceProcess
-	for _, content := range [][]byte{[]byte(line), around} {
+	for _, content := range []string{line, string(around)} {
+		content = withoutFolders(content)
 		for _, p := range programs {
 			switch {
-			case !p.words.Match(content):
+			case !p.words.MatchString(content):
 				continue
 			case f.Host && (p.source == SourceDriver || p.source == SourcePyTorch || p.source == SourceXLA):
 				continue

@@ -47,6 +47,9 @@ const (
 	maxHints // how many there are
 )
 
+// engines are the hints at engines, whose names folders may have.
+var engines = [maxHints]bool{HintVLLM: true, HintSGLang: true, HintTGI: true, HintLlama: true, HintOllama: true, HintLMDeploy: true}
+
 // hints are the words that show it, in lower case and without white space.
 var hints = []struct {
 	hint  Hint

@@ -65,7 +65,11 @@ func (v *Vocabulary) Thorough() *Vocabulary {
 // vocabulary. It returns the number of lines, and the error at which the text ended, nil if that is its end.
 func Each(in io.Reader, v *Vocabulary, readers ...Reader) (count int64, err error) {
 	const ahead = 4
-	s := source{in: plain(in), v: v}
+	s := source{v: v}
+	var service []byte
+	if s.in, service = plain(in); service != nil {
+		s.name(service)
+	}
 	to := make([]chan *block, len(readers))
 	var all sync.WaitGroup
 	for i, r := range readers {
@@ -160,6 +164,18 @@ func (s *source) fill(b *block) bool {
 		s.keep(b, len(b.text))
 	}
 	return len(b.text) > 0
+}
+
+// name adds the words in the name of a service to the first line.
+func (s *source) name(service []byte) {
+	named := block{text: service, hits: make([][]Hit, s.v.readers)}
+	s.find(&named, 0)
+	for _, hits := range named.hits {
+		for i := range hits {
+			hits[i].End = 0
+		}
+	}
+	s.state, s.rest.hits = 0, named.hits
 }
 
 // find adds the words that end in a block from some byte on, as [literals.scan] finds them:

@@ -9,7 +9,8 @@ import (
 // plain restores text that terminals, editors and web pages have changed: one byte a
 // character where it has two or four, lines where the text is a string or a list in JSON,
 // no colors, the characters of HTML, and common spaces.
-func plain(r io.Reader) io.Reader {
+// The prefix of a service that all its lines have is left out, and returned.
+func plain(r io.Reader) (text io.Reader, service []byte) {
 	in := bufio.NewReaderSize(r, LongestLine)
 	head, _ := in.Peek(maxHead)
 	if wide(head) {
@@ -25,19 +26,19 @@ func plain(r io.Reader) io.Reader {
 			u.quote = head[before-1]
 		}
 		in.Discard(before) // what was peeked
-		return unpainted(rewritten(in, u))
+		return unpainted(rewritten(in, u)), nil
 	}
 	if prettyAt(head) {
 		r := rewritten(in, &pretty{})
 		if recordsIn(head) {
 			r = rewritten(r, &records{})
 		}
-		return unpainted(r)
+		return unpainted(r), nil
 	}
 	if prefix := serviceIn(head); prefix != nil {
-		return rewritten(unpainted(in), &unprefixed{prefix: prefix})
+		return rewritten(unpainted(in), &unprefixed{prefix: prefix}), prefix
 	}
-	return unpainted(in)
+	return unpainted(in), nil
 }
 
 // maxHead is how much of a text shows its encoding.

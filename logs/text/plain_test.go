@@ -57,7 +57,8 @@ func TestQuotedTexts(t *testing.T) {
 		"a-1  | x\n":                                           "a-1  | x\n",
 	} {
 		for name, r := range map[string]io.Reader{"at once": strings.NewReader(text), "by bytes": iotest.OneByteReader(strings.NewReader(text))} {
-			got, err := io.ReadAll(plain(r))
+			shown, _ := plain(r)
+			got, err := io.ReadAll(shown)
 			if err != nil || string(got) != want {
 				t.Errorf("%s, read %s: %q, want %q (%v)", text, name, got, want, err)
 			}

@@ -28,7 +28,8 @@ func NewJoiner(head []byte, v *Vocabulary, reader int, to Reader) *Joiner {
 	const minWidth, maxWidth, minLines, maxPrefix = 60, 400, 3, 128
 	j := &Joiner{to: to, words: v.words, of: v.of, reader: int32(reader)}
 	count, lines := 0, 0
-	shown, _ := io.ReadAll(plain(bytes.NewReader(head)))
+	text, _ := plain(bytes.NewReader(head))
+	shown, _ := io.ReadAll(text)
 	for line := range bytes.Lines(shown) {
 		text := bytes.TrimRight(line, "\r\n")
 		switch n := utf8.RuneCount(text); {

@@ -109,7 +109,7 @@ var engines = []Engine{
 			{Setting: Flash, Names: "OLLAMA_FLASH_ATTENTION"},
 		},
 		NoMemory: strings.Fields("OLLAMA_HOST OLLAMA_KEEP_ALIVE OLLAMA_MODELS OLLAMA_DEBUG OLLAMA_ORIGINS"),
-		Marks:    []string{"ollamarunner", "ollama_llama_server", "ollama[", "ollama|", "source=sched.go", "memory.required.full", "ml/backend/ggml"},
+		Marks:    []string{"ollamarunner", "ollama.exerunner", `ollama.exe"runner`, `ollama.exe\"runner`, "ollama_llama_server", "ollama[", "ollama|", "ollama-1|", "ollama_1|", "source=sched.go", "memory.required.full", "ml/backend/ggml"},
 		Mention:  `\bollama`,
 	},
 	{
