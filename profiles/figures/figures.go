@@ -128,8 +128,8 @@ var (
 	// unitIn is a unit that a label states.
 	unitIn = lazyregexp.New(`(?i)[\[(_ ]([kmgt])i?b[\])]*\W*$`)
 	stepIn = lazyregexp.New(`(?i)\b(?:step|iter(?:ation)?s?|it|loop|epoch|batch|global_step)\b[ :=#\[]*(\d+)`)
-	// excluded are figures that are not levels.
-	excluded = lazyregexp.New(`(?i)^free\b|^avail|\b(?:total|limits?|capacity|free|freed|avail(?:able)?|expected|size|delta|excess|took|read|wrote|downloa\w*|upload\w*|checkpoint size|file|model size|param\w*|weights? file|percent|vocab|batch|bandwidth|speed|rate|loss|lr|eta|time|buffer size|shared|buff)\W*$`)
+	// excluded are figures that are not levels: among them what a model needs, as Ollama states for each that it loads.
+	excluded = lazyregexp.New(`(?i)^free\b|^avail|^[KV] \(|(?:\b|_)(?:required|requires|needed)(?:\b|_)|\bmemory\.(?:weights|graph)\b|\b(?:total|limits?|capacity|free|freed|avail(?:able)?|expected|size|delta|excess|took|read|wrote|downloa\w*|upload\w*|checkpoint size|file|model size|param\w*|weights? file|percent|vocab|batch|bandwidth|speed|rate|loss|lr|eta|time|buffer size|shared|buff)\W*$`)
 	peaks    = lazyregexp.New(`(?i)\bmax|peak|hwm|high.?water`)
 )
 
@@ -305,6 +305,9 @@ func (t *reader) figure(line *statement, from int, before, after, digits, unit s
 	if !ofMemory && strings.ContainsAny(before, "0123456789") && stepIn.MatchString(before) {
 		name = "memory"
 	}
+	if name == "" {
+		return
+	}
 	if t.about(name).moment {
 		name = "memory in use"
 	}
@@ -393,7 +396,7 @@ func (t *reader) add(k key, n float64, line string) {
 		if len(t.order) >= maxColumns {
 			return
 		}
-		s = &series{key: k, peak: peaks.MatchString(k.name), cells: t.table != nil}
+		s = &series{key: k, peak: peaks.MatchString(k.name), cells: t.number == 0}
 		t.byKey[k] = s
 		t.order = append(t.order, s)
 	}
@@ -536,13 +539,16 @@ func (s *series) axis() (at []float64, unit string) {
 // label is the words next to a figure that say what it is.
 func label(text string) string {
 	const maxWords = 6
+	if key := strings.TrimRight(text, "\"'[("); len(key) < len(text) && strings.HasSuffix(key, "=") { // key="[value]"
+		return strings.Trim(key[strings.LastIndexByte(key, ' ')+1:], "\"'=")
+	}
 	if i := strings.LastIndexAny(text, ",;|`{["); i >= 0 {
 		text = text[i+1:]
 	}
 	if i := strings.LastIndexByte(text, '('); i >= 0 && !strings.Contains(text[i:], ")") {
 		text = text[i+1:]
 	}
-	if i := strings.LastIndex(text, "  "); i >= 0 && strings.TrimSpace(text[i:]) != "" {
+	if i := strings.LastIndex(text, "  "); i >= 0 && strings.Trim(text[i:], " :=") != "" {
 		text = text[i+2:]
 	}
 	text = strings.Trim(text, " \t:=~*-_>\"'|`(")

@@ -111,6 +111,27 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
+// TestKeys reads the figure of a key as that of no other key of its line.
+func TestKeys(t *testing.T) {
+	f, err := Read(strings.NewReader(strings.Repeat(`msg=state memory.available="[22.4 GiB]" memory.used="[4.0 GiB]" heap="1.0 GiB"`+"\n", 3)))
+	if err != nil || len(f.Columns) != 2 || f.Columns[0].Name != "memory.used" || f.Columns[1].Name != "heap" {
+		t.Errorf("%v, %+v", err, f)
+	}
+}
+
+// TestLogged tells what a program logs from a table that somebody made of it.
+func TestLogged(t *testing.T) {
+	for text, want := range map[string]bool{
+		"memory: 4 GiB\nmemory: 5 GiB\nmemory: 6 GiB\n":                               true,
+		"| Step | memory |\n|---|---|\n| 2 | 4 GiB |\n| 3 | 5 GiB |\n| 4 | 6 GiB |\n": false,
+	} {
+		f, err := Read(strings.NewReader(text))
+		if err != nil || len(f.Columns) != 1 || f.Columns[0].Logged != want {
+			t.Errorf("%q: %v, %+v", text, err, f)
+		}
+	}
+}
+
 // TestIsNot passes over texts that state no level again and again, or a failure.
 func TestIsNot(t *testing.T) {
 	for name, text := range map[string]string{
@@ -125,6 +146,8 @@ func TestIsNot(t *testing.T) {
 		"free memory":  strings.Repeat("free memory: 8 GiB\n", 5),
 		"one moment":   "loaded in 4 s\n" + `level=INFO msg="offload to cuda" memory.available="[78.6 GiB]" memory.required.full="3.7 GiB" memory.weights.total="2.4 GiB"` + "\n",
 		"numbers only": strings.Repeat("1 2 3\n", 5),
+		"loads": strings.Repeat(`msg="offload to cuda" layers.offload=33 memory.available="[22.4 GiB]" memory.required.full="4.0 GiB" memory.required.kv="1.0 GiB" memory.weights.repeating="4.4 GiB" memory.graph.full="560.0 MiB"`+"\n"+
+			"llama_new_context_with_model: KV self size  =  512.00 MiB, K (f16):  256.00 MiB, V (f16):  256.00 MiB\n", 5),
 	} {
 		if Is([]byte(text)) {
 			f, _ := Read(strings.NewReader(text))
