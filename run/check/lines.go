@@ -87,7 +87,7 @@ func (j *judging) lines(findings []finding.Finding) {
 				continue
 			}
 		}
-		if byObjects(f, j.run.grower(f), j.run.growing) || traced != nil && (byCalls(f, traced) || byKind(f, traced, j.run.grower(f))) {
+		if byObjects(f, cmp.Or(j.run.alike(f), j.run.grower(f)), j.run.growing) || traced != nil && (byCalls(f, traced) || byKind(f, traced, j.run.grower(f))) {
 			continue
 		}
 		f.Detail = append(f.Detail, noLine+j.unnamed(f))

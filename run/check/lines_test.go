@@ -6,6 +6,7 @@ import (
 
 	"strandline/face/report"
 	"strandline/finding"
+	"strandline/host/sampling/levels"
 	"strandline/host/store/recording"
 	"strandline/judge/gate"
 	"strandline/judge/processes"
@@ -46,6 +47,36 @@ func TestLinesByObjects(t *testing.T) {
 		ok := byObjects(f, 7, []record.Growing{{PID: c.pid, Steps: 10, Lines: c.lines}})
 		if ok != (c.want > 0) || ok && (f.Site.Line != c.want || f.Site.File != "/app/train.py" || len(f.Stack) != 2 || len(f.Detail) != 1) {
 			t.Errorf("%s: %v, %+v %q", c.name, ok, f.Site, f.Detail)
+		}
+	}
+}
+
+// TestLinesOfWorkers names the line of processes that leak alike, of which none has most of the growth.
+func TestLinesOfWorkers(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		name   string
+		second string // command
+		grown  int64  // by it
+		want   int64  // line
+	}{
+		{"workers", "python train.py", 90 * mib, 5},
+		{"one worker beside one that is still", "python train.py", 0, 5},
+		{"one that grows far more, of which no line is known", "python train.py", 200 * mib, 0},
+		{"another program", "redis-server", 90 * mib, 0},
+	} {
+		r := &Run{Measured: Measured{levels: [][]record.StepLevel{{{PID: 1}}}}}
+		r.Samples.Processes = []levels.Process{{PID: 1, Command: "python train.py"}, {PID: 7, Command: "python train.py"}, {PID: 8, Command: c.second}}
+		for i := range int64(20) {
+			r.Samples.Samples = append(r.Samples.Samples, levels.Sample{Bytes: map[int]int64{0: 500 * i * mib, 1: 80 * i * mib, 2: c.grown * i}})
+		}
+		r.growing = []record.Growing{{PID: 7, Seconds: 2, Grew: 10_000, Lines: []record.GrowingLine{line(5, 9000)}}}
+		f := leaking()
+		f.Process = "2 other processes"
+		all := []finding.Finding{*f}
+		(&judging{run: r}).lines(all)
+		if site := all[0].Site; (site != nil) != (c.want > 0) || site != nil && site.Line != c.want {
+			t.Errorf("%s: %+v", c.name, site)
 		}
 	}
 }

@@ -56,16 +56,14 @@ func (m *Measured) series(host, device bool) (out []gate.Series) {
 	}
 	switch main := m.stepping(); {
 	case main != nil:
-		own := map[int]bool{}
 		for _, p := range m.levels {
-			own[p[0].PID] = true
 			s := m.ofSteps(p)
 			if device && len(p[len(p)-1].Devices) > 0 {
 				s.Own = snapshotsOwn
 			}
 			out = append(out, s)
 		}
-		return append(out, m.others(main, own)...)
+		return append(out, m.others(main)...)
 	case m.lines > 0:
 		return append(out, m.ofLines())
 	case m.only != "":
@@ -170,7 +168,7 @@ func (m *Measured) devices(p []record.StepLevel) (out []gate.Series) {
 
 // others is the host memory of all processes that count no steps, at the steps of the
 // main one: data loaders, servers, what a program starts.
-func (m *Measured) others(main []record.StepLevel, own map[int]bool) []gate.Series {
+func (m *Measured) others(main []record.StepLevel) []gate.Series {
 	at := func(t time.Time) float64 {
 		unix := float64(t.UnixMicro()) / 1e6
 		i := sort.Search(len(main), func(i int) bool { return main[i].Time >= unix })
@@ -190,7 +188,7 @@ func (m *Measured) others(main []record.StepLevel, own map[int]bool) []gate.Seri
 		}
 		var sum int64
 		for i, b := range sample.Bytes {
-			if !own[m.Samples.Processes[i].PID] {
+			if !m.stepped(m.Samples.Processes[i].PID) {
 				sum += b
 				names[i] = true
 			}
@@ -349,17 +347,63 @@ func (m *Measured) grower(f *finding.Finding) int {
 	if pid := processes.PIDOf(f.Process); pid > 0 {
 		return pid
 	}
-	at := m.Samples.Samples
-	if len(at) == 0 {
-		return 0
+	grew := m.grew()
+	var sum int64
+	for _, b := range grew {
+		sum += b
 	}
-	first, last := at[len(at)/4], at[len(at)-1-len(at)/16] // at the very end processes free what they hold
-	for i, b := range last.Bytes {
-		if grew := float64(b - first.Bytes[i]); grew > 0 && grew > minLeakShare*float64(last.Sum()-first.Sum()) {
+	for i, b := range grew {
+		if float64(b) > minLeakShare*float64(sum) {
 			return m.Samples.Processes[i].PID
 		}
 	}
 	return 0
+}
+
+// alike is the process that stands for all that a finding is about, where those that grow run one
+// command, as the workers of a data loader do: of those whose lines are known, the one that grew most,
+// unless another grew twice as much. It is 0 if there is none.
+func (m *Measured) alike(f *finding.Finding) (pid int) {
+	if processes.PIDOf(f.Process) > 0 {
+		return 0
+	}
+	var command string
+	var known, most int64
+	for i, b := range m.grew() {
+		p := m.Samples.Processes[i]
+		if command != "" && command != p.Command {
+			return 0
+		}
+		command, most = p.Command, max(most, b)
+		if b > known && slices.ContainsFunc(m.growing, func(g record.Growing) bool { return g.PID == p.PID }) {
+			pid, known = p.PID, b
+		}
+	}
+	if 2*known < most {
+		return 0
+	}
+	return pid
+}
+
+// grew is by how much processes without a series of their own grew since a quarter of the time, by
+// their index, of those that did.
+func (m *Measured) grew() map[int]int64 {
+	out, at := map[int]int64{}, m.Samples.Samples
+	if len(at) == 0 {
+		return nil
+	}
+	first, last := at[len(at)/4], at[len(at)-1-len(at)/16] // at the very end processes free what they hold
+	for i, b := range last.Bytes {
+		if b > first.Bytes[i] && !m.stepped(m.Samples.Processes[i].PID) {
+			out[i] = b - first.Bytes[i]
+		}
+	}
+	return out
+}
+
+// stepped reports whether a process counts steps.
+func (m *Measured) stepped(pid int) bool {
+	return slices.ContainsFunc(m.levels, func(p []record.StepLevel) bool { return p[0].PID == pid })
 }
 
 // all names all processes together.
