@@ -40,6 +40,7 @@ def main():
             if LEAK == "ema":  # does not grow
                 means = [p.detach().clone() for p in model.parameters()]
             step += 1
+    models.ended(step, STEPS)
 
 
 main()

@@ -13,7 +13,7 @@ LEAK, STEPS = sys.argv[1], int(sys.argv[2])
 
 def main():
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    config = LoraConfig(r=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+    config = LoraConfig(r=128, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
     model = get_peft_model(models.language_model(), config).to(device)
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
     data = models.Tokens(64)
@@ -24,6 +24,7 @@ def main():
         model(**batch).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+    models.ended(step + 1, STEPS)
 
 
 main()

@@ -28,8 +28,10 @@ def main():
         output_dir=sys.argv[3], max_steps=STEPS, per_device_train_batch_size=4, num_generations=4, report_to=[],
         save_strategy="no", logging_steps=20, disable_tqdm=True, max_completion_length=8,
         bf16=False, use_cpu=not torch.cuda.is_available())
-    GRPOTrainer(model=models.language_model(), args=arguments, train_dataset=Dataset.from_dict({"prompt": text}),
-                processing_class=models.tokenizer(), reward_funcs=reward).train()
+    trainer = GRPOTrainer(model=models.language_model(), args=arguments, train_dataset=Dataset.from_dict({"prompt": text}),
+                          processing_class=models.tokenizer(), reward_funcs=reward)
+    trainer.train()
+    models.ended(trainer.state.global_step, STEPS)
 
 
 main()

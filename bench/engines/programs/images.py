@@ -6,6 +6,8 @@ import sys
 import torch
 from diffusers import DDIMScheduler, UNet2DModel
 
+import models
+
 KIND, STEPS = sys.argv[1], int(sys.argv[2])
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -37,6 +39,7 @@ def main():
     service = Service()
     for request in range(STEPS):
         service.image(request)
+    models.ended(request + 1, STEPS)
 
 
 main()

@@ -26,7 +26,7 @@ class Module(lightning.LightningModule):
         if LEAK == "outputs":
             self.outputs.append({"loss": out.loss, "logits": out.logits})  # HOLDS outputs
         if LEAK == "metric":
-            self.seen.update(out.logits.detach().mean(-1))  # LINE metric
+            self.seen.update(out.logits.detach()[..., :128])  # LINE metric
         return out.loss
 
     def configure_optimizers(self):
@@ -45,10 +45,12 @@ class Inputs(lightning.Callback):
 
 def main():
     loader = torch.utils.data.DataLoader(models.Tokens(64), batch_size=8)
-    lightning.Trainer(
+    trainer = lightning.Trainer(
         max_steps=STEPS, accelerator="gpu" if torch.cuda.is_available() else "cpu", devices=1, logger=False,
         enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-        callbacks=[Inputs()]).fit(Module(), loader)
+        callbacks=[Inputs()])
+    trainer.fit(Module(), loader)
+    models.ended(trainer.global_step, STEPS)
 
 
 main()

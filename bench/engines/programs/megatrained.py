@@ -49,6 +49,7 @@ def main():
         optimizer.step()
         optimizer.zero_grad()
         run.log(loss * torch.ones(16 * 1024, device=device), output.repeat(64, 8))
+    models.ended(step + 1, STEPS)
 
 
 main()

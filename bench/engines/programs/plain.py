@@ -1,9 +1,10 @@
 """Plain PyTorch loops with what may confuse a tool.
 
     plain.py KIND STEPS FOLDER      KIND: recompute, offload, graphs, replay, hooks, cycle, workers,
-    compiled, accumulation, validation, losses, exceptions, checkpoints, dataset, predictions"""
+    worker-texts, worker-tensors, compiled, accumulation, validation, losses, exceptions, checkpoints, dataset, predictions"""
 import collections
 import sys
+import time
 
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -35,9 +36,13 @@ class Cached(torch.utils.data.Dataset):
         return STEPS * 32
 
     def __getitem__(self, i):
-        if KIND == "dataset":
-            self.cache[i] = torch.zeros(64, 256)  # LINE dataset
+        if KIND.startswith("worker"):
+            time.sleep(0.004)  # decodes
+        if KIND in ("dataset", "worker-tensors"):
+            self.cache[i] = torch.zeros(64, 256)  # LINE dataset worker-tensors
             return self.cache[i][0]
+        if KIND == "worker-texts":
+            self.cache[i] = [str(i + k) for k in range(1200)]  # LINE worker-texts
         return torch.zeros(256)
 
 
@@ -54,10 +59,11 @@ def graphs(model):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         model(still).sum()
-    for _ in range(STEPS):
+    for step in range(STEPS):
         still.copy_(torch.ones(32, 256, device=DEVICE))
         graph.replay()
         torch.cuda.synchronize()
+    return step + 1
 
 
 def refuse(value):
@@ -68,11 +74,11 @@ def main():
     step = 0
     model = Block().to(DEVICE)
     if KIND == "graphs":
-        return graphs(model)
+        return models.ended(graphs(model), STEPS)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     run = torch.compile(model, backend="aot_eager") if KIND == "compiled" else model
     replay, kept, saved, outputs, failed = collections.deque(maxlen=16), [], [], [], []
-    data = torch.utils.data.DataLoader(Cached(), batch_size=32, num_workers=2 if KIND == "workers" else 0)
+    data = torch.utils.data.DataLoader(Cached(), batch_size=32, num_workers=2 if KIND.startswith("worker") else 0)
     for x in data:
         x = x.to(DEVICE)
         if KIND == "offload":
@@ -105,6 +111,7 @@ def main():
             Node(torch.zeros(64 * 1024, device=DEVICE))
         if KIND == "hooks":  # each step adds a hook, which keeps copies of its input
             model.layers[0].register_forward_hook(lambda module, args, out, kept=x.repeat(8, 1): None)  # LINE hooks
+    models.ended(step, STEPS)
 
 
 main()

@@ -29,8 +29,10 @@ def main():
     arguments = SFTConfig(
         output_dir=sys.argv[3], max_steps=STEPS, per_device_train_batch_size=4, report_to=[], save_strategy="no",
         logging_steps=20, disable_tqdm=True, max_length=64, bf16=False, use_cpu=not torch.cuda.is_available())
-    SFTTrainer(model=models.language_model(), args=arguments, train_dataset=Dataset.from_dict({"text": text}),
-               processing_class=models.tokenizer(), callbacks=[Gradients()]).train()
+    trainer = SFTTrainer(model=models.language_model(), args=arguments, train_dataset=Dataset.from_dict({"text": text}),
+                         processing_class=models.tokenizer(), callbacks=[Gradients()])
+    trainer.train()
+    models.ended(trainer.state.global_step, STEPS)
 
 
 main()

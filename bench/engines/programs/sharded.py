@@ -8,6 +8,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
 
+import models
+
 LEAK, STEPS = sys.argv[1], int(sys.argv[2])
 os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
 
@@ -21,7 +23,7 @@ def main():
     fully_shard(model, mesh=mesh)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     outputs = []
-    for _ in range(STEPS * 4):
+    for step in range(STEPS * 4):
         x = torch.zeros(128, 256)
         out = model(x)
         loss = out.square().mean()
@@ -33,6 +35,7 @@ def main():
         if LEAK == "hook":
             model[0].register_forward_hook(lambda module, args, out, kept=x.clone(): None)  # LINE hook
     dist.destroy_process_group()
+    models.ended(step + 1, STEPS * 4)
 
 
 main()

@@ -39,6 +39,7 @@ def main():
         optimizers.step()
         optimizers.zero_grad()
         metrics.add(loss * torch.ones(64 * 1024, device=device), output)
+    models.ended(step + 1, STEPS)
 
 
 main()

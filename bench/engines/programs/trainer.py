@@ -43,7 +43,9 @@ def main():
     arguments = TrainingArguments(
         output_dir=sys.argv[3], max_steps=STEPS, per_device_train_batch_size=8, report_to=[], logging_steps=10,
         save_strategy="no", disable_tqdm=True, use_cpu=not torch.cuda.is_available())
-    Run(model=model, args=arguments, train_dataset=models.Tokens(64), callbacks=[LossHistory()]).train()
+    trainer = Run(model=model, args=arguments, train_dataset=models.Tokens(64), callbacks=[LossHistory()])
+    trainer.train()
+    models.ended(trainer.state.global_step, STEPS)
 
 
 main()

@@ -1,0 +1,52 @@
+"""Tries the judge of run.py on answers that are right and on wrong ones: python3 bench/engines/run_test.py"""
+import importlib.util
+import os
+import unittest
+
+spec = importlib.util.spec_from_file_location("engines", os.path.join(os.path.dirname(os.path.abspath(__file__)), "run.py"))
+engines = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(engines)
+LEAK, CLEAN = (engines.scenarios.Scenario("plain", "plain.py losses", leak=leak) for leak in (True, False))
+
+
+def finding(file="/x/plain.py", line=90, fact="kept by kept[...] in main() (plain.py:90)", fix="remove tensors from kept"):
+    return {"kind": "leak", "severity": "problem", "title": "grows", "site": file and {"file": file, "line": line},
+            "brief": {"fact": fact}, "remedies": [{"text": fix}]}
+
+
+def word(scenario, *findings, verdict="leak", **more):
+    got = {"doc": {"verdict": verdict, "findings": findings}, "status": 0, "steps": [[40, 40]], "noticed": 40, "errors": "", "marks": ["plain.py", [90]]}
+    return engines.judge(scenario, {**got, **more})[0]
+
+
+class Judge(unittest.TestCase):
+    def test_right(self):
+        self.assertEqual(word(LEAK, finding()), "right")
+        self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42)), "right")  # allocates what line 90 keeps
+        self.assertEqual(word(CLEAN, verdict="ok"), "right")
+
+    def test_unknown(self):
+        self.assertEqual(word(LEAK, finding(None, fact="")), "unknown")
+        self.assertEqual(word(LEAK, verdict="unknown"), "unknown")
+        self.assertEqual(word(CLEAN, verdict="unknown"), "unknown")
+
+    def test_wrong(self):
+        for name, got in {
+            "another line": word(LEAK, finding(line=91)),
+            "another holder": word(LEAK, finding(fact="kept by x (plain.py:91)")),
+            "another holder to mend": word(LEAK, finding(fix="remove tensors from x at /x/plain.py:91")),
+            "one of two lines": word(LEAK, finding(fact="kept by x (plain.py:90 or 91)")),
+            "a framework's line alone": word(LEAK, finding("/site-packages/loss.py", 42, "")),
+            "a second problem": word(LEAK, finding(), finding(line=12, fact="")),
+            "none": word(LEAK, verdict="ok"),
+            "an alarm": word(CLEAN, finding()),
+            "an alarm without a problem": word(CLEAN, verdict="oom"),
+            "a program that failed": word(CLEAN, verdict="ok", status=1),
+            "steps that are missing": word(CLEAN, verdict="ok", steps=[[39, 40]]),
+            "steps that were not noticed": word(CLEAN, verdict="ok", noticed=39),
+        }.items():
+            self.assertEqual(got, "WRONG", name)
+
+
+if __name__ == "__main__":
+    unittest.main()
