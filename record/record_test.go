@@ -296,6 +296,46 @@ def poll(): pass
 	}
 }
 
+// TestShareOfSnapshots takes four snapshots at steps in any case, and others while all take little of the time.
+func TestShareOfSnapshots(t *testing.T) {
+	t.Parallel()
+	r := program{code: `
+import torch, strandline
+from strandline import _recorder
+torch.cuda.allocate(1)
+r = _recorder.current()
+r.next_at, r.next_step, r.options.every_seconds = float("inf"), 2, 0
+def steps(n, paused):
+    r.paused = paused
+    for _ in range(n):
+        strandline.step()
+        while r.queue: pass
+steps(60, 1e9)
+r.at_step_or_now("schedule")
+assert r.due is None
+steps(100, 1e9)  # until 160
+steps(1, 0)
+r.paused = 0
+r.at_step_or_now("schedule")
+assert r.due == "schedule"
+steps(1, 0)
+r.options.every_seconds, r.paused = 1.0, 1e9
+r.at_step_or_now("schedule")
+assert r.due == "schedule"
+`}.run(t)
+	r.silent(t, 0, "")
+	p := r.one(t)
+	var at []int
+	for _, d := range p.Dumps {
+		if d.Step != nil && d.Reason != "exit" {
+			at = append(at, *d.Step)
+		}
+	}
+	if want := []int{2, 4, 8, 16, 161, 162}; !slices.Equal(at, want) {
+		t.Errorf("snapshots at steps %v, want %v", at, want)
+	}
+}
+
 // TestStepsWhileTracing takes no snapshot at a step while Python traces allocations, and the next
 // one when that has ended.
 func TestStepsWhileTracing(t *testing.T) {

@@ -16,45 +16,41 @@ import gc
 import itertools
 import operator
 import types
-from typing import Any, Callable, Iterable, Iterator, List, Set, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Set
 
 from . import _clock
 
 _AT_ONCE = 64  # objects between two looks at the clock
-_PARTS: Tuple[Any, ...] = (tuple, map, filter, itertools.chain, itertools.compress, itertools.starmap, itertools.takewhile, itertools.repeat)
-_PARTS += tuple(map(type, (iter([]), iter(()), itertools.tee(())[0], *gc.get_referents(itertools.tee(())[0]))))
+_MANY = 4096  # the same of references, which take less
 _names: Any = vars(types.ModuleType)["__dict__"]
 
 
-def referred(kinds: Set[int], modules: Set[int], limit: Iterator[bool], deadline: float) -> List[Any]:
+class _Listed(List[Any]):
+    """A list of this module, which is no owner."""
+
+    __slots__ = ()
+
+
+# The ids of classes whose objects refer to no others of interest: values of a function or class are in a tuple or dict.
+_WITHOUT = set(map(id, (_Listed, types.FunctionType, type, types.WrapperDescriptorType, types.MethodDescriptorType, types.GetSetDescriptorType)))
+
+
+def referred(kinds: Set[int], without: Set[int], limit: Iterator[bool], deadline: float) -> List[Any]:
     """The objects of some classes, given by their ids, to which one of the collector's objects refers.
 
     Python owns them: no reference of C++ is needed to keep them. An object is listed for each reference. Objects
     are looked into until the limit, an iterator of as many True, has come to its end, or the clock to the deadline;
-    see referents for why modules, given by the ids of their classes, are not. Their namespaces are.
+    those of the classes without are not. See referents for why modules must be among these. Their namespaces are
+    looked into.
     """
-    every: List[Any] = []
-    own: Set[int] = set()  # ids
-    objects = itertools.compress(itertools.compress(iter(every), limit), _until(deadline))
-    apart = map(operator.or_, _among(modules, iter(every)), map(own.__contains__, map(id, iter(every))))
-    found, examined = itertools.tee(itertools.chain.from_iterable(map(gc.get_referents, itertools.compress(objects, map(operator.not_, apart)))))
-    out = _filled(every, gc.get_objects, (), _chosen(kinds, True, found, examined))
-    own.update(_pipeline(out))  # what the buffer of tee has a reference to must not lead to that buffer: nobody would free it
-    own.add(id(every))
-    del objects, apart, found, examined
-    return list(out)
-
-
-def _pipeline(out: Iterator[Any]) -> Set[int]:
-    """The ids of an iterator, and of all iterators and tuples that it goes through."""
-    ids: Set[int] = set()
-    waiting: List[Any] = [out]
-    while waiting:
-        o = waiting.pop()
-        if id(o) not in ids and isinstance(o, _PARTS):
-            ids.add(id(o))
-            waiting += gc.get_referents(o)
-    return ids
+    every, some, found = _Listed(), _Listed(), _Listed()
+    without = without | _WITHOUT
+    chosen = itertools.compress(itertools.compress(iter(every), limit), map(operator.not_, _among(without, iter(every))))
+    parts = itertools.takewhile(bool, map(some.__getitem__, map(slice, itertools.count(0, _AT_ONCE), itertools.count(_AT_ONCE, _AT_ONCE))))
+    refers = itertools.chain.from_iterable(itertools.starmap(gc.get_referents, itertools.compress(parts, _until(deadline, 1))))
+    of_kinds = itertools.compress(iter(found), _among(kinds, itertools.compress(iter(found), _until(deadline, _MANY))))
+    fill = map(_Listed.extend, (every, some, found), (itertools.chain.from_iterable(itertools.starmap(gc.get_objects, ((),))), chosen, refers))
+    return list(itertools.chain(filter(None, fill), of_kinds, filter(None, map(_Listed.clear, (every, some, found)))))
 
 
 def referents(o: Any) -> List[Any]:
@@ -75,13 +71,13 @@ def referrers(objects: List[Any], kinds: Set[int]) -> List[Any]:
 def instances(kinds: Set[int], deadline: float) -> List[Any]:
     """The collector's objects of some classes, given by their ids, which only Python owns, as far as there is time."""
     every: List[Any] = []
-    return list(_filled(every, gc.get_objects, (), _chosen(kinds, True, itertools.compress(iter(every), _until(deadline)), iter(every))))
+    return list(_filled(every, gc.get_objects, (), _chosen(kinds, True, itertools.compress(iter(every), _until(deadline, _AT_ONCE)), iter(every))))
 
 
-def _until(deadline: float) -> Iterator[float]:
-    """True values until the clock has come to the deadline."""
+def _until(deadline: float, at_once: int) -> Iterator[float]:
+    """True values until the clock has come to the deadline, so many between two looks at it."""
     looks = itertools.takewhile(deadline.__gt__, iter(_clock.now, None))
-    return itertools.chain.from_iterable(map(itertools.repeat, looks, itertools.repeat(_AT_ONCE)))
+    return itertools.chain.from_iterable(map(itertools.repeat, looks, itertools.repeat(at_once)))
 
 
 def _filled(every: List[Any], call: Callable[..., List[Any]], arguments: Iterable[Any], chosen: Iterator[Any]) -> Iterator[Any]:

@@ -20,7 +20,8 @@ from typing import Any, Callable, Deque, Dict, List, Mapping, Optional
 from . import _about, _control, _engine, _hook, _journal, _levels, _options, _reclaim, _snapshot, _steps, _store, _why
 
 _STEP_WAIT = 5.0  # seconds that a snapshot of the schedule waits for the end of a step
-_FREE = 4.0  # seconds of the processor that snapshots at steps may take, or half of the time that the steps did
+_FREE = 4  # snapshots at steps that may take any time: a short run is judged by them
+_SHARE = 0.03  # of the time since the first step, which all at steps may take with another one; half of a check's
 _LOOK = 0.5  # seconds between two looks at what is reserved
 _OOM_BURST = 3  # snapshots at out-of-memory, then one in _OOM_PAUSE seconds
 _OOM_PAUSE = 60.0
@@ -186,7 +187,8 @@ class Recorder:
         self.own_steps = False
         self.next_step = 5 if options.levels else sys.maxsize if options.every_seconds or options.every_steps else 2
         self.stepping = float("inf")  # time.monotonic() of the first step
-        self.paused = 0.0  # seconds of the processor that snapshots at steps took
+        self.at_steps = 0  # snapshots that the schedule took at steps
+        self.paused = 0.0  # seconds of the processor that these took
         self.last_step = float("-inf")  # time.monotonic()
         self.due: Optional[str] = None  # the reason of a snapshot that waits for the end of a step
         self.due_until = 0.0
@@ -343,8 +345,12 @@ class Recorder:
             return
         if time.monotonic() - self.last_step > _STEP_WAIT:
             self.take(reason)
-        elif self.due is None:
+        elif self.due is None and (self.options.every_seconds or self.affordable()):
             self.due, self.due_until = reason, time.monotonic() + _STEP_WAIT
+
+    def affordable(self) -> bool:
+        """Whether another snapshot at a step leaves the program most of its time."""
+        return self.paused * (1 + 1 / max(self.at_steps, 1)) <= (0.5 if self.options.levels else _SHARE) * (self.last_step - self.stepping)
 
     def look_at_lines(self) -> None:
         """Do what is to be done when reserved memory crosses a line upwards."""
@@ -395,17 +401,22 @@ class Recorder:
         o = self.options
         if self.due is not None:
             reason, self.due = self.due, None
-            self.take(reason)
+            self.take_at_step(reason)
         elif o.every_steps and n % o.every_steps == 0:
             self.take("step")
-        elif n >= self.next_step and not self.queue and not _tracing() and self.paused <= max(_FREE, (self.last_step - self.stepping) / 2):
+        elif n >= self.next_step and not self.queue and not _tracing() and (self.at_steps < _FREE or self.affordable()):
             self.next_step = n + (max(n // 2, 5) if o.levels else n)
-            began = time.thread_time()
-            self.take("step")
-            self.paused += time.thread_time() - began
+            self.take_at_step("step")
         if o.reclaim_steps and n % o.reclaim_steps == 0:
             self.reclaim_now("step")
         self.reclaim_above()
+
+    def take_at_step(self, reason: str) -> None:
+        """Take a snapshot of the schedule, and count its time."""
+        began = time.thread_time()
+        self.take(reason)
+        self.at_steps += 1
+        self.paused += time.thread_time() - began
 
     def out_of_memory(self, device: int, request: int, total: int, free: int) -> None:
         """Called by the allocator, before it raises."""
