@@ -465,3 +465,23 @@ func TestPromptCache(t *testing.T) {
 		}
 	}
 }
+
+// TestRayTasks has Ray's gcs_server, which keeps events of tasks up to a bound.
+func TestRayTasks(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		each    int64 // MiB a second
+		problem bool
+	}{{"gcs_server", 1, false}, {"gcs_server", 10, true}, {"raylet", 1, true}} {
+		w := New()
+		for at := range 120 {
+			age := 300.0
+			w.Add(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{{PID: 7, Started: 1, Name: c.name, Command: "/opt/" + c.name, Age: &age, Devices: []sample.DeviceShare{},
+				Host: &sample.Host{Anonymous: 100<<20 + int64(at)*c.each<<20}}}})
+		}
+		found := w.Findings()
+		if len(found) != 1 || (found[0].Severity == finding.Problem) != c.problem || strings.Contains(strings.Join(found[0].Detail, "\n"), "task_events") == c.problem {
+			t.Errorf("%s: %+v", c.name, found)
+		}
+	}
+}

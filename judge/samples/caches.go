@@ -1,12 +1,17 @@
 package samples
 
 import (
+	"fmt"
 	"strings"
 
 	"strandline/host/sampling/sample"
 	"strandline/plan/engine"
 	"strandline/units"
 )
+
+// gcsTasks are those whose events Ray's gcs_server keeps, and maxGCSTask bounds one, bytes: 4.2 KiB
+// were measured. Source: Ray, ray_config_def.h, task_events_max_num_task_in_gcs.
+const gcsTasks, maxGCSTask = 100_000, 8 << 10
 
 // promptCache is the bound of the cache in main memory that llama.cpp's server keeps of earlier
 // prompts, as [engine.PromptCache] gives it. Older recordings have the command alone.
@@ -17,9 +22,13 @@ func promptCache(p *sample.Process) *int64 {
 	return engine.PromptCache(strings.Fields(p.Command), func(string) string { return "" })
 }
 
-// cacheDoubt states that growth so far can be that cache.
+// cacheDoubt states that growth so far can be a cache that a program is known to fill up to a bound.
 func cacheDoubt(p *sample.Process, s *series) string {
 	bound, grown := promptCache(p), int64(s.high-s.low)
+	if p.Name == "gcs_server" && grown < gcsTasks*maxGCSTask {
+		return fmt.Sprintf("Ray's gcs_server keeps events of the last %s tasks (`RAY_task_events_max_num_task_in_gcs`), some KiB each. This is %s. To know, watch that many tasks, or set a smaller number",
+			units.Count(gcsTasks), units.Bytes(grown))
+	}
 	if bound == nil || grown > *bound+*bound/16 { // what malloc adds
 		return ""
 	}
