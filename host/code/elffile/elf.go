@@ -5,6 +5,7 @@
 package elffile
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
@@ -240,6 +241,16 @@ func (f *File) readDynamics() ([]Dynamic, error) {
 		})
 	}
 	return out, nil
+}
+
+// HasText reports whether the constants of a file contain a text.
+func (f *File) HasText(text string) bool {
+	s := f.elf.Section(".rodata")
+	if s == nil || s.Size > maxHeaders || packed(s) {
+		return false
+	}
+	data, err := s.Data()
+	return err == nil && bytes.Contains(data, []byte(text))
 }
 
 // Data returns the address of an exported variable or function. If the file has a hash

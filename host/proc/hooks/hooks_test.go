@@ -151,32 +151,45 @@ func TestInterposed(t *testing.T) {
 // Libraries are known by what they export, and UCX's version by the numbers that
 // its code stores.
 func TestKnownLibraries(t *testing.T) {
+	const nixl = `
+int ucp_config_modify(void *config, const char *name, const char *value);
+int modify(void *config) { return ucp_config_modify(config, "%s", "1024"); }
+`
+	bounds, others := fmt.Sprintf(nixl, "RCACHE_MAX_UNRELEASED"), fmt.Sprintf(nixl, "NET_DEVICES")
 	const ucx = `
 void ucm_set_event_handler(void) {}
 void ucs_rcache_create(void) {}
-
+void ucp_config_modify(void) {}
 void ucp_get_version(unsigned *a, unsigned *b, unsigned *c) { *a = 1; *b = %s; *c = 3; }
 `
 	for _, c := range []struct {
 		minor, more, env string
 		leaks            bool
+		caller           string
 	}{
-		{"13", "", "", false},
-		{"18", "", "", true},
-		{"20", "", "", true},
-		{"20", "void ucs_interval_tree_insert(void) {}", "", false},
-		{"21", "", "", false},
-		{"18", "", "UCX_RCACHE_MAX_UNRELEASED=1024", false},
-		{"18", "", "UCX_RCACHE_MAX_UNRELEASED=inf", true},
-		{"18", "", "UCX_MEM_MMAP_HOOK_MODE=none", false},
-		{"18", "", "UCX_RCACHE_ENABLE=n", false},
-		{"18", "", "UCX_RCACHE_ENABLE=y", true},
-		{"18", "", "UCX_RCACHE_ENABLE=off", false},
-		{"18", "", "UCX_RCACHE_ENABLE=0", false},
-		{"18", "", "UCX_RCACHE_MAX_UNRELEASED=INF", true},
+		{"13", "", "", false, ""},
+		{"18", "", "", true, ""},
+		{"20", "", "", true, ""},
+		{"20", "void ucs_interval_tree_insert(void) {}", "", false, ""},
+		{"21", "", "", false, ""},
+		{"18", "", "UCX_RCACHE_MAX_UNRELEASED=1024", false, ""},
+		{"18", "", "UCX_RCACHE_MAX_UNRELEASED=inf", true, ""},
+		{"18", "", "UCX_MEM_MMAP_HOOK_MODE=none", false, ""},
+		{"18", "", "UCX_RCACHE_ENABLE=n", false, ""},
+		{"18", "", "UCX_RCACHE_ENABLE=y", true, ""},
+		{"18", "", "UCX_RCACHE_ENABLE=off", false, ""},
+		{"18", "", "UCX_RCACHE_ENABLE=0", false, ""},
+		{"18", "", "UCX_RCACHE_MAX_UNRELEASED=INF", true, ""},
+		{"20", "", "", false, bounds},
+		{"20", "", "", true, others},
+		{"20", "", "UCX_RCACHE_MAX_UNRELEASED=inf", true, bounds},
 	} {
 		t.Run(c.minor+c.more+c.env, func(t *testing.T) {
-			exe := live.Build(t, mapper, map[string]string{"renamed-1234": c.more + fmt.Sprintf(ucx, c.minor)})
+			libraries := map[string]string{"renamed-1234": c.more + fmt.Sprintf(ucx, c.minor)}
+			if c.caller != "" {
+				libraries["plugin_UCX"] = c.caller
+			}
+			exe := live.Build(t, mapper, libraries)
 			if name, value, ok := strings.Cut(c.env, "="); ok {
 				t.Setenv(name, value)
 			}

@@ -45,9 +45,12 @@ var fingerprints = map[string]fingerprint{
 // librariesAmong returns the libraries whose fingerprints are among the exports.
 func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 	var version string
-	interval, cache := false, false
+	interval, cache, bounded := false, false, false
 	for _, in := range instances {
 		for _, d := range in.dynamics {
+			if d.Name == "ucp_config_modify" && !d.Defined { // NIXL since 1.0 sets a bound in its own calls
+				bounded = bounded || in.object.HasText("RCACHE_MAX_UNRELEASED")
+			}
 			if !d.Defined {
 				continue
 			}
@@ -76,7 +79,7 @@ func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 		}
 		out[i].Version = version
 		if cache && !interval && ucxLeaks(version) {
-			leaksByUnmapping(&out[i], env)
+			leaksByUnmapping(&out[i], env, bounded)
 		}
 	}
 	if path := env["CUDA_INJECTION64_PATH"]; path != "" {
@@ -144,9 +147,12 @@ func isOff(setting string) bool {
 }
 
 // leaksByUnmapping states what the cache costs, unless a setting of the process prevents
-// it.
-func leaksByUnmapping(k *Library, env map[string]string) {
+// it, or else the caller of UCX, which may have bounded the cache.
+func leaksByUnmapping(k *Library, env map[string]string, bounded bool) {
 	max := strings.ToLower(env["UCX_RCACHE_MAX_UNRELEASED"])
+	if max == "" && bounded {
+		return
+	}
 	if hooksOff(env) || isOff(env["UCX_RCACHE_ENABLE"]) || max != "" && max != "inf" {
 		return
 	}
@@ -165,7 +171,7 @@ func LeakOf(functions []string) (leaks string, remedies []string) {
 		return "", nil
 	}
 	k := &Library{}
-	leaksByUnmapping(k, nil)
+	leaksByUnmapping(k, nil, false)
 	return k.Leaks, k.Remedies
 }
 
