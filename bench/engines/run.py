@@ -6,7 +6,7 @@
     --strandline PATH  the program to try (default: built from this checkout)
     --torch DIR        PyTorch and the frameworks, as setup.sh leaves them
     --ucx DIR          releases of UCX: `unzip -d DIR/1.22.0` of the wheel libucx-cu12, and others
-    --nixl DIR         the same of nixl-cu12: `pip install --no-deps --target DIR/1.0.0 nixl-cu12==1.0.0`
+    --nixl DIR         the same of nixl-cu12: `pip install --no-deps --target DIR/1.0.0 nixl-cu12==1.0.0 numpy`
     --megatron DIR     `pip install --no-deps --target DIR megatron-core`, beside --torch
     --titan DIR        the same of torchtitan 0.2.2, spmd_types, tyro, tensorboard and what they need
     --jax DIR          a virtual environment with JAX (default: jax in the folder of --torch)

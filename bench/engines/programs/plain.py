@@ -60,6 +60,7 @@ def graphs(model):
     with torch.cuda.graph(graph):
         model(still).sum()
     for step in range(STEPS):
+        time.sleep(0.1)  # a batch is loaded
         still.copy_(torch.ones(32, 256, device=DEVICE))
         graph.replay()
         torch.cuda.synchronize()
