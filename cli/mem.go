@@ -300,7 +300,16 @@ func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, aft
 	}
 	doc.Findings = []finding.Finding{}
 	if doc.Failure == nil {
-		doc.Findings = append(besideOthers(ctx, p, judged, seen), pauses.Judge(judged)...)
+		stays := besideOthers(ctx, p, judged, seen)
+		own := pauses.Judge(judged)
+		for i := range own {
+			if own[i].Kind == finding.Residue && slices.ContainsFunc(stays, func(f finding.Finding) bool {
+				return slices.Contains(f.Evidence.(*finding.StayEvidence).Processes, pauses.Name(procfs.Rank(judged.Environ), int(p)))
+			}) {
+				own[i].Severity = finding.Info // it is named
+			}
+		}
+		doc.Findings = append(stays, own...)
 	}
 }
 

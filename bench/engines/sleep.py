@@ -7,15 +7,21 @@
     --torch DIR        PyTorch, as setup.sh leaves it
     --failures N       how many failures (default 200), and a clean loop after each fourth
     --by LIST          mem,watch,log (default: all)
-    --seconds N        how long a rank sleeps, and is awake (default 0.5)
-    --show             print each document that is wrong
+    --seconds N        how long a rank sleeps, and is awake (default 0.8)
+    --keep DIR         keep the answers here; loops that were kept are not run again
+    --judge DIR        run nothing, and judge the answers that were kept
+    --show             print each answer that is wrong
 
 Each loop has 2 to 4 ranks, each a process with real PyTorch and strandline.pausable on a device of
 bench/pytorch. The failures are drawn: a tag that stays awake, a missing empty_cache, graphs,
 a communicator that is kept, a shard that stays, a buffer that is made again. An answer is right if one
-finding names the rank, the phase (the tags that are paused) and the pool. `log` has the logs alone.
+finding has the kind, the ranks, the pool, the tag and all tags that are paused meanwhile, each exactly
+as planted, and no other finding is a problem or a warning. Of a clean loop no finding may be either.
+`mem status` is asked once, in the last pause. `log` has the logs alone. In the end each right answer
+is falsified in several ways, and none of these may count as right.
 """
 import argparse
+import copy
 import json
 import os
 import random
@@ -64,7 +70,11 @@ def draw(dice, planted, seconds):
     for i in range(ranks):
         if everywhere or i == at:
             orders[i]["fault"] = dict(fault)
-    return orders, (name, [f"rank {i}" for i in range(ranks) if everywhere or i == at], pool, tag)
+    return orders, {
+        "name": name, "kind": "leak" if name.endswith("-again") else "residue", "pool": pool, "tag": tag,
+        "processes": [f"rank {i}" for i in range(ranks) if everywhere or i == at],
+        "paused": sorted(t for t in names if t != tag or not name.startswith("awake")),
+    }
 
 
 class Loop:
@@ -92,7 +102,7 @@ class Loop:
         return [r.stdout.readline().strip() for r in ranks]
 
     def run(self, orders, number):
-        """The findings by each way of asking."""
+        """The document by each way of asking."""
         options, out = self.options, {}
         logs = os.path.join(self.folder, f"logs{number}")
         os.mkdir(logs)
@@ -107,18 +117,18 @@ class Loop:
         self.hear(ranks)
         if "mem" in options.by:
             doc, _ = run_json([options.strandline, "mem", "status", "--json", "--pid", pids[0]], self.env, self.folder)
-            out["mem"] = findings_of(doc)
+            out["mem"] = doc
         self.tell(ranks, "on")
         self.hear(ranks)
         if watch:
             watch.wait()
             with open(os.path.join(self.folder, "samples")) as f:
-                out["watch"] = findings_of(json.loads(f.read().splitlines()[-1]))
+                out["watch"] = json.loads(f.read().splitlines()[-1])
         self.tell(ranks, "on")
         self.hear(ranks)
         if "log" in options.by:
             doc, _ = run_json([options.strandline, "diagnose", "--json", logs], self.env, self.folder)
-            out["log"] = findings_of(doc)
+            out["log"] = doc
         shutil.rmtree(logs)
         return out
 
@@ -128,63 +138,102 @@ class Loop:
             r.wait()
 
 
-def judge(found, planted):
+def judge(by, found, planted):
     """Whether findings name a failure, are silent, or WRONG."""
-    stays = [f for f in found if (f.get("evidence") or {}).get("pool") and f["severity"] != "info"]
+    loud = [f for f in found if f["severity"] in ("problem", "warning")]
     if not planted:
-        loud = [f for f in found if f["severity"] == "problem"] + [f for f in stays if f["severity"] != "problem"]
         return "WRONG" if loud else "right"
-    _, names, pool, tag = planted
-    for f in stays:
-        e = f["evidence"]
-        if set(names) <= set(e["processes"]) and e["pool"] == pool and e.get("tag", "") == tag and e["paused"]:
-            if set(e["processes"]) == set(names):
-                return "right"
-    return "WRONG" if stays else "silent"
+    if not loud:
+        return "silent"
+    f, e = loud[0], loud[0].get("evidence") or {}
+    same = len(loud) == 1 and all(e.get(key, "") == planted[key] for key in ("pool", "tag"))
+    same = same and all(sorted(e.get(key) or []) == planted[key] for key in ("processes", "paused"))
+    # One moment shows no growth.
+    return "right" if same and (f["kind"] == planted["kind"] or by == "mem" and f["kind"] == "residue") else "WRONG"
+
+
+def falsified(found):
+    """Answers that are near a right one, and wrong."""
+    at = next(i for i, f in enumerate(found) if f["severity"] in ("problem", "warning"))
+    e = found[at]["evidence"]
+
+    def other(**changes):
+        out = copy.deepcopy(found)
+        out[at]["evidence"].update(changes)
+        return out
+    yield other(processes=e["processes"] + ["rank 9"])
+    yield other(processes=e["processes"][1:])
+    yield other(paused=e["paused"][1:])
+    yield other(paused=e["paused"] + ["other"])
+    yield other(pool=GRAPHS if e["pool"] != GRAPHS else CACHE)
+    yield other(tag=e.get("tag", "") + "x")
+    yield found + [found[at]]
+    yield found + [{"kind": "unknown", "severity": "warning", "title": "something else"}]
+    yield [dict(f, kind="growth") for f in found]
+    yield [dict(f, severity="info") for f in found]
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--strandline")
-    parser.add_argument("--torch", required=True)
+    parser.add_argument("--torch")
     parser.add_argument("--failures", type=int, default=200)
     parser.add_argument("--seed", type=int, default=43)
-    parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--seconds", type=float, default=0.8)
     parser.add_argument("--by", default="mem,watch,log")
+    parser.add_argument("--keep")
+    parser.add_argument("--judge")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("kinds", nargs="*")
     options = parser.parse_args()
-    options.strandline = options.strandline or built()
+    if not (options.torch or options.judge):
+        parser.error("--torch or --judge is needed")
+    options.strandline = options.strandline or options.judge or built()
     options.by = options.by.split(",")
-    loop = Loop(options, tempfile.mkdtemp(prefix="sleep-"))
-    dice = random.Random(options.seed)
-    count, kinds = {}, {}
+    keep = options.judge or options.keep or tempfile.mkdtemp(prefix="sleep-kept-")
+    os.makedirs(keep, exist_ok=True)
+    loop, dice = None, random.Random(options.seed)
+    count, kinds, near = {}, {}, []
     for number in range(options.failures + options.failures // 4):
         orders, planted = draw(dice, number % 5 != 4, options.seconds)
-        if options.kinds and (planted[0] if planted else "clean") not in options.kinds:
+        name, kept = planted["name"] if planted else "clean", os.path.join(keep, f"{number}.json")
+        if options.kinds and name not in options.kinds or options.judge and not os.path.exists(kept):
             continue
-        found = loop.run(orders, number)
-        words = {by: judge(f, planted) for by, f in found.items()}
-        for by, word in words.items():
-            key = "clean" if not planted else "failure"
-            count.setdefault((key, by), {}).setdefault(word, 0)
-            count[key, by][word] += 1
-            kinds.setdefault((planted[0] if planted else "clean", by), []).append(word == "right")
+        if not os.path.exists(kept):
+            loop = loop or Loop(options, tempfile.mkdtemp(prefix="sleep-"))
+            documents = loop.run(orders, number)
+            with open(kept + ".new", "w") as f:
+                json.dump(documents, f)
+            os.rename(kept + ".new", kept)
+        with open(kept) as f:
+            documents = json.load(f)
+        words = {}
+        for by in options.by:
+            found = findings_of(documents[by])
+            words[by] = judge(by, found, planted)
+            if planted and words[by] == "right":
+                near += [judge(by, wrong, planted) for wrong in falsified(found)]
         if planted:
-            count.setdefault(("failure", "any"), {}).setdefault("right" if "right" in words.values() else "no", 0)
-            count["failure", "any"]["right" if "right" in words.values() else "no"] += 1
-        print(f"{number:3} {planted[0] if planted else 'clean':14} {len(orders)} ranks  " + "  ".join(f"{by} {word}" for by, word in words.items()), flush=True)
+            words["any"] = "right" if "right" in words.values() else "no"
+        for by, word in words.items():
+            of = count.setdefault(("failure" if planted else "clean", by), {})
+            of[word] = of.get(word, 0) + 1
+            if by != "any":
+                kinds.setdefault((name, by), []).append(word == "right")
+        print(f"{number:3} {name:14} {len(orders)} ranks  " + "  ".join(f"{by} {words[by]}" for by in options.by), flush=True)
         if options.show:
-            for by, word in words.items():
-                if word != "right":
+            for by in options.by:
+                if words[by] != "right":
                     print("     planted", planted, orders[0])
-                    for f in found[by]:
+                    for f in findings_of(documents[by]):
                         print("     ", by, f["severity"], f["kind"], f["title"])
-    loop.end()
+    if loop:
+        loop.end()
     for (name, by), right in sorted(kinds.items()):
         print(f"{name:14} {by:6} {sum(right)} of {len(right)}")
     for (key, by), words in sorted(count.items()):
         print(f"{key} by {by}: " + ", ".join(f"{n} {word}" for word, n in sorted(words.items())))
+    print(f"falsified answers: {near.count('right')} of {len(near)} count as right")
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ func Logged(log *history.Log) (out []Course) {
 			m := momentOf(s, d.Index, d.Total-d.Free)
 			for k := range outside {
 				if o := &outside[k]; o.Device == d.Index {
-					m.outside(o.Tensors, o.Cache, o.Pools)
+					m.outside(o.Tensors, o.Cache, o.Split, o.Pools)
 				}
 			}
 			if len(m.Tags) == 0 {
@@ -94,7 +94,7 @@ func (p *Process) Course(device int) Course {
 				m.Other = new(max(*s.Used-m.held(), 0))
 			}
 			if o := s.Outside; o != nil {
-				m.outside(o.Tensors, o.Cache, o.Pools)
+				m.outside(o.Tensors, o.Cache, o.Split, o.Pools)
 				if m.Other != nil {
 					*m.Other = max(*m.Other-o.Expandable, 0)
 				}
@@ -128,8 +128,8 @@ func (m *Moment) held() (n int64) {
 }
 
 // outside adds what PyTorch has in no region, which is no more of others.
-func (m *Moment) outside(tensors, cache, pools int64) {
-	m.Tensors, m.Cache, m.Pools = &tensors, &cache, &pools
+func (m *Moment) outside(tensors, cache, split, pools int64) {
+	m.Tensors, m.Cache, m.Pools = &tensors, new(max(cache-split, 0)), &pools
 	if m.Other != nil {
 		*m.Other = max(*m.Other-tensors-cache-pools, 0)
 	}

@@ -10,7 +10,8 @@ import (
 // A Moment is what a process has of a device at one time. Sizes are bytes, nil if unknown.
 type Moment struct {
 	Tags map[string]Share
-	// Tensors, Cache and Pools are PyTorch's, in no region.
+	// Tensors, Cache and Pools are PyTorch's, in no region. The cache is what can be given back: all but
+	// what is in segments of tensors.
 	Tensors, Cache, Pools *int64
 	Other                 *int64 // in no tag, and not PyTorch's: contexts, NCCL
 

@@ -199,3 +199,17 @@ func TestStaysOfGlimpses(t *testing.T) {
 		t.Errorf("%d findings: %s", len(got), got[0].Title)
 	}
 }
+
+// TestSampledSince has one cycle whose samples count less than there was: that is no rise in the next, as it is in a log.
+func TestSampledSince(t *testing.T) {
+	c := course("rank 0", repeat(7, func(i int, c *cycle) {
+		if i == 1 {
+			c.other = 140
+		}
+	})...)
+	for sampled, want := range map[bool]int{false: 1, true: 0} {
+		if c.Sampled = sampled; len(Stays([]Course{c})) != want {
+			t.Errorf("sampled %t: %d findings", sampled, 1-want)
+		}
+	}
+}

@@ -99,13 +99,13 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 	if o := seen.Outside; o != nil {
 		n := o.Total()
 		e.PyTorchBytes, rest = &n, max(rest-n, 0)
-		for _, part := range []struct {
+		for i, part := range []struct {
 			bytes  int64
 			name   string
 			remedy finding.Remedy
 		}{
-			{o.Tensors, "tensors in no region", finding.CodeChange("allocate memory that can leave the device within `torch_memory_saver.region(tag)`")},
-			{o.Cache, "PyTorch's cache, which no tensor uses", finding.CodeChange("before the pause: `torch.cuda.empty_cache()`")},
+			{o.Tensors + o.Split, "tensors in no region, with the rest of their segments", finding.CodeChange("allocate memory that can leave the device within `torch_memory_saver.region(tag)`")},
+			{o.Cache - o.Split, "PyTorch's cache, which no tensor uses", finding.CodeChange("before the pause: `torch.cuda.empty_cache()`")},
 			{o.Pools, "pools of CUDA graphs, or of the program's own", graphs()},
 			{o.Expandable, "expandable segments", finding.Remedy{}}, // which have a finding
 		} {
@@ -113,7 +113,9 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 				f.Detail = append(f.Detail, fmt.Sprintf("%s: %s", units.Bytes(part.bytes), part.name))
 			}
 			if part.bytes >= minAdvised && part.remedy.Text != "" {
-				f.Severity = finding.Warning
+				if i > 0 { // tensors may be meant to stay, as a trainer's
+					f.Severity = finding.Warning
+				}
 				f.Remedies = append(f.Remedies, part.remedy)
 			}
 		}

@@ -112,7 +112,11 @@ func (s *stay) rises(levels []int64) bool {
 		s.how, s.bytes, s.cycles, s.levels = growing, last-levels[1], n, levels
 		return true
 	}
-	for at := 2; at < len(levels)-1; at++ {
+	first := 2
+	if s.course.Sampled {
+		first = 3 // a single level may be of samples that were taken amid a change
+	}
+	for at := first; at < len(levels)-1; at++ {
 		if rise := slices.Min(levels[at:]) - slices.Max(levels[1:at]); rise >= minShare {
 			s.how, s.bytes, s.cycles = since, rise, len(levels)-at
 			return true

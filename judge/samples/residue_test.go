@@ -74,3 +74,33 @@ func TestPoolsWatched(t *testing.T) {
 		t.Errorf("found %q", found)
 	}
 }
+
+// TestTagGrowsWatched watches two ranks, of which one allocates more in a tag in each cycle: that is one finding.
+func TestTagGrowsWatched(t *testing.T) {
+	const mib = 1 << 20
+	w := New()
+	for at := range 200 {
+		s := &sample.Sample{Seconds: float64(at)}
+		for rank := range 2 {
+			size := int64(200+rank*(at/10)*10) * mib
+			held, tag := size, "active"
+			if at%10 >= 5 {
+				held, tag = 0, "paused"
+			}
+			allocated := size + int64(7*at%5)*mib/10
+			d := sample.DeviceShare{Device: rank, Used: new(held + 300*mib), Allocated: &allocated, Cached: new(int64(0)), Other: new(int64(300 * mib))}
+			s.Processes = append(s.Processes, sample.Process{PID: 7 + rank, Started: 1, Rank: new(rank), Devices: []sample.DeviceShare{d},
+				Pausable: []sample.Tag{{Tag: "kv", Bytes: size, Held: held, State: tag}}})
+		}
+		w.Add(s)
+	}
+	var loud []finding.Finding
+	for _, f := range w.Findings() {
+		if f.Severity != finding.Info {
+			loud = append(loud, f)
+		}
+	}
+	if len(loud) != 1 || loud[0].Process != "rank 1" || len(loud[0].Detail) != 1 || !strings.Contains(loud[0].Detail[0], "memory allocated by PyTorch of pid 8 keeps growing") {
+		t.Errorf("%+v", loud)
+	}
+}

@@ -158,7 +158,7 @@ func (w *Watch) addCourse(p *sample.Process) {
 	}
 	if pools := d.Pools; pools != nil && m.Tensors != nil && m.Cache != nil {
 		c.Divide()
-		m.Tensors, m.Cache, m.Pools = new(max(*m.Tensors-pools.Tensors, 0)), new(max(*m.Cache-(pools.All-pools.Tensors), 0)), &pools.All
+		m.Tensors, m.Cache, m.Pools = new(max(*m.Tensors-pools.Tensors, 0)), new(max(*m.Cache-(pools.All-pools.Tensors)-pools.Split, 0)), &pools.All
 	}
 	w.turned = c.Add(m) || w.turned
 }
@@ -179,6 +179,29 @@ func (w *Watch) stays() []Found {
 		w.stayed = append(w.stayed, Found{Finding: f})
 	}
 	return w.stayed
+}
+
+// withStays adds what processes keep while other memory is paused. Growth of a process's device memory is the same
+// growth then: its finding becomes a detail.
+func (w *Watch) withStays(found []Found) []Found {
+	stays := slices.Clone(w.stays())
+	for i := range stays {
+		f := &stays[i]
+		e := f.Evidence.(*finding.StayEvidence)
+		if f.Kind != finding.Leak {
+			continue
+		}
+		f.Detail = slices.Clone(f.Detail)
+		found = slices.DeleteFunc(found, func(g Found) bool {
+			c := w.courses[g.Process]
+			same := c != nil && g.Severity != finding.Info && g.Device == c.Device && slices.Contains(e.Processes, c.Name)
+			if same {
+				f.Detail = append(f.Detail, g.Title)
+			}
+			return same
+		})
+	}
+	return append(found, stays...)
 }
 
 // addResidue follows what a process has of devices while all its pausable memory is
@@ -310,7 +333,7 @@ func (w *Watch) Found() []Found {
 	growing := slices.ContainsFunc(out, func(f Found) bool { return f.Severity != finding.Info })
 	out = append(out, w.judgeGroups(growing)...)
 	out = append(out, w.judgeDevices(growing)...)
-	out = append(out, w.stays()...)
+	out = w.withStays(out)
 	sorts.StableBy(out, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(rate(&b.Finding), rate(&a.Finding)))
 	})

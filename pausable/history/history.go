@@ -48,6 +48,7 @@ type Outside struct {
 	Tensors int64
 	Cache   int64 // that no tensor uses
 	Pools   int64 // of CUDA graphs, and others of the program's own
+	Split   int64 // the part of Cache that is in segments of tensors, or 0 if that was not noted
 }
 
 // The bounds of what is read. The library ends a log at 64 MiB.
@@ -181,18 +182,18 @@ func (r *reader) note(text string) error {
 		}
 		return nil
 	}
-	const fields = 6
-	if len(words) != fields || words[1] != "torch" || r.before != nil {
+	const fields = 7
+	if len(words) != fields && len(words) != fields-1 || words[1] != "torch" || r.before != nil {
 		return nil
 	}
 	var n [fields]int64
-	for i := 2; i < fields; i++ {
+	for i := 2; i < len(words); i++ {
 		var err error
 		if n[i], err = strconv.ParseInt(words[i], 10, 64); err != nil || n[i] < 0 || n[i] > 1<<60 {
 			return fmt.Errorf("%.80q is not a note of PyTorch's memory", text)
 		}
 	}
-	o, to := Outside{int(n[2]), n[3], n[4], n[5]}, &r.prior
+	o, to := Outside{int(n[2]), n[3], n[4], n[5], n[6]}, &r.prior
 	same := func(other Outside) bool { return other.Device == o.Device }
 	if i := len(r.log.Steps) - 1; i >= 0 && !slices.ContainsFunc(r.log.Steps[i].Outside, same) {
 		to = &r.log.Steps[i].Outside // the first after it

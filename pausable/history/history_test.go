@@ -17,7 +17,7 @@ part w%20 0 100 0 0 100
 did pause w%20 100 500000000 0 1
 device 0 1000 1000
 note 2000000001 torch 0 1 2 3
-note 2000000002 torch 0 4 5 6
+note 2000000002 torch 0 4 5 6 2
 note 2000000003 of another program
 at 3000000000 before resume - 0
 device 0 1000 1000
@@ -35,10 +35,10 @@ func TestRead(t *testing.T) {
 		t.Fatalf("%+v", log)
 	}
 	s := &log.Steps[0]
-	if s.Do != "pause" || s.Tag != "w " || s.All || s.Ended.Sub(s.Began) != time.Second || s.After.Did.Seconds != 0.5 || len(s.Outside) != 1 || s.Outside[0] != (Outside{0, 1, 2, 3}) {
+	if s.Do != "pause" || s.Tag != "w " || s.All || s.Ended.Sub(s.Began) != time.Second || s.After.Did.Seconds != 0.5 || len(s.Outside) != 1 || s.Outside[0] != (Outside{0, 1, 2, 3, 0}) {
 		t.Errorf("%+v", s)
 	}
-	if s = &log.Steps[1]; !s.All || s.Kind != 1 || len(s.Prior) != 1 || s.Prior[0] != (Outside{0, 4, 5, 6}) {
+	if s = &log.Steps[1]; !s.All || s.Kind != 1 || len(s.Prior) != 1 || s.Prior[0] != (Outside{0, 4, 5, 6, 2}) {
 		t.Errorf("%+v", s)
 	}
 	for n := len("log 1 42\n"); n < len(text); n++ {

@@ -72,6 +72,8 @@ type Outside struct {
 	Cache      int64 `json:"cache_bytes"` // that no tensor uses
 	Pools      int64 `json:"pools_bytes"` // of CUDA graphs, and others of the program's own
 	Expandable int64 `json:"expandable_bytes"`
+	// Split is the part of Cache that is in segments of tensors, which stay with them.
+	Split int64 `json:"split_bytes"`
 	// PoolTensors is the part of Pools that tensors use.
 	PoolTensors int64 `json:"-"`
 }

@@ -189,6 +189,8 @@ type DeviceShare struct {
 type Pools struct {
 	All     int64 `json:"bytes"`
 	Tensors int64 `json:"tensors_bytes"` // the part that tensors use
+	// Split is what of Cached is in no such pool, and in segments of tensors, which stay with them.
+	Split int64 `json:"split_bytes"`
 }
 
 // Reserved is what PyTorch's allocator took from the driver; nil where that is not

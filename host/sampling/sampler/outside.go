@@ -63,6 +63,9 @@ func outsideBlocks(segments []cudaalloc.Segment, blocks []state.Block, devices [
 			of.Pools, of.PoolTensors = of.Pools+int64(s.Size), of.PoolTensors+tensors
 		default:
 			of.Tensors, of.Cache = of.Tensors+tensors, of.Cache+cache
+			if tensors > 0 {
+				of.Split += cache
+			}
 		}
 	}
 	return out

@@ -120,9 +120,9 @@ func TestOutsideBlocks(t *testing.T) {
 	got := outsideBlocks([]cudaalloc.Segment{
 		{Addr: 100, Size: 8, Blocks: tensors}, // of a region on another device
 		{Addr: 200, Size: 8, Blocks: tensors}, // in a region
-		{Addr: 300, Size: 16, Private: true}, {Addr: 400, Size: 32, Expandable: true}, {Addr: 200, Size: 64, Private: true, Device: 1, Blocks: tensors},
+		{Addr: 250, Size: 7, Blocks: []cudaalloc.Block{{Size: 7}}}, {Addr: 300, Size: 16, Private: true}, {Addr: 400, Size: 32, Expandable: true}, {Addr: 200, Size: 64, Private: true, Device: 1, Blocks: tensors},
 	}, []state.Block{{Device: 1, Addr: 100, Bytes: 8}, {Addr: 192, Bytes: 16}}, []state.Device{{Index: 0}, {Index: 1}})
-	if want := (state.Outside{Tensors: 3, Cache: 5, Pools: 16, Expandable: 32}); *got[0] != want || got[1].Pools != 64 || got[1].PoolTensors != 3 {
+	if want := (state.Outside{Tensors: 3, Cache: 12, Split: 5, Pools: 16, Expandable: 32}); *got[0] != want || got[1].Pools != 64 || got[1].PoolTensors != 3 {
 		t.Errorf("%+v and %+v", got[0], got[1])
 	}
 }

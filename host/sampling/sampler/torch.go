@@ -289,7 +289,7 @@ func split(p *sample.Process, visible []string, stats []record.DeviceStats, paus
 		allocated, cached := d.Allocated, max(d.Reserved-d.Allocated, 0)
 		share.Allocated, share.Cached = &allocated, &cached
 		if o := outside[d.Device]; o != nil {
-			share.Pools = &sample.Pools{All: o.Pools, Tensors: o.PoolTensors}
+			share.Pools = &sample.Pools{All: o.Pools, Tensors: o.PoolTensors, Split: o.Split}
 		}
 		if share.Used != nil {
 			other := max(*share.Used-max(d.Reserved-paused[d.Device], 0), 0)

@@ -374,7 +374,7 @@ class MemorySaver:
         """Notes in the log, if there is one, what PyTorch has besides pausable memory."""
         if self._lib.pausable_note(None):
             rank = next((os.environ[n] for n in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK") if n in os.environ), "")
-            for text in ("rank " + rank, *("torch {device} {tensors_bytes} {cache_bytes} {pools_bytes}".format(**d) for d in self.outside())):
+            for text in ("rank " + rank, *("torch {device} {tensors_bytes} {cache_bytes} {pools_bytes} {split_bytes}".format(**d) for d in self.outside())):
                 self._lib.pausable_note(text.encode())
 
     def _begin(self, what: Any, tag: Optional[str]) -> Any:
@@ -463,22 +463,22 @@ class MemorySaver:
         return _pausing.parse(text.value.decode("ascii", "replace"))
 
     def outside(self) -> List[Dict[str, int]]:
-        """What PyTorch's allocator has of each device besides pausable memory, in bytes: tensors_bytes; cache_bytes,
-        which no tensor uses (torch.cuda.empty_cache gives it back); and pools_bytes, in pools of CUDA graphs
-        and others of the program's own, which stay on the device."""
+        """What PyTorch has of each device in no region, in bytes: tensors_bytes; cache_bytes, of which split_bytes are in
+        segments of tensors and stay with them; and pools_bytes, of CUDA graphs and the program's own, which stay."""
         torch: Any = sys.modules.get("torch")
         if torch is None or not torch.cuda.is_initialized():
             return []
         lib, out = self._loaded(), {}  # type: Any, Dict[int, Dict[str, int]]
         for s in torch.cuda.memory_snapshot():
-            d = out.setdefault(s["device"], {"device": s["device"], "tensors_bytes": 0, "cache_bytes": 0, "pools_bytes": 0})
+            d = out.setdefault(s["device"], {"device": s["device"], "tensors_bytes": 0, "cache_bytes": 0, "split_bytes": 0, "pools_bytes": 0})
             if lib.pausable_size(s["address"]):
                 continue
             if tuple(s.get("segment_pool_id", (0, 0))) != (0, 0):
                 d["pools_bytes"] += s["total_size"]
             else:
                 d["tensors_bytes"] += s["allocated_size"]
-                d["cache_bytes"] += s["total_size"] - s["allocated_size"]
+                for key in ("cache_bytes", "split_bytes") if s["allocated_size"] else ("cache_bytes",):
+                    d[key] += s["total_size"] - s["allocated_size"]
         return sorted(out.values(), key=lambda d: d["device"])
 
     def plan(self, steps: Iterable[Tuple[str, Optional[str]]]) -> Dict[str, Any]:
