@@ -1,6 +1,8 @@
 package samples
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +79,13 @@ func TestPoolsWatched(t *testing.T) {
 
 // TestTagGrowsWatched watches two ranks, of which one allocates more in a tag in each cycle: that is one finding.
 func TestTagGrowsWatched(t *testing.T) {
+	for _, counted := range []bool{true, false} {
+		watchTag(t, counted)
+	}
+}
+
+// watchTag has a process whose memory is counted, or only the whole device's.
+func watchTag(t *testing.T, counted bool) {
 	const mib = 1 << 20
 	w := New()
 	for at := range 200 {
@@ -89,8 +98,12 @@ func TestTagGrowsWatched(t *testing.T) {
 			}
 			allocated := size + int64(7*at%5)*mib/10
 			d := sample.DeviceShare{Device: rank, Used: new(held + 300*mib), Allocated: &allocated, Cached: new(int64(0)), Other: new(int64(300 * mib))}
+			if !counted {
+				d = sample.DeviceShare{Device: rank}
+			}
 			s.Processes = append(s.Processes, sample.Process{PID: 7 + rank, Started: 1, Rank: new(rank), Devices: []sample.DeviceShare{d},
 				Pausable: []sample.Tag{{Tag: "kv", Bytes: size, Held: held, State: tag}}})
+			s.Devices = append(s.Devices, sample.Device{Index: rank, Used: new(size + 300*mib), Total: new(int64(80 << 30))})
 		}
 		w.Add(s)
 	}
@@ -100,7 +113,47 @@ func TestTagGrowsWatched(t *testing.T) {
 			loud = append(loud, f)
 		}
 	}
-	if len(loud) != 1 || loud[0].Process != "rank 1" || len(loud[0].Detail) != 1 || !strings.Contains(loud[0].Detail[0], "memory allocated by PyTorch of pid 8 keeps growing") {
-		t.Errorf("%+v", loud)
+	if len(loud) != 1 || loud[0].Process != "rank 1" || counted != strings.Contains(fmt.Sprint(loud[0].Detail), "memory allocated by PyTorch of pid 8 keeps growing") {
+		t.Errorf("counted %t: %+v", counted, loud)
+	}
+}
+
+// TestSplitWatched watches two ranks, of which one keeps tensors that keep the rest of their segments: no cache stays,
+// also where the segments were not read since.
+func TestSplitWatched(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		split int64
+		want  string
+	}{{100 * mib, "[tensors in no region]"}, {0, "[PyTorch's cache tensors in no region]"}} {
+		w := New()
+		for at := range 90 {
+			s := &sample.Sample{Seconds: float64(at)}
+			for rank := range 2 {
+				held, tag := int64(200*mib), "active"
+				if at%10 >= 5 {
+					held, tag = 0, "paused"
+				}
+				of := int64(rank)
+				d := sample.DeviceShare{Device: rank, Used: new(held + of*164*mib), Allocated: new(200*mib + of*64*mib), Cached: new(of * 100 * mib), Other: new(int64(0)),
+					Pools: &sample.Pools{Split: of * c.split}}
+				if at/10%3 != 1 {
+					d.Pools = &sample.Pools{Stale: true}
+				}
+				s.Processes = append(s.Processes, sample.Process{PID: 7 + rank, Started: 1, Rank: new(rank), Devices: []sample.DeviceShare{d},
+					Pausable: []sample.Tag{{Tag: "kv", Bytes: 200 * mib, Held: held, State: tag}}})
+			}
+			w.Add(s)
+		}
+		var found []string
+		for _, f := range w.Findings() {
+			if e, ok := f.Evidence.(*finding.StayEvidence); ok {
+				found = append(found, string(e.Pool))
+			}
+		}
+		slices.Sort(found)
+		if fmt.Sprint(found) != c.want {
+			t.Errorf("%d of the cache in segments of tensors: %q", c.split, found)
+		}
 	}
 }

@@ -159,6 +159,9 @@ func (w *Watch) addCourse(p *sample.Process) {
 	if pools := d.Pools; pools != nil && m.Tensors != nil && m.Cache != nil {
 		c.Divide()
 		m.Tensors, m.Cache, m.Pools = new(max(*m.Tensors-pools.Tensors, 0)), new(max(*m.Cache-(pools.All-pools.Tensors)-pools.Split, 0)), &pools.All
+		if pools.Stale {
+			m.Cache = nil // tensors may have come into its segments
+		}
 	}
 	w.turned = c.Add(m) || w.turned
 }
@@ -330,7 +333,7 @@ func (w *Watch) Found() []Found {
 	for i := range w.last.Processes {
 		out = append(out, w.judgeProcess(&w.last.Processes[i])...)
 	}
-	growing := slices.ContainsFunc(out, func(f Found) bool { return f.Severity != finding.Info })
+	growing := slices.ContainsFunc(out, func(f Found) bool { return f.Severity != finding.Info }) || slices.ContainsFunc(w.stays(), func(f Found) bool { return f.Kind == finding.Leak })
 	out = append(out, w.judgeGroups(growing)...)
 	out = append(out, w.judgeDevices(growing)...)
 	out = w.withStays(out)

@@ -191,6 +191,7 @@ type Pools struct {
 	Tensors int64 `json:"tensors_bytes"` // the part that tensors use
 	// Split is what of Cached is in no such pool, and in segments of tensors, which stay with them.
 	Split int64 `json:"split_bytes"`
+	Stale bool  `json:"stale,omitempty"` // tags were paused or resumed since
 }
 
 // Reserved is what PyTorch's allocator took from the driver; nil where that is not

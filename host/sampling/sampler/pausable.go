@@ -36,12 +36,12 @@ func newPausables(every time.Duration) *pausables {
 }
 
 // of returns the tags of a process, nil as long as none are known, and what of each of its
-// devices is paused, or PyTorch's in no region. The first call begins to ask for them.
-func (t *pausables) of(pid int) (tags []sample.Tag, paused map[int]int64, outside map[int]*state.Outside) {
+// devices is paused, or PyTorch's in no region, which is stale if they changed since. The first call begins to ask for them.
+func (t *pausables) of(pid int) (tags []sample.Tag, paused map[int]int64, outside map[int]*state.Outside, stale bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.followers.of(pid, t.follow)
-	return own.tags, own.paused, own.outside
+	return own.tags, own.paused, own.outside, own.due
 }
 
 // follow asks a process as long as it is watched, one that does not answer less and less

@@ -71,8 +71,8 @@ func TestOtherWhilePaused(t *testing.T) {
 	}}
 	used, more := int64(500), int64(70)
 	p := sample.Process{Devices: []sample.DeviceShare{{Device: 0, Used: &used}, {Device: 1, Used: &more}}}
-	split(&p, nil, []record.DeviceStats{{Device: 0, Allocated: 700, Reserved: 900}, {Device: 1, Allocated: 50, Reserved: 60}}, pausedOf(status), map[int]*state.Outside{0: {Tensors: 5, Pools: 6, PoolTensors: 4}}, nil)
-	if a, b := p.Devices[0].Pools, p.Devices[1].Pools; a == nil || *a != (sample.Pools{All: 6, Tensors: 4}) || b != nil {
+	split(&p, nil, []record.DeviceStats{{Device: 0, Allocated: 700, Reserved: 900}, {Device: 1, Allocated: 50, Reserved: 60}}, pausedOf(status), map[int]*state.Outside{0: {Tensors: 5, Cache: 4, Split: 3, Pools: 6, PoolTensors: 4}}, true, nil)
+	if a, b := p.Devices[0].Pools, p.Devices[1].Pools; a == nil || *a != (sample.Pools{All: 6, Tensors: 4, Split: 3, Stale: true}) || b != nil {
 		t.Errorf("pools are %+v and %+v", a, b)
 	}
 	if a, b := p.Devices[0], p.Devices[1]; *a.Other != 200 || *a.Allocated != 700 || *a.Cached != 200 || *b.Other != 10 {
@@ -95,16 +95,19 @@ func TestNotInRegions(t *testing.T) {
 		},
 	}
 	var own pausing
-	for i, c := range []struct{ held, during, want int64 }{
-		{9, 0, 0}, {0, 0, 1}, {0, 0, 1}, {4, 0, 2}, {9, 0, 2}, {0, 1, 2}, {1, 0, 4},
+	for i, c := range []struct {
+		held, during, want int64
+		stale              bool
+	}{
+		{9, 0, 0, true}, {0, 0, 1, false}, {0, 0, 1, false}, {4, 0, 2, false}, {9, 0, 2, true}, {0, 1, 2, true}, {1, 0, 4, false},
 	} {
 		tag.Held, during = c.held, c.during
 		own.rest = time.Time{}
 		if !p.look(t.Context(), 7, &own) {
 			t.Fatal("no answer")
 		}
-		if got := own.outside[0]; got == nil && c.want > 0 || got != nil && got.Pools != c.want {
-			t.Errorf("look %d: %+v, want that of read %d", i, got, c.want)
+		if got := own.outside[0]; got == nil && c.want > 0 || got != nil && got.Pools != c.want || own.due != c.stale {
+			t.Errorf("look %d: %+v, stale %t, want that of read %d", i, got, own.due, c.want)
 		}
 	}
 	own = pausing{rest: time.Now().Add(time.Hour)}

@@ -336,7 +336,7 @@ func (c *counters) set(err error, levels ...cudaalloc.Level) {
 // TestUnknownDevices takes no device from a process that the driver does not have.
 func TestUnknownDevices(t *testing.T) {
 	p := sample.Process{Devices: []sample.DeviceShare{{Device: 0}}}
-	split(&p, nil, []record.DeviceStats{{Device: 0, Allocated: 5}, {Device: 7, Allocated: 5}, {Device: 99, Allocated: 5}}, nil, nil, []sample.Device{{Index: 0}, {Index: 7}})
+	split(&p, nil, []record.DeviceStats{{Device: 0, Allocated: 5}, {Device: 7, Allocated: 5}, {Device: 99, Allocated: 5}}, nil, nil, false, []sample.Device{{Index: 0}, {Index: 7}})
 	if len(p.Devices) != 2 || p.Devices[1].Device != 7 {
 		t.Errorf("%+v", p.Devices)
 	}

@@ -224,12 +224,13 @@ func (s *Sampler) share(out *sample.Sample) {
 			stats, fromOutside, note := s.torch.of(p.PID, len(p.Devices) > 0, files)
 			var paused map[int]int64
 			var outside map[int]*state.Outside
+			var stale bool
 			p.Pausable = nil
 			if s.o.root == procRoot {
-				p.Pausable, paused, outside = s.pausing.of(p.PID)
+				p.Pausable, paused, outside, stale = s.pausing.of(p.PID)
 			}
 			if stats != nil {
-				split(p, own.visible, stats.Devices, paused, outside, out.Devices)
+				split(p, own.visible, stats.Devices, paused, outside, stale, out.Devices)
 			}
 			p.Outside, p.Note = fromOutside, cmp.Or(p.Note, note)
 		}
@@ -263,7 +264,7 @@ func (s *Sampler) own(out *sample.Sample, at map[int]*sample.Process, d *sample.
 
 // split enters what PyTorch states into the shares of a process. It counts what is paused
 // as allocated or cached, though the device does not hold it.
-func split(p *sample.Process, visible []string, stats []record.DeviceStats, paused map[int]int64, outside map[int]*state.Outside, devices []sample.Device) {
+func split(p *sample.Process, visible []string, stats []record.DeviceStats, paused map[int]int64, outside map[int]*state.Outside, stale bool, devices []sample.Device) {
 	held := slices.Clone(p.Devices)
 	indices := map[int]int{} // by CUDA's ordinal
 	for _, d := range stats {
@@ -289,7 +290,7 @@ func split(p *sample.Process, visible []string, stats []record.DeviceStats, paus
 		allocated, cached := d.Allocated, max(d.Reserved-d.Allocated, 0)
 		share.Allocated, share.Cached = &allocated, &cached
 		if o := outside[d.Device]; o != nil {
-			share.Pools = &sample.Pools{All: o.Pools, Tensors: o.PoolTensors, Split: o.Split}
+			share.Pools = &sample.Pools{All: o.Pools, Tensors: o.PoolTensors, Split: o.Split, Stale: stale}
 		}
 		if share.Used != nil {
 			other := max(*share.Used-max(d.Reserved-paused[d.Device], 0), 0)
