@@ -87,7 +87,7 @@ func (j *judging) lines(findings []finding.Finding) {
 				continue
 			}
 		}
-		if byObjects(f, cmp.Or(j.run.alike(f), j.run.grower(f)), j.run.growing) || traced != nil && (byCalls(f, traced) || byKind(f, traced, j.run.grower(f))) {
+		if byObjects(f, cmp.Or(j.run.alike(f), j.run.grower(f)), j.run.growing, j.seriesOf(f)) || traced != nil && (byCalls(f, traced) || byKind(f, traced, j.run.grower(f))) {
 			continue
 		}
 		f.Detail = append(f.Detail, noLine+j.unnamed(f))
@@ -157,13 +157,45 @@ const (
 	underWay     = 2
 )
 
+// seriesOf returns the levels on the host that a finding is about, nil if it is not known.
+func (j *judging) seriesOf(f *finding.Finding) *gate.Series {
+	i := slices.IndexFunc(j.all, func(k gate.Judgment) bool { return k.Series.Metric == gate.Host && k.Series.Process == f.Process })
+	if i < 0 {
+		return nil
+	}
+	return j.all[i].Series
+}
+
+// usual is by how much levels usually grow in so many seconds: the median over all their
+// moments, so that it has no part in what comes in bursts further apart.
+func usual(s *gate.Series, seconds float64) float64 {
+	var grew []float64
+	for i, k := 0, 0; k < len(s.At); {
+		if s.At[k]-s.At[i] < seconds {
+			k++
+			continue
+		}
+		grew = append(grew, (s.Bytes[k]-s.Bytes[i])*seconds/(s.At[k]-s.At[i]))
+		i++
+	}
+	if len(grew) == 0 {
+		return math.Inf(1)
+	}
+	slices.Sort(grew)
+	return grew[len(grew)/2]
+}
+
 // byObjects names the line of a leak that consists of Python's objects, and reports
 // whether there is one.
+//
+// A program runs slower while it is traced. But if it usually grows by less than half of
+// the leak in as long, most of that comes in bursts, and a trace that saw none names a
+// part of the leak.
 //
 // A cache that drops its oldest, and what is kept for some steps, also grow while they
 // are traced: what they replace was allocated before. So if the lines grow by more than
 // the process does, the one that grows by as much is named.
-func byObjects(f *finding.Finding, pid int, all []record.Growing) bool {
+func byObjects(f *finding.Finding, pid int, all []record.Growing, levels *gate.Series) bool {
 	i := slices.IndexFunc(all, func(g record.Growing) bool { return pid == g.PID })
 	if i < 0 {
 		return false
@@ -182,6 +214,10 @@ func byObjects(f *finding.Finding, pid int, all []record.Growing) bool {
 		}
 		if grew > underWay*float64(e.HighBytes)*g.Seconds {
 			return false // more of it was under way than leaks
+		}
+		if least := minLeakShare * float64(e.LowBytes) * g.Seconds; grew < least && levels != nil && usual(levels, g.Seconds) < least {
+			f.Detail = append(f.Detail, fmt.Sprintf("most of it came in bursts: in %.1f traced seconds, which saw none, objects of Python grew by %s", g.Seconds, units.Bytes(g.Grew)))
+			return false
 		}
 	}
 	var places []finding.Place

@@ -44,7 +44,7 @@ func TestLinesByObjects(t *testing.T) {
 		{"nothing", 7, nil, 0},
 	} {
 		f := leaking()
-		ok := byObjects(f, 7, []record.Growing{{PID: c.pid, Steps: 10, Lines: c.lines}})
+		ok := byObjects(f, 7, []record.Growing{{PID: c.pid, Steps: 10, Lines: c.lines}}, nil)
 		if ok != (c.want > 0) || ok && (f.Site.Line != c.want || f.Site.File != "/app/train.py" || len(f.Stack) != 2 || len(f.Detail) != 1) {
 			t.Errorf("%s: %v, %+v %q", c.name, ok, f.Site, f.Detail)
 		}
@@ -156,15 +156,34 @@ func TestLinesByKind(t *testing.T) {
 	// Objects that are far less than what leaks are not what leaks.
 	f := &finding.Finding{Process: "pid7 (train)", Evidence: &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second, LowBytes: 10 << 20}}
 	lines := []record.GrowingLine{{Frames: []record.Frame{{File: "/app/train.py", Line: 5}}, Bytes: 5000, Count: 1}}
-	if byObjects(f, 7, []record.Growing{{PID: 7, Seconds: 1, Grew: 5000, Lines: lines}}) {
+	if byObjects(f, 7, []record.Growing{{PID: 7, Seconds: 1, Grew: 5000, Lines: lines}}, nil) {
 		t.Errorf("%+v", f)
 	}
 	// A process that grows faster than it leaks has work under way.
 	for grew, want := range map[int64]bool{9 << 20: true, 90 << 20: false} {
 		f := &finding.Finding{Process: "pid7 (train)", Evidence: &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second, LowBytes: 8 << 20, HighBytes: 12 << 20}}
 		lines[0].Bytes = grew
-		if got := byObjects(f, 7, []record.Growing{{PID: 7, Seconds: 1, Grew: grew, Lines: lines}}); got != want {
+		if got := byObjects(f, 7, []record.Growing{{PID: 7, Seconds: 1, Grew: grew, Lines: lines}}, nil); got != want {
 			t.Errorf("%d bytes in a second: %v", grew, got)
+		}
+	}
+}
+
+// TestLinesOfBursts does not name what objects keep between bursts for a leak that comes in
+// those, but a line of a program that runs slower while it is traced.
+func TestLinesOfBursts(t *testing.T) {
+	const mib = 1 << 20
+	lines := []record.GrowingLine{{Frames: []record.Frame{{File: "/app/train.py", Line: 5}}, Bytes: mib, Count: 1}}
+	for name, each := range map[string]float64{"bursts": 12, "steady": 0} {
+		levels := &gate.Series{}
+		for at := range 60 {
+			bytes := float64(at) * mib * (5 - each/3)
+			levels.At, levels.Bytes = append(levels.At, float64(at)), append(levels.Bytes, bytes+float64(at/3)*each*mib)
+		}
+		f := &finding.Finding{Process: "pid7 (train)", Evidence: &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second, LowBytes: 5*mib - 1000, HighBytes: 5*mib + 1000}}
+		named := byObjects(f, 7, []record.Growing{{PID: 7, Seconds: 0.8, Grew: mib, Lines: lines}}, levels)
+		if named != (each == 0) || len(f.Detail) != 1 {
+			t.Errorf("%s: %v, %q", name, named, f.Detail)
 		}
 	}
 }

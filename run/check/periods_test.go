@@ -74,7 +74,7 @@ while True:
 	}
 	f := leaking()
 	f.BytesPerStep, f.Evidence = nil, &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second, HighBytes: session.Growing()[0].Grew * 100}
-	if !byObjects(f, pid, session.Growing()) || f.Site.File != file || f.Site.Line != 5 {
+	if !byObjects(f, pid, session.Growing(), nil) || f.Site.File != file || f.Site.Line != 5 {
 		t.Errorf("%+v %q", session.Growing(), f.Detail)
 	}
 }
