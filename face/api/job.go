@@ -71,6 +71,20 @@ func NewJob(j *jobs.Job) *Job {
 	if j == nil {
 		return nil
 	}
+	out := withoutRanks(j)
+	for i := range j.Rows {
+		out.Ranks = append(out.Ranks, newRank(&j.Rows[i]))
+	}
+	return out
+}
+
+// JobCard is the verdict on a job as the header of a page has it.
+func JobCard(j *jobs.Job) Card {
+	head := withoutRanks(j)
+	return Card{Word: head.Word, Title: head.Title, Why: head.Why, Fix: head.Fix}
+}
+
+func withoutRanks(j *jobs.Job) *Job {
 	out := &Job{
 		WorldSize: j.World, First: JobFirst{Confidence: j.First.Confidence}, Cause: string(j.Cause), Confidence: j.Confidence, Followers: j.Followers,
 		Missing: append([]int{}, j.Missing...), Restart: string(j.Restart), Attempts: j.Attempts, Why: j.Why, Text: j.Text, Line: j.Line, Quote: j.Quote, Site: j.Site, Fix: j.Fix,
@@ -81,9 +95,6 @@ func NewJob(j *jobs.Job) *Job {
 		if d.Since >= 0 {
 			out.Differs.SinceStep = &d.Since
 		}
-	}
-	for i := range j.Rows {
-		out.Ranks = append(out.Ranks, newRank(&j.Rows[i]))
 	}
 	if j.First.Rank >= 0 {
 		out.First.Rank = &j.First.Rank

@@ -6,51 +6,47 @@ import (
 	"strandline/finding"
 )
 
-// perProcess are the kinds of notes on a single process of which there can be one
-// for each of many.
-var perProcess = map[finding.Kind]bool{
-	finding.Peak: true, finding.Spike: true, finding.Copies: true, finding.AutocastCache: true, finding.Waiting: true,
-	finding.PrivatePools: true, finding.Rounding: true, finding.Pinned: true,
+// heldBytes is how much a note is about, of those on a single process of which there can be one
+// for each of many, by kind.
+var heldBytes = map[finding.Kind]func(finding.Evidence) int64{
+	finding.Peak:          held(func(e *finding.PeakEvidence) int64 { return e.Bytes }),
+	finding.Spike:         held(func(e *finding.SpikeEvidence) int64 { return e.PlaceBytes }),
+	finding.Copies:        held(func(e *finding.CopiesEvidence) int64 { return e.CopiesBytes }),
+	finding.AutocastCache: held(func(e *finding.AutocastEvidence) int64 { return e.CacheBytes }),
+	finding.Waiting:       held(func(e *finding.WaitingEvidence) int64 { return e.PeakWaitingBytes }),
+	finding.PrivatePools:  held(func(e *finding.PrivatePoolsEvidence) int64 { return e.PrivateReservedBytes }),
+	finding.Rounding:      held(func(e *finding.RoundingEvidence) int64 { return e.LostBytes }),
+	finding.Pinned:        held(func(e *finding.PinnedEvidence) int64 { return e.LostBytes }),
 }
 
-// heldBytes is how much such a note is about, 0 for other findings.
-func heldBytes(e finding.Evidence) int64 {
-	switch e := e.(type) {
-	case *finding.PeakEvidence:
-		return e.Bytes
-	case *finding.SpikeEvidence:
-		return e.PlaceBytes
-	case *finding.CopiesEvidence:
-		return e.CopiesBytes
-	case *finding.AutocastEvidence:
-		return e.CacheBytes
-	case *finding.WaitingEvidence:
-		return e.PeakWaitingBytes
-	case *finding.PrivatePoolsEvidence:
-		return e.PrivateReservedBytes
-	case *finding.RoundingEvidence:
-		return e.LostBytes
-	case *finding.PinnedEvidence:
-		return e.LostBytes
+// held is a figure of one type of evidence, 0 of others.
+func held[E finding.Evidence](of func(E) int64) func(finding.Evidence) int64 {
+	return func(e finding.Evidence) int64 {
+		if e, ok := e.(E); ok {
+			return of(e)
+		}
+		return 0
 	}
-	return 0
 }
 
 // PerProcess reports whether a kind of note is on a single process, of which there can be one for
 // each of many.
-func PerProcess(kind finding.Kind) bool { return perProcess[kind] }
+func PerProcess(kind finding.Kind) bool { return heldBytes[kind] != nil }
 
 // Dwarfed reports whether a note is about one of several processes while a note of the
 // same kind about another process is about more memory: only the largest is printed.
 func Dwarfed(findings []finding.Finding, i int) bool {
 	f := &findings[i]
-	if !perProcess[f.Kind] || f.Severity != finding.Info {
+	bytes := heldBytes[f.Kind]
+	if bytes == nil || f.Severity != finding.Info {
 		return false
 	}
 	for k := range findings {
 		g := &findings[k]
-		a, b := heldBytes(f.Evidence), heldBytes(g.Evidence)
-		if g.Kind == f.Kind && g.Process != f.Process && (b > a || b == a && k < i) {
+		if g.Kind != f.Kind || g.Process == f.Process {
+			continue
+		}
+		if a, b := bytes(f.Evidence), bytes(g.Evidence); b > a || b == a && k < i {
 			return true
 		}
 	}
@@ -72,9 +68,9 @@ func Asking(findings []finding.Finding) (list []*finding.Finding) {
 func Savings(findings []finding.Finding) (list []*finding.Finding) {
 	for i := range findings {
 		f := &findings[i]
-		held := perProcess[f.Kind] && f.Kind != finding.Peak && !Dwarfed(findings, i)
+		saves := PerProcess(f.Kind) && f.Kind != finding.Peak && !Dwarfed(findings, i)
 		e, _ := f.Evidence.(*finding.FragmentationEvidence)
-		if held || e != nil && e.SavedBytes > 0 || f.Kind == finding.Growth {
+		if saves || e != nil && e.SavedBytes > 0 || f.Kind == finding.Growth {
 			list = append(list, f)
 		}
 	}

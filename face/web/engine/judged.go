@@ -52,8 +52,7 @@ func (e *Engine) Findings() (page.Findings, error) {
 	}
 	switch job := j.answer.Job; {
 	case job != nil && job.Failed:
-		failed := api.NewJob(job)
-		doc.Card = api.Card{Word: failed.Word, Title: failed.Title, Why: failed.Why, Fix: failed.Fix}
+		doc.Card = api.JobCard(job)
 	case len(api.Asking(all)) > 0:
 		doc.Card = api.NewCard(api.Asking(all)[0], names)
 	default:
