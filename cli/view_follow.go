@@ -95,7 +95,7 @@ func (s *showing) follow(ctx context.Context) {
 		case <-time.After(followEvery):
 		}
 		if files, err := input.OpenPaths(s.files.Given, input.Options{}); err == nil {
-			if len(files.List) != len(s.files.List) {
+			if !files.Same(s.files) {
 				s.renew(ctx, files)
 			}
 			files.Close() // all was read

@@ -172,6 +172,13 @@ func Of(sources []Source, o Options) *Files {
 	return fs
 }
 
+// Same reports whether others are the same files, of which only logs were written to since.
+func (fs *Files) Same(others *Files) bool {
+	return slices.EqualFunc(fs.List, others.List, func(a, b *File) bool {
+		return a.Path == b.Path && (a.Changed.Equal(b.Changed) || nameOf(filepath.Base(a.Path)) == output)
+	})
+}
+
 // With are the files with others whose bytes the caller has.
 func (fs *Files) With(sources []Source) *Files {
 	more := Of(sources, fs.options)

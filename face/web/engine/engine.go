@@ -33,6 +33,8 @@ import (
 type Source struct {
 	Path string
 	Size int64 // bytes, 0 if unknown
+	// Changed is when it was written to last, zero if unknown.
+	Changed time.Time
 	// Named marks a file that the user named; another that is not a snapshot
 	// is skipped.
 	Named bool

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
 
 	"strandline/input"
 )
@@ -12,12 +13,13 @@ import (
 // TestKeep checks that a page of more files reads only those that the page before it lacks.
 func TestKeep(t *testing.T) {
 	opened := map[string]int{}
+	changed := map[string]time.Time{}
 	source := func(name string) input.Source {
 		data, err := os.ReadFile("../../../examples/image-leak/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return input.Source{Path: name, Size: int64(len(data)), Named: true, Open: func() (io.ReadCloser, error) {
+		return input.Source{Path: name, Changed: changed[name], Size: int64(len(data)), Named: true, Open: func() (io.ReadCloser, error) {
 			opened[name]++
 			return io.NopCloser(bytes.NewReader(data)), nil
 		}}
@@ -53,5 +55,12 @@ func TestKeep(t *testing.T) {
 		if err != nil || doc.Card.Word != "LEAK" || len(p.Asker.(*Engine).files[0].devices) == 0 {
 			t.Errorf("of %d files that are known: %+v, %v", known, doc.Card, err)
 		}
+	}
+	changed["step-2.pickle"] = time.Unix(1, 0)
+	p := page("step-2.pickle", "step-3.pickle")
+	clear(opened)
+	p.Keep(first, 2)
+	if err := p.Load(t.Context()); err != nil || opened["step-2.pickle"] == 0 || opened["step-3.pickle"] > 0 {
+		t.Errorf("of a file that was written anew: opened %v, %v", opened, err)
 	}
 }

@@ -108,7 +108,7 @@ func (p *Page) Keep(of *Page, n int) {
 		}
 	}
 	for _, f := range to.files {
-		if was := read[f.Path]; was != nil && was.Size == f.Size {
+		if was := read[f.Path]; was != nil && was.Size == f.Size && was.Changed.Equal(f.Changed) {
 			f.content, f.whole, f.read = was.content, true, was.read
 		}
 	}
@@ -223,7 +223,7 @@ func (o *Options) source(f *input.File) Source {
 	if o.Redact != nil {
 		lines = nil
 	}
-	return Source{Path: o.name(f.Path), Size: f.Size, Named: f.Named && o.Redact == nil, Lines: lines, Read: func(ctx context.Context, of *diagnosis.Session, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
+	return Source{Path: o.name(f.Path), Size: f.Size, Changed: f.Changed, Named: f.Named && o.Redact == nil, Lines: lines, Read: func(ctx context.Context, of *diagnosis.Session, progress func(int64)) (*snapshot.Snapshot, []input.Input, error) {
 		f.Progress = progress
 		s, inputs, err := o.read(ctx, of, f)
 		if o.Redact == nil || ctx.Err() != nil {
