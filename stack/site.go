@@ -93,6 +93,12 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s, "", false
 }
 
+// Installed reports whether a frame is of an installed package.
+func Installed(f Frame) bool {
+	_, _, ok := cutLast(f.File, "-packages/")
+	return ok
+}
+
 // wrappers are packages that call back into the program, or PyTorch on its behalf,
 // and pass tensors on: notations for operations, checks of types and shapes,
 // decorators, progress bars. What is below them was requested above them.

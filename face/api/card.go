@@ -396,7 +396,8 @@ func keeping(list []*finding.Finding) string {
 }
 
 // Via is how the program came to a place: the callers in its own code, nearest first, and
-// before them the place itself where the title does not go with it.
+// before them the place itself where the title does not go with it. Of a package's place the
+// line that calls the package is always among them.
 func (n Names) Via(f *finding.Finding) string {
 	const maxCallers = 3
 	if f.Site == nil {
@@ -415,14 +416,20 @@ func (n Names) Via(f *finding.Finding) string {
 	if stack.OriginOf(stack.Frame(*f.Site)) == stack.Native { // a program that is not in Python
 		origin = stack.Native
 	}
+	program, left := !stack.Installed(stack.Frame(*f.Site)), false // whether it is named, and callers are left out
 	for _, x := range frames {
 		if o := stack.OriginOf(stack.Frame(x)); o != origin || x.Function == "<module>" || x.Function == "" {
 			continue
 		}
-		if len(parts) == most {
-			parts = append(parts, "…")
-			break
+		own := !stack.Installed(stack.Frame(x))
+		if len(parts) >= most && (program || !own) {
+			left = true
+			continue
 		}
+		if left {
+			parts, left = append(parts, "…"), false
+		}
+		program = program || own
 		at := fmt.Sprintf(":%d", x.Line)
 		switch {
 		case x.Line == 0:
@@ -432,6 +439,9 @@ func (n Names) Via(f *finding.Finding) string {
 		}
 		parts = append(parts, strings.TrimSpace(at+" "+clipped(x.Function)))
 		file = x.File
+	}
+	if left {
+		parts = append(parts, "…")
 	}
 	return strings.Join(parts, " ← ")
 }

@@ -114,3 +114,29 @@ func TestCard(t *testing.T) {
 		}
 	}
 }
+
+// TestVia names the line of the program that calls a package, however far out it is.
+func TestVia(t *testing.T) {
+	const packages = "/venv/lib/python3.11/site-packages/"
+	frame := func(file string, line int64) finding.Frame {
+		return finding.Frame{File: file, Line: line, Function: "f"}
+	}
+	peft := func(line int64) finding.Frame { return frame(packages+"peft/layer.py", line) }
+	program := frame("/w/train.py", 23)
+	for _, c := range []struct {
+		name  string
+		stack []finding.Frame
+		want  string
+	}{
+		{"near", []finding.Frame{peft(1), peft(2), program, frame("/w/train.py", 30)}, ":2 f ← train.py:23 f ← :30 f"},
+		{"next", []finding.Frame{peft(1), peft(2), peft(3), peft(4), program}, ":2 f ← :3 f ← :4 f ← train.py:23 f"},
+		{"far", []finding.Frame{peft(1), peft(2), peft(3), peft(4), peft(5), program, frame("/w/train.py", 30)}, ":2 f ← :3 f ← :4 f ← … ← train.py:23 f ← …"},
+		{"a program of packages", []finding.Frame{peft(1), peft(2), peft(3), peft(4), peft(5)}, ":2 f ← :3 f ← :4 f ← …"},
+		{"own code alone", []finding.Frame{program, frame("/w/a.py", 1), frame("/w/b.py", 2), frame("/w/c.py", 3), frame("/w/d.py", 4)}, "a.py:1 f ← b.py:2 f ← c.py:3 f ← …"},
+	} {
+		f := finding.Finding{Kind: finding.Leak, Site: &c.stack[0], Stack: c.stack}
+		if got := api.NamesOf([]finding.Finding{f}).Via(&f); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
