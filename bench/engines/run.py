@@ -5,6 +5,7 @@
 
     --strandline PATH  the program to try (default: built from this checkout)
     --torch DIR        PyTorch and the frameworks, as setup.sh leaves them
+    --python313 DIR    PyTorch under Python 3.13: `PYTHON=python3.13 bench/pytorch/setup.sh DIR 2.11`
     --ucx DIR          releases of UCX: `unzip -d DIR/1.22.0` of the wheel libucx-cu12, and others
     --nixl DIR         the same of nixl-cu12: `pip install --no-deps --target DIR/1.0.0 nixl-cu12==1.0.0 numpy`
     --megatron DIR     `pip install --no-deps --target DIR megatron-core`, beside --torch
@@ -46,15 +47,14 @@ def marks(program):
 
 def judge(scenario, got):
     """Whether an answer is right, unknown or WRONG, and why."""
-    doc, noticed = got["doc"], scenario.noticed
-    if got["status"] != 0 or scenario.steps and [a == b for a, b in got["steps"]] != [True]:
+    doc, optimized = got["doc"], 0
+    if got["status"] != 0 or scenario.steps and [a == b for a, b, _ in got["steps"]] != [True]:
         return "WRONG", f"the program ended with status {got['status']}, after {got['steps']} steps: " + last_line(got["errors"])
     if doc is None or "error" in doc:
         return "WRONG", "no document: " + (doc or {}).get("error", last_line(got["errors"]))[:160]
-    if noticed is None:
-        noticed = got["steps"][0][0]
-    if noticed and got["noticed"] != noticed:
-        return "WRONG", f"noticed {got['noticed']} of {noticed} steps"
+    for _, _, optimized in got["steps"]:
+        if optimized and got["noticed"] != optimized:
+            return "WRONG", f"noticed {got['noticed']} of {optimized} steps"
     problems = [f for f in findings_of(doc) if f["severity"] == "problem"]
     file, lines = got["marks"]
     named = set()
@@ -65,7 +65,7 @@ def judge(scenario, got):
         if f.get("site") and not here and not scenario.says:
             return "WRONG", "no line of the program: " + f["title"][:140]
         named |= here
-    said = [f"{noticed} steps"] * bool(noticed) + [doc.get("verdict", "no verdict")]
+    said = [f"{optimized} steps"] * bool(optimized) + [doc.get("verdict", "no verdict")]
     if problems and not named and not scenario.says:
         return "unknown", "no line: " + problems[0]["title"][:150]
     if problems:
@@ -90,9 +90,12 @@ def screen(finding):
 
 
 def named_in(finding, file):
-    """The lines of a file that the first screen names: the one that allocates, and in the fact and the fix the holder's."""
+    """The lines of a program that the first screen names: the one that allocates, and in the fact and the fix the holder's.
+
+    If these are of packages alone, it is the line that calls them, which the screen has as the last in *via*."""
     named = re.findall(r"([^\s()/]+):(\d+)(?: or (\d+))?", screen(finding))
-    return {int(n) for name, *either in named if name == file for n in either if n}
+    calls = [p["line"] for p in finding.get("stack") or [] if os.path.basename(p["file"]) == file and p["function"] != "<module>"]
+    return {int(n) for name, *either in named if name == file for n in either if n} or set(calls[:1])
 
 
 def holders(finding):
@@ -125,7 +128,8 @@ class Bench:
             env["PYTHONPATH"] = getattr(self.options, scenario.python)
         if device == "cpu":
             env["CUDA_VISIBLE_DEVICES"], env["FAKE_CUDA_DEVICES"] = "", "0"
-        return [os.path.join(HERE, "..", "pytorch", "run.sh"), self.options.torch, *program], env
+        torch = self.options.python313 if scenario.python == "python313" else self.options.torch
+        return [os.path.join(HERE, "..", "pytorch", "run.sh"), torch, *program], env
 
     def try_one(self, scenario, device):
         """What a scenario has left to judge."""
@@ -163,7 +167,7 @@ def run(program):
 def answer(doc, ran, status=None, noticed=None):
     """A document, how the program ended, the steps that it says it ran and those that were noticed."""
     output = ran.stdout + "\n" + ran.stderr if ran else ""
-    steps = [[int(n) for n in both] for both in re.findall(r"^steps (\d+) of (\d+)$", output, re.M)]
+    steps = [[int(n) for n in line] for line in re.findall(r"^steps (\d+) of (\d+), (\d+) of an optimizer$", output, re.M)]
     return {"doc": doc, "status": status, "steps": steps, "noticed": noticed, "errors": output[-2000:]}
 
 
@@ -177,6 +181,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--strandline")
     parser.add_argument("--torch")
+    parser.add_argument("--python313")
     parser.add_argument("--jax")
     parser.add_argument("--megatron")
     parser.add_argument("--titan")

@@ -9,13 +9,14 @@ spec.loader.exec_module(engines)
 LEAK, CLEAN = (engines.scenarios.Scenario("plain", "plain.py losses", leak=leak) for leak in (True, False))
 
 
-def finding(file="/x/plain.py", line=90, fact="kept by kept[...] in main() (plain.py:90)", fix="remove tensors from kept"):
-    return {"kind": "leak", "severity": "problem", "title": "grows", "site": file and {"file": file, "line": line},
+def finding(file="/x/plain.py", line=90, fact="kept by kept[...] in main() (plain.py:90)", fix="remove tensors from kept", caller=0):
+    stack = [{"file": "/x/plain.py", "line": n, "function": "main"} for n in (caller, 91) if caller]
+    return {"stack": [{"file": "/site-packages/loss.py", "line": 42, "function": "loss"}, *stack], "kind": "leak", "severity": "problem", "title": "grows", "site": file and {"file": file, "line": line},
             "brief": {"fact": fact}, "remedies": [{"text": fix}]}
 
 
 def word(scenario, *findings, verdict="leak", **more):
-    got = {"doc": {"verdict": verdict, "findings": findings}, "status": 0, "steps": [[40, 40]], "noticed": 40, "errors": "", "marks": ["plain.py", [90]]}
+    got = {"doc": {"verdict": verdict, "findings": findings}, "status": 0, "steps": [[40, 40, 40]], "noticed": 40, "errors": "", "marks": ["plain.py", [90]]}
     return engines.judge(scenario, {**got, **more})[0]
 
 
@@ -23,6 +24,7 @@ class Judge(unittest.TestCase):
     def test_right(self):
         self.assertEqual(word(LEAK, finding()), "right")
         self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42)), "right")  # allocates what line 90 keeps
+        self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90)), "right")  # the screen ends its callers with it
         self.assertEqual(word(CLEAN, verdict="ok"), "right")
 
     def test_unknown(self):
@@ -37,12 +39,14 @@ class Judge(unittest.TestCase):
             "another holder to mend": word(LEAK, finding(fix="remove tensors from x at /x/plain.py:91")),
             "one of two lines": word(LEAK, finding(fact="kept by x (plain.py:90 or 91)")),
             "a framework's line alone": word(LEAK, finding("/site-packages/loss.py", 42, "")),
+            "another caller": word(LEAK, finding("/site-packages/loss.py", 42, "", caller=12)),
+            "another line that the marked one calls": word(LEAK, finding(line=91, fact="", caller=90)),
             "a second problem": word(LEAK, finding(), finding(line=12, fact="")),
             "none": word(LEAK, verdict="ok"),
             "an alarm": word(CLEAN, finding()),
             "an alarm without a problem": word(CLEAN, verdict="oom"),
             "a program that failed": word(CLEAN, verdict="ok", status=1),
-            "steps that are missing": word(CLEAN, verdict="ok", steps=[[39, 40]]),
+            "steps that are missing": word(CLEAN, verdict="ok", steps=[[39, 40, 39]]),
             "steps that were not noticed": word(CLEAN, verdict="ok", noticed=39),
         }.items():
             self.assertEqual(got, "WRONG", name)

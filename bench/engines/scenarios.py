@@ -16,7 +16,6 @@ class Scenario:
     says: str = ""  # a regular expression of what the problem says, where no line of the program is to blame
     env: tuple = ()  # variables, as pairs
     files: bool = False  # whether `diagnose` judges the files that it writes
-    noticed: int | None = None  # steps that are to be noticed: all that the program runs, 0 if it has none that can be
     left: dict = dataclasses.field(default_factory=dict)  # devices that are left out, and why
 
 
@@ -26,12 +25,12 @@ def clean(name, program, **more):
 
 def ucx(version, leak, **more):
     name = "-".join(["ucx", version, *(value for _, value in more.get("env", ()))])
-    return Scenario(name, "../../cases/programs/unmap.py 15", version, leak, ("cpu",), "ucx", 0, r"UCX 1\.17 to 1\.20", noticed=0, **more)
+    return Scenario(name, "../../cases/programs/unmap.py 15", version, leak, ("cpu",), "ucx", 0, r"UCX 1\.17 to 1\.20", **more)
 
 
 def nixl(version, leak, **more):
     name = "-".join(["nixl", version, *(value for _, value in more.get("env", ()))])
-    return Scenario(name, "agent.py 15", version, leak, ("cpu",), "nixl", 0, r"UCX 1\.17 to 1\.20", noticed=0, **more)
+    return Scenario(name, "agent.py 15", version, leak, ("cpu",), "nixl", 0, r"UCX 1\.17 to 1\.20", **more)
 
 
 VALUES = "its generated text depends on values, which the device does not compute"
@@ -65,12 +64,13 @@ SCENARIOS = [
     Scenario("zero2-checkpoints", "zero.py checkpoints", more="2", devices=("cuda",), left={"cpu": ZERO}),
     clean("zero3-offload", "zero.py clean", more="3", devices=("cuda",), left={"cpu": ZERO}),
     Scenario("zero3-logits", "zero.py losses", more="3", devices=("cuda",), left={"cpu": ZERO}),
-    clean("images", "images.py clean", noticed=0),
-    Scenario("images-gallery", "images.py gallery", noticed=0),
-    Scenario("images-steps", "images.py steps", noticed=0),
+    clean("images", "images.py clean", steps=100),
+    Scenario("images-gallery", "images.py gallery", steps=100),
+    Scenario("images-steps", "images.py steps", steps=100),
     clean("recompute", "plain.py recompute"),
     clean("offload", "plain.py offload"),
-    clean("graphs", "plain.py graphs", devices=("cuda",), steps=80, noticed=0, left={"cpu": "the CPU has no graphs"}),
+    clean("graphs", "plain.py graphs", devices=("cuda",), steps=80, left={"cpu": "the CPU has no graphs"}),
+    Scenario("graphs-outputs", "plain.py graphs-outputs", devices=("cuda",), steps=80, left={"cpu": "the CPU has no graphs"}),
     clean("replay-buffer", "plain.py replay"),
     clean("cycles", "plain.py cycle", steps=600),
     clean("workers", "plain.py workers", steps=120),
@@ -78,13 +78,17 @@ SCENARIOS = [
     Scenario("worker-tensors", "plain.py worker-tensors", steps=400, devices=("cpu",), left={"cuda": "the workers use no device"}),
     Scenario("hooks", "plain.py hooks"),
     clean("compiled", "plain.py compiled"),
-    clean("accumulation", "plain.py accumulation", steps=240, noticed=30),
+    clean("accumulation", "plain.py accumulation", steps=240),
     clean("validation", "plain.py validation"),
     Scenario("losses", "plain.py losses"),
     Scenario("exceptions", "plain.py exceptions"),
     Scenario("checkpoints", "plain.py checkpoints"),
     Scenario("dataset", "plain.py dataset"),
     Scenario("predictions", "plain.py predictions"),
+    clean("python313-validation", "plain.py validation", python="python313"),
+    Scenario("python313-losses", "plain.py losses", python="python313"),
+    Scenario("python313-exceptions", "plain.py exceptions", python="python313"),
+    Scenario("python313-hooks", "plain.py hooks", python="python313"),
     clean("fsdp2", "sharded.py clean", devices=("cpu",), left={"cuda": NCCL}),
     Scenario("fsdp2-losses", "sharded.py losses", devices=("cpu",), left={"cuda": NCCL}),
     Scenario("fsdp2-hook", "sharded.py hook", devices=("cpu",), left={"cuda": NCCL}),
@@ -94,12 +98,12 @@ SCENARIOS = [
     clean("megatron", "megatrained.py clean", devices=("cuda",), python="megatron", left={"cpu": MEGATRON}),
     Scenario("megatron-logits", "megatrained.py logits", devices=("cuda",), python="megatron", left={"cpu": MEGATRON}),
     Scenario("megatron-losses", "megatrained.py losses", devices=("cuda",), python="megatron", left={"cpu": MEGATRON}),
-    clean("jax", "arrays.py clean", devices=("cpu",), python="jax", noticed=0, steps=150),
-    Scenario("jax-list", "arrays.py list", devices=("cpu",), python="jax", noticed=0, steps=600, says="`kept in main\\(\\)`, a list"),
-    clean("jax-compiled", "arrays.py compiled", devices=("cpu",), python="jax", noticed=0, steps=150),
-    Scenario("jax-programs", "arrays.py programs", devices=("cpu",), python="jax", noticed=0, steps=600, says="`kept in main\\(\\)`, a list"),
-    clean("jax-profile", "arrays.py clean", more="profile", devices=("cpu",), python="jax", files=True, noticed=0),
-    Scenario("jax-profile-list", "arrays.py list", more="profile", devices=("cpu",), python="jax", files=True, noticed=0),
+    clean("jax", "arrays.py clean", devices=("cpu",), python="jax", steps=150),
+    Scenario("jax-list", "arrays.py list", devices=("cpu",), python="jax", steps=600, says="`kept in main\\(\\)`, a list"),
+    clean("jax-compiled", "arrays.py compiled", devices=("cpu",), python="jax", steps=150),
+    Scenario("jax-programs", "arrays.py programs", devices=("cpu",), python="jax", steps=600, says="`kept in main\\(\\)`, a list"),
+    clean("jax-profile", "arrays.py clean", more="profile", devices=("cpu",), python="jax", files=True),
+    Scenario("jax-profile-list", "arrays.py list", more="profile", devices=("cpu",), python="jax", files=True),
     ucx("1.18.1", True),
     ucx("1.19.0", True),
     ucx("1.20.1", True),

@@ -16,15 +16,13 @@ def main():
     config = LoraConfig(r=128, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
     model = get_peft_model(models.language_model(), config).to(device)
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
-    data = models.Tokens(64)
-    for step in range(STEPS):
-        batch = {k: torch.stack([data[(step * 8 + i) % 64][k] for i in range(8)]).to(device) for k in data[0]}
+    for step, batch in models.batches(STEPS, device):
         if LEAK == "added" and step % 2 == 0:
             model.add_adapter(f"user{step}", config)  # LINE added
         model(**batch).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    models.ended(step + 1, STEPS)
+    models.ended(step, STEPS)
 
 
 main()

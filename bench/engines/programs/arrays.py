@@ -32,7 +32,7 @@ def main():
         if "profile" in sys.argv and i % (STEPS * 4 // 5) == 0:
             jax.profiler.save_device_memory_profile(os.path.join(sys.argv[3], f"memory-{i:04}.prof"))
     w.block_until_ready()
-    print("steps", i + 1, "of", STEPS * 4, flush=True)
+    print(f"steps {i + 1} of {STEPS * 4}, 0 of an optimizer", flush=True)
 
 
 main()

@@ -39,7 +39,7 @@ def main():
     service = Service()
     for request in range(STEPS):
         service.image(request)
-    models.ended(request + 1, STEPS)
+    models.ended(request + 1, STEPS, 0)
 
 
 main()

@@ -38,18 +38,17 @@ def main():
                                attention_dropout=0.0, hidden_dropout=0.0)
     model = GPTModel(config, get_gpt_layer_local_spec(), vocab_size=models.VOCABULARY, max_sequence_length=models.LENGTH).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    data, run = models.Tokens(64), Run()
+    run = Run()
     positions = torch.arange(models.LENGTH, device=device).unsqueeze(0).expand(8, -1)
     mask = torch.ones(1, 1, models.LENGTH, models.LENGTH, dtype=torch.bool, device=device).triu(1)
-    for step in range(STEPS):
-        ids = torch.stack([data[(step * 8 + i) % 64]["input_ids"] for i in range(8)]).to(device)
-        output = model(ids, positions, mask, labels=ids)
+    for step, batch in models.batches(STEPS, device):
+        output = model(batch["input_ids"], positions, mask, labels=batch["labels"])
         loss = output.mean()
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         run.log(loss * torch.ones(16 * 1024, device=device), output.repeat(64, 8))
-    models.ended(step + 1, STEPS)
+    models.ended(step, STEPS)
 
 
 main()

@@ -14,9 +14,9 @@ def language_model():
         num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=256, use_cache=False))
 
 
-def ended(steps, wanted):
-    """Says that a program has run its steps: a judge reads it."""
-    print("steps", steps, "of", wanted, flush=True)
+def ended(steps, wanted, optimized=None):
+    """Says how many of its steps a program has run, and how many an optimizer has: a judge reads it."""
+    print(f"steps {steps} of {wanted}, {steps if optimized is None else optimized} of an optimizer", flush=True)
 
 
 class Tokens(Dataset):
@@ -30,6 +30,13 @@ class Tokens(Dataset):
 
     def __getitem__(self, i):
         return {"input_ids": self.ids[i], "labels": self.ids[i], "attention_mask": torch.ones(LENGTH, dtype=torch.long)}
+
+
+def batches(steps, device):
+    """Eight texts for each step, counted from 1."""
+    data = Tokens(64)
+    for step in range(steps):
+        yield step + 1, {k: torch.stack([data[(step * 8 + i) % 64][k] for i in range(8)]).to(device) for k in data[0]}
 
 
 def tokenizer():

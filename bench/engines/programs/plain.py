@@ -1,6 +1,6 @@
 """Plain PyTorch loops with what may confuse a tool.
 
-    plain.py KIND STEPS FOLDER      KIND: recompute, offload, graphs, replay, hooks, cycle, workers,
+    plain.py KIND STEPS FOLDER      KIND: recompute, offload, graphs, graphs-outputs, replay, hooks, cycle, workers,
     worker-texts, worker-tensors, compiled, accumulation, validation, losses, exceptions, checkpoints, dataset, predictions"""
 import collections
 import sys
@@ -57,13 +57,16 @@ def graphs(model):
     """Captures a step, and replays it."""
     still = torch.zeros(32, 256, device=DEVICE)
     graph = torch.cuda.CUDAGraph()
+    kept = []
     with torch.cuda.graph(graph):
-        model(still).sum()
+        out = model(still)
     for step in range(STEPS):
         time.sleep(0.1)  # a batch is loaded
         still.copy_(torch.ones(32, 256, device=DEVICE))
         graph.replay()
         torch.cuda.synchronize()
+        if KIND == "graphs-outputs":
+            kept.append(out.detach().repeat(8, 1))  # LINE graphs-outputs
     return step + 1
 
 
@@ -74,8 +77,8 @@ def refuse(value):
 def main():
     step = 0
     model = Block().to(DEVICE)
-    if KIND == "graphs":
-        return models.ended(graphs(model), STEPS)
+    if KIND.startswith("graphs"):
+        return models.ended(graphs(model), STEPS, 0)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     run = torch.compile(model, backend="aot_eager") if KIND == "compiled" else model
     replay, kept, saved, outputs, failed = collections.deque(maxlen=16), [], [], [], []
@@ -112,7 +115,7 @@ def main():
             Node(torch.zeros(64 * 1024, device=DEVICE))
         if KIND == "hooks":  # each step adds a hook, which keeps copies of its input
             model.layers[0].register_forward_hook(lambda module, args, out, kept=x.repeat(8, 1): None)  # LINE hooks
-    models.ended(step, STEPS)
+    models.ended(step, STEPS, step // 8 if KIND == "accumulation" else step)
 
 
 main()

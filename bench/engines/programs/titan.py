@@ -30,16 +30,15 @@ def main():
     with torch.no_grad():
         model.init_weights(buffer_device=torch.device(device))
     optimizers = OptimizersContainer([model], torch.optim.AdamW, {"lr": 1e-4})
-    data, metrics = models.Tokens(64), Metrics()
-    for step in range(STEPS):
-        ids = torch.stack([data[(step * 8 + i) % 64]["input_ids"] for i in range(8)]).to(device)
-        output = model(ids)
-        loss = cross_entropy_loss(output, ids)
+    metrics = Metrics()
+    for step, batch in models.batches(STEPS, device):
+        output = model(batch["input_ids"])
+        loss = cross_entropy_loss(output, batch["labels"])
         loss.backward()
         optimizers.step()
         optimizers.zero_grad()
         metrics.add(loss * torch.ones(64 * 1024, device=device), output)
-    models.ended(step + 1, STEPS)
+    models.ended(step, STEPS)
 
 
 main()

@@ -33,7 +33,7 @@ def main():
             losses.append(out.logits.detach())  # HOLDS losses
         if LEAK == "checkpoints" and step % 2 == 0:
             saved.append({k: v.detach().clone() for k, v in engine.module.named_parameters()})  # LINE checkpoints
-    models.ended(step + 1, STEPS)
+    models.ended(step + 1, STEPS, step + 1 - engine.skipped_steps)
 
 
 main()
