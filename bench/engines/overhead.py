@@ -92,7 +92,7 @@ def latencies(port, seconds):
 
 
 def soak(o):
-    server = subprocess.Popen([sys.executable, os.path.join(PROGRAMS, "answering.py"), "1024"], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([sys.executable, os.path.join(HERE, "..", "cases", "programs", "server.py"), "steady", "0", "1024"], stdout=subprocess.PIPE, text=True)
     port = int(server.stdout.readline())
     seconds, got = 6, {"alone": [], "soak": []}
     line = [o.strandline, "soak", "--json", "--url", f"http://127.0.0.1:{port}/v1", "--pid", str(server.pid), "--waves", "100", "--requests", "1", "--concurrency", "1", "--settle", "1s"]

