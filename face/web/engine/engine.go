@@ -437,6 +437,12 @@ func (e *Engine) judge(ctx context.Context, s *diagnosis.Session) {
 		for i, name := range processOf {
 			e.files[i].process = name
 		}
+		for _, f := range e.files {
+			if f.state == judged && j.answer.Job == nil && slices.Contains(j.answer.Skipped, f.Path) {
+				f.state = skipped
+				e.others = append(e.others, page.Skipped{Path: f.Path, Why: ErrOtherKind.Error()})
+			}
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -62,5 +63,43 @@ func TestKeep(t *testing.T) {
 	p.Keep(first, 2)
 	if err := p.Load(t.Context()); err != nil || opened["step-2.pickle"] == 0 || opened["step-3.pickle"] > 0 {
 		t.Errorf("of a file that was written anew: opened %v, %v", opened, err)
+	}
+}
+
+// TestOtherKinds does not show a table beside snapshots, which is not judged with them, as one without findings.
+func TestOtherKinds(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"step-2.pickle", "step-3.pickle", "step-4.pickle"} {
+		data, err := os.ReadFile("../../../examples/image-leak/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "levels.csv"), []byte("time,bytes\n1,5\n2,6\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	files, err := input.OpenPaths([]string{dir}, input.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	p, err := Open(t.Context(), files, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e := p.Asker.(*Engine)
+	if len(e.others) != 1 || filepath.Base(e.others[0].Path) != "levels.csv" || e.others[0].Why != ErrOtherKind.Error() {
+		t.Errorf("skipped %+v", e.others)
+	}
+	for _, f := range e.files {
+		if (f.state == skipped) != (filepath.Base(f.Path) == "levels.csv") {
+			t.Errorf("%s is %v", f.Path, f.state)
+		}
 	}
 }
