@@ -11,7 +11,8 @@ import (
 // trainers are set-ups that go by a name. Bytes of a parameter, without
 // activations: fsdp 4 + 4 + 8 of fp32, all sharded; zero 2 + 2 of bf16 and 12 of a
 // master copy and two states, of which each stage shards more; megatron with its
-// distributed optimizer 2 + 4, and 12 sharded. Sources: torchtitan; arXiv
+// distributed optimizer 2 + 4, and 12 sharded; torchtune 2 + 2 + 4, all of bf16 and
+// sharded. Sources: torchtitan; arXiv
 // 1910.02054; Megatron-LM, docs of the distributed optimizer.
 var trainers = map[string]Setup{
 	"fsdp":     {Framework: "torchtitan", ZeRO: 3, ParamBytes: 4, ComputeBytes: 2, GradBytes: 4, StateBytes: 8, SequenceParallel: true},
@@ -21,6 +22,8 @@ var trainers = map[string]Setup{
 	"zero2":    {Framework: "deepspeed", ZeRO: 2, ParamBytes: 2, ComputeBytes: 2, GradBytes: 2, StateBytes: 8, Master: true},
 	"zero3":    {Framework: "deepspeed", ZeRO: 3, ParamBytes: 2, ComputeBytes: 2, GradBytes: 2, StateBytes: 8, Master: true},
 	"megatron": {Framework: "megatron", ZeRO: 1, ParamBytes: 2, ComputeBytes: 2, GradBytes: 4, StateBytes: 8, Master: true, SequenceParallel: true},
+
+	"torchtune": {Framework: "torchtune", ZeRO: 3, ParamBytes: 2, ComputeBytes: 2, GradBytes: 2, StateBytes: 4},
 }
 
 // Trainers are the names of the set-ups that are known.
@@ -51,9 +54,15 @@ func (t *Setup) SetOptimizer(name string) error {
 	if !ok {
 		return fmt.Errorf("optimizer %q is not known; adamw, adamw-bf16, adamw-8bit, paged-adamw-8bit, muon and sgd are", name)
 	}
+	if (name == "adamw" || name == "muon") && t.pureBF16() { // their states are of the parameters' type
+		bytes /= 2
+	}
 	t.Optimizer, t.StateBytes = name, bytes
 	return nil
 }
+
+// pureBF16 reports whether nothing of a parameter is held in fp32.
+func (t *Setup) pureBF16() bool { return t.ParamBytes == 2 && !t.Master }
 
 // Outside returns what a training process holds outside PyTorch's allocator: the CUDA
 // context, and NCCL's buffers where there are several ranks. Logs of FSDP and

@@ -152,3 +152,39 @@ func TestAutocast(t *testing.T) {
 		t.Errorf("with checkpointing %d bytes, without autocast %d", full.Active.Low, narrow.Active.Low)
 	}
 }
+
+// TestTorchtune holds pure bf16 training against peaks of active memory that torchtune published for
+// Llama-3.2-3B on one A100: 2 sequences of 4,096 tokens.
+func TestTorchtune(t *testing.T) {
+	m, err := model.Parse("llama", []byte(`{"model_type":"llama","hidden_size":3072,"intermediate_size":8192,"num_hidden_layers":28,"num_attention_heads":24,"num_key_value_heads":8,
+		"head_dim":128,"vocab_size":128256,"max_position_embeddings":131072,"tie_word_embeddings":true,"torch_dtype":"bfloat16"}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		published float64 // GiB
+		set       func(*Setup)
+	}{
+		{60.0, func(s *Setup) { s.Checkpointing = KeepAll }},
+		{42.9, func(s *Setup) { s.Checkpointing, s.Compile, s.LossCompiled, s.LossChunks = KeepAll, true, true, 8 }},
+		{24.9, func(s *Setup) { s.Checkpointing, s.Compile, s.LossCompiled, s.LossChunks = KeepInputs, true, true, 8 }},
+	} {
+		s, err := Trainer("torchtune")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Model, s.Sequences, s.Length = m, 2, 4096
+		c.set(&s)
+		low, high := float64(s.Step().Active.Low)/(1<<30), float64(s.Step().Active.High)/(1<<30)
+		if c.published < low || c.published > high || high > 1.6*low {
+			t.Errorf("published %.1f GiB, planned %.1f to %.1f", c.published, low, high)
+		}
+		states := s.StateBytes
+		if err := s.SetOptimizer("adamw"); err != nil || s.StateBytes != states || states != 4 {
+			t.Errorf("AdamW has %.0f bytes, %.0f if it is named: %v", states, s.StateBytes, err)
+		}
+	}
+	if zero, _ := Trainer("zero2"); zero.SetOptimizer("adamw") != nil || zero.StateBytes != 8 {
+		t.Errorf("with a master copy AdamW has %.0f bytes", zero.StateBytes)
+	}
+}
