@@ -206,7 +206,7 @@ class _Tensors:
             self.walk.bound = f"{self.walk.nodes} objects"
         elif began + self.looked > until:
             self.walk.bound = "time"
-        for n, t in enumerate({id(t): t for t in found}.values()):
+        for n, t in enumerate(found):
             if n & 255 == 255 and self.walk.late():
                 raise Bound("time")
             self.add(t)

@@ -21,7 +21,6 @@ from typing import Any, Callable, Iterable, Iterator, List, Set
 from . import _clock
 
 _AT_ONCE = 64  # objects between two looks at the clock
-_MANY = 4096  # the same of references, which take less
 _names: Any = vars(types.ModuleType)["__dict__"]
 
 
@@ -38,19 +37,25 @@ _WITHOUT = set(map(id, (_Listed, types.FunctionType, type, types.WrapperDescript
 def referred(kinds: Set[int], without: Set[int], limit: Iterator[bool], deadline: float) -> List[Any]:
     """The objects of some classes, given by their ids, to which one of the collector's objects refers.
 
-    Python owns them: no reference of C++ is needed to keep them. An object is listed for each reference. Objects
-    are looked into until the limit, an iterator of as many True, has come to its end, or the clock to the deadline;
-    those of the classes without are not. See referents for why modules must be among these. Their namespaces are
-    looked into.
+    Python owns them: no reference of C++ is needed to keep them. Objects are looked into until the limit, an
+    iterator of as many True, has come to its end, or the clock to the deadline; those of the classes without are
+    not. See referents for why modules must be among these. Their namespaces are looked into.
     """
-    every, some, found = _Listed(), _Listed(), _Listed()
-    without = without | _WITHOUT
-    chosen = itertools.compress(itertools.compress(iter(every), limit), map(operator.not_, _among(without, iter(every))))
+    every, some, members = _Listed(), _Listed(), _Listed()
+    ids: Set[int] = set()
+    owned: Set[int] = set()
+    chosen = itertools.compress(itertools.compress(iter(every), limit), map(operator.not_, _among(without | _WITHOUT, iter(every))))
     parts = itertools.takewhile(bool, map(some.__getitem__, map(slice, itertools.count(0, _AT_ONCE), itertools.count(_AT_ONCE, _AT_ONCE))))
     refers = itertools.chain.from_iterable(itertools.starmap(gc.get_referents, itertools.compress(parts, _until(deadline, 1))))
-    of_kinds = itertools.compress(iter(found), _among(kinds, itertools.compress(iter(found), _until(deadline, _MANY))))
-    fill = map(_Listed.extend, (every, some, found), (itertools.chain.from_iterable(itertools.starmap(gc.get_objects, ((),))), chosen, refers))
-    return list(itertools.chain(filter(None, fill), of_kinds, filter(None, map(_Listed.clear, (every, some, found)))))
+    steps = itertools.chain(
+        map(every.extend, itertools.starmap(gc.get_objects, ((),))),
+        map(some.extend, (chosen,)),
+        map(members.extend, (itertools.compress(iter(every), _among(kinds, iter(every))),)),
+        map(ids.update, (map(id, iter(members)),)),
+        map(owned.update, map(ids.intersection, (map(id, refers),))),
+    )
+    out = itertools.compress(iter(members), map(owned.__contains__, map(id, iter(members))))
+    return list(itertools.chain(filter(None, steps), out, filter(None, map(_Listed.clear, (every, some, members)))))
 
 
 def referents(o: Any) -> List[Any]:
