@@ -7,7 +7,8 @@
     --strandline PATH  the program to try (default: built from this checkout)
     --rounds N         runs with it and runs without it, in turn (default 3)
 
-record: the processor time of a step of a transformer, with and without. watch: what it takes of a core itself.
+record: the processor time of a step of a transformer, with and without, and that of an allocation in a step of a
+model of real size, where kernels do nothing. watch: what it takes of a core itself.
 soak: the latency of a server that it reads, to which it sends next to nothing. A machine that does other work
 makes wall times say little, so that processor time is taken where there is one.
 """
@@ -29,8 +30,15 @@ sys.path.insert(0, os.path.join(HERE, "..", "cases"))
 from run import built  # noqa: E402
 
 PROGRAMS = os.path.join(HERE, "programs")
-MODELS = {"cuda": (160, 128), "cpu": (4, 256)}  # layers and width: a step takes 100 ms and more
 STEPS = 200
+RUNS = {  # with layers and width by which a step takes 100 ms and more
+    "cuda": ("steps.py", 160, 128, STEPS),
+    "cpu": ("steps.py", 4, 256, STEPS),
+    "llama": ("large.py", STEPS),
+}
+# Seconds of a step of Llama 3.1 8B on 8 H100, of two times 8,192 tokens, by the tokens a second and device that torchtitan
+# published: https://github.com/pytorch/torchtitan/blob/main/benchmarks/llama3_h100_202412_torchtitan.md, table 1, FSDP.
+REAL_STEP = 2 * 8192 / 5762
 
 
 def spent(line, **more):
@@ -48,10 +56,10 @@ def steps_of(text):
 
 def record(o):
     folder = tempfile.mkdtemp(prefix="overhead-")
-    for device, model in MODELS.items():
-        env = dict(os.environ, **({"CUDA_VISIBLE_DEVICES": "", "FAKE_CUDA_DEVICES": "0"} if device == "cpu" else {}))
-        program = [os.path.join(HERE, "..", "pytorch", "run.sh"), o.torch, os.path.join(PROGRAMS, "steps.py"), *map(str, model), str(STEPS)]
-        ordinary, whole = {}, {}
+    for device, run in RUNS.items():
+        env = dict(os.environ, FAKE_CUDA_TOTAL_MEM="900g", **({"CUDA_VISIBLE_DEVICES": "", "FAKE_CUDA_DEVICES": "0"} if device == "cpu" else {}))
+        program = [os.path.join(HERE, "..", "pytorch", "run.sh"), o.torch, os.path.join(PROGRAMS, run[0]), *map(str, run[1:])]
+        ordinary, whole, made = {}, {}, 0
         for _ in range(o.rounds):
             for name in ("alone", "record", *(["history"] if device == "cuda" else [])):
                 out = os.path.join(folder, "out")
@@ -60,12 +68,17 @@ def record(o):
                 got = steps_of(text)
                 ordinary.setdefault(name, []).append(statistics.median(got))
                 whole.setdefault(name, []).append(sum(got[1:]))  # the first one sets up
+                made = max([made, *map(int, re.findall(r"^allocations (\d+)", text, re.M))])
         a, r = min(ordinary["alone"]), min(ordinary["record"])
         b, s = min(whole["alone"]), min(whole["record"])
         print(f"record {device}, a step: {1000 * a:.0f} ms, with it {100 * (r / a - 1):+.1f}%", flush=True)
         if "history" in ordinary:
             print(f"PyTorch's history {device}, a step: {1000 * a:.0f} ms, with it alone {100 * (min(ordinary['history']) / a - 1):+.1f}%", flush=True)
         print(f"record {device}, {STEPS} steps: {b:.0f} s, with it {100 * (s / b - 1):+.1f}%", flush=True)
+        if made:
+            print(f"record {device}, an allocation and its free: {1e6 * (r - a) / made:.1f} µs, {1000 * (r - a):.1f} ms for the {made:,} of a step", flush=True)
+        if device == "llama":
+            print(f"record {device}, of a published step of {REAL_STEP:.2f} s: {100 * (r - a) / REAL_STEP:.2f}%", flush=True)
     shutil.rmtree(folder)
 
 
