@@ -22,18 +22,19 @@ func promptCache(p *sample.Process) *int64 {
 	return engine.PromptCache(strings.Fields(p.Command), func(string) string { return "" })
 }
 
-// cacheDoubt states that growth so far can be a cache that a program is known to fill up to a bound.
-func cacheDoubt(p *sample.Process, s *series) string {
-	bound, grown := promptCache(p), int64(s.high-s.low)
+// CacheDoubt states that growth of so many bytes can be a cache that a program is known to fill up
+// to a bound; it is empty where it cannot.
+func CacheDoubt(p *sample.Process, grown int64) string {
 	if p.Name == "gcs_server" && grown < gcsTasks*maxGCSTask {
 		return fmt.Sprintf("Ray's gcs_server keeps events of the last %s tasks (`RAY_task_events_max_num_task_in_gcs`), some KiB each. This is %s. To know, watch that many tasks, or set a smaller number",
 			units.Count(gcsTasks), units.Bytes(grown))
 	}
-	if bound == nil || grown > *bound+*bound/16 { // what malloc adds
+	bound := promptCache(p)
+	if bound == nil || *bound <= 0 || grown > *bound+*bound/16 { // what malloc adds
 		return ""
 	}
 	return "llama.cpp's server keeps earlier prompts in up to " + units.Bytes(*bound) + " of main memory (`--cache-ram`), and this is " + units.Bytes(grown) +
-		"; to know, watch it until the cache is full, or start it with a smaller one"
+		"; to know, go on until the cache is full, or start it with a smaller one"
 }
 
 // unboundedCache states that the cache explains growth without an end, "" if it has a bound.

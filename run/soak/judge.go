@@ -182,6 +182,7 @@ func (e *experiment) judgeAll() (out []judged) {
 	if _, ok := e.o.Limits[gate.Host]; ok {
 		all := e.judgeOne(gate.Host, nil, (*api.SoakWave).Host)
 		e.compiling(&all)
+		e.caching(&all)
 		stay := e.staying(&all)
 		out = append(append(out, all), stay...)
 	}

@@ -18,6 +18,7 @@ import (
 	"strandline/host/sampling/sample"
 	"strandline/host/sampling/sampler"
 	"strandline/judge/gate"
+	"strandline/judge/samples"
 )
 
 // A server is the process that answers, with its children.
@@ -235,10 +236,14 @@ func (e *experiment) read(ctx context.Context, exact bool) (*reading, error) {
 		return nil, errEnded
 	}
 	r := &reading{held: map[sample.ID]int64{}, note: s.DevicesNote, devices: []api.SoakDevice{}, processes: []api.SoakProcess{}}
+	e.caches = e.caches[:0]
 	for i := range s.Processes {
 		p := &s.Processes[i]
 		if p.State == sample.Zombie {
 			continue
+		}
+		if samples.CacheDoubt(p, 0) != "" {
+			e.caches = append(e.caches, *p)
 		}
 		bytes, err := held(procfs.Process(p.PID))
 		if procfs.Lacks(err) {

@@ -73,6 +73,8 @@ type experiment struct {
 	last       int // the content of the last fresh wave
 	// code is what the server had compiled at each of doc.Waves, bytes.
 	code []int64
+	// caches are the processes of the server that are known to fill a cache, as last seen.
+	caches []sample.Process
 	// traced is what a trace found once the server leaked; nil without one.
 	traced []finding.Finding
 }
