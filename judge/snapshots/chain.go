@@ -32,11 +32,11 @@ func growingGraphs(s *subject) (out []finding.Finding) {
 		if x.Nodes < x.ChainLength { // most of it counts for another path, which keeps it as well
 			continue
 		}
-		files, lengths, complete := sizesOf(s.process, ofGraph(x.Path, func(y *compare.Holder) int64 { return y.ChainLength }))
+		files, lengths, complete := sizesOf(s.process, ofGraph(x, func(y *compare.Holder) int64 { return y.ChainLength }))
 		each := false // tensors keep a graph each; those on a device are found there
 		if !grows(lengths, complete) && s.process.OnHost() {
 			each = true
-			files, lengths, complete = sizesOf(s.process, ofGraph(x.Path, func(y *compare.Holder) int64 { return y.Tensors }))
+			files, lengths, complete = sizesOf(s.process, ofGraph(x, func(y *compare.Holder) int64 { return y.Tensors }))
 		}
 		if !grows(lengths, complete) {
 			continue
@@ -65,10 +65,10 @@ func costs(host, lengths []int64) bool {
 // longChain is a number of nodes in a row that no single step computes.
 const longChain = 10_000
 
-// ofGraph is the size of the graph at a path, in one search, for [sizesOf].
-func ofGraph(path string, size func(*compare.Holder) int64) func(*compare.Held) (int64, bool) {
+// ofGraph is the size of the graph of a holder, in one search, for [sizesOf].
+func ofGraph(x *compare.Holder, size func(*compare.Holder) int64) func(*compare.Held) (int64, bool) {
 	return func(h *compare.Held) (int64, bool) {
-		y := find(h.Graphs, path)
+		y := compare.Find(h.Graphs, x)
 		if y == nil {
 			return 0, h.Bound == ""
 		}
@@ -77,13 +77,6 @@ func ofGraph(path string, size func(*compare.Holder) int64) func(*compare.Held) 
 }
 
 func graphsOf(h *compare.Held) []compare.Holder { return h.Graphs }
-
-func find(all []compare.Holder, path string) *compare.Holder {
-	if i := slices.IndexFunc(all, func(x compare.Holder) bool { return x.Path == path }); i >= 0 {
-		return &all[i]
-	}
-	return nil
-}
 
 // sizesOf are sizes of one thing, oldest first, and the files that hold it. They are not
 // complete if a search ended early, which has found a part.
@@ -125,18 +118,18 @@ func keptOnHost(s *subject) (out, few []finding.Finding) {
 		x := &host[i]
 		var bytes []int64
 		files, counts, complete := sizesOf(s.process, func(h *compare.Held) (int64, bool) {
-			if y := find(h.Host, x.Path); y != nil {
+			if y := compare.Find(h.Host, x); y != nil {
 				return y.Count, h.Bound == ""
 			}
 			return 0, h.Bound == ""
 		})
 		for _, f := range files {
-			bytes = append(bytes, find(s.process.HeldIn(f).Host, x.Path).Bytes)
+			bytes = append(bytes, compare.Find(s.process.HeldIn(f).Host, x).Bytes)
 		}
 		const minFiles, minGrown = minLooks + 1, 1 << 20
 		n := len(files)
 		enough := n >= minFiles && grows(counts, complete)
-		if n < 2 || !enough && (!complete || counts[n-1] <= counts[0]) || bytes[n-1]-bytes[0] < minGrown || find(graphs, x.Path) != nil {
+		if n < 2 || !enough && (!complete || counts[n-1] <= counts[0]) || bytes[n-1]-bytes[0] < minGrown || compare.Find(graphs, x) != nil {
 			continue
 		}
 		held := holderOf(x, byPython, 1)

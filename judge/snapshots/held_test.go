@@ -1,6 +1,7 @@
 package snapshots
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -205,6 +206,23 @@ func TestGrowingGraphs(t *testing.T) {
 	}
 }
 
+// TestGrowingOnHostOfTwo names both of two lists that have one name and are filled by one line.
+func TestGrowingOnHostOfTwo(t *testing.T) {
+	p := &compare.Process{Name: "pid7", About: &compare.About{Held: map[*digest.File]*compare.Held{}, Host: map[*digest.File]int64{}, Steps: map[*digest.File]int{}}}
+	for i := range int64(4) {
+		f := &digest.File{Devices: []digest.Device{{}}}
+		p.Files = append(p.Files, f)
+		p.About.Steps[f] = int(9 * i)
+		held := compare.Holder{File: "/a/serve.py", Line: 5, Count: 100 * (i + 1), Bytes: (i + 1) << 20}
+		other := held
+		held.Path, other.Path = "encoder.seen[...]", "decoder.seen[...]"
+		p.About.Held[f] = &compare.Held{Host: []compare.Holder{held, other}}
+	}
+	if a := Files(digest.NewBook(), []*compare.Process{p}, Options{}); len(a.Findings) != 2 || a.Findings[0].Title == a.Findings[1].Title {
+		t.Errorf("%+v", a.Findings)
+	}
+}
+
 // TestGrowingGraphsOfOneStep does not take the graph of one forward pass for a leak.
 func TestGrowingGraphsOfOneStep(t *testing.T) {
 	ends := func(from string, n int) []digest.Device {
@@ -247,22 +265,26 @@ func TestGrowingOnHost(t *testing.T) {
 		estimated bool
 		graphs    bool // of each tensor, or of a chain if it is estimated
 		want      finding.Kind
+		path      string // "%d" is the number of the look
 	}{
-		{"a list", []int64{100, 200, 300, 400}, "", false, false, finding.Leak},
-		{"a list in three looks", []int64{100, 200, 300}, "", false, false, ""},
-		{"a constant list", []int64{100, 100, 100, 100}, "", false, false, ""},
-		{"parts of a list", []int64{100, 200, 300, 400}, "time", false, false, finding.Leak},
-		{"parts that vary", []int64{100, 120, 180, 210}, "time", false, false, ""},
-		{"losses", []int64{100, 200, 300}, "", false, true, finding.AutogradGraph},
-		{"losses from the second step on", []int64{3, 4, 7, 15, 31, 63}, "", false, true, finding.AutogradGraph},
-		{"a chain that is cut", []int64{5000, 9000, 12000}, "time", true, true, finding.AutogradGraph},
+		{"a list", []int64{100, 200, 300, 400}, "", false, false, finding.Leak, "SEEN[...]"},
+		{"a list in three looks", []int64{100, 200, 300}, "", false, false, "", "SEEN[...]"},
+		{"a constant list", []int64{100, 100, 100, 100}, "", false, false, "", "SEEN[...]"},
+		{"parts of a list", []int64{100, 200, 300, 400}, "time", false, false, finding.Leak, "SEEN[...]"},
+		{"parts that vary", []int64{100, 120, 180, 210}, "time", false, false, "", "SEEN[...]"},
+		{"losses", []int64{100, 200, 300}, "", false, true, finding.AutogradGraph, "SEEN[...]"},
+		{"losses from the second step on", []int64{3, 4, 7, 15, 31, 63}, "", false, true, finding.AutogradGraph, "SEEN[...]"},
+		{"a chain that is cut", []int64{5000, 9000, 12000}, "time", true, true, finding.AutogradGraph, "SEEN[...]"},
+		{"a list by another path each time", []int64{100, 200, 300, 400}, "", false, false, finding.Leak, "trainer.loop%d.SEEN[...] in Loop.run()"},
+		{"losses by another path each time", []int64{100, 200, 300}, "", false, true, finding.AutogradGraph, "trainer.loop%d.SEEN[...] in Loop.run()"},
+		{"others by another path each time", []int64{100, 200, 300, 400}, "", false, false, "", "trainer.seen%d[...]"},
 	} {
 		p := &compare.Process{Name: "pid7", About: &compare.About{Held: map[*digest.File]*compare.Held{}, Host: map[*digest.File]int64{}, Steps: map[*digest.File]int{}}}
 		for i, n := range c.counts {
 			f := &digest.File{Devices: []digest.Device{{}}}
 			p.Files = append(p.Files, f)
 			p.About.Steps[f], p.About.Host[f] = 9*i, n<<16
-			x := compare.Holder{Path: "SEEN[...]", File: "/a/serve.py", Line: 5, Nodes: 8 * n, ChainLength: 8, Tensors: n, Node: "MulBackward0", Count: n, Bytes: n << 14}
+			x := compare.Holder{Path: strings.Replace(c.path, "%d", fmt.Sprint(i), 1), File: "/a/serve.py", Line: 5, Nodes: 8 * n, ChainLength: 8, Tensors: n, Node: "MulBackward0", Count: n, Bytes: n << 14}
 			if c.estimated {
 				x.ChainLength, x.Tensors, x.Estimated = n, 1, true
 			}

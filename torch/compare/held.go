@@ -3,6 +3,7 @@ package compare
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"strandline/torch/digest"
 )
@@ -65,8 +66,9 @@ func (p *Process) LastHeld(kind func(*Held) []Holder) (out []Holder) {
 		if h == nil {
 			continue
 		}
+		later := out
 		for _, x := range kind(h) {
-			if !slices.ContainsFunc(out, func(y Holder) bool { return y.Path == x.Path }) {
+			if Find(later, &x) == nil {
 				out = append(out, x)
 			}
 		}
@@ -75,6 +77,31 @@ func (p *Process) LastHeld(kind func(*Held) []Holder) (out []Holder) {
 		}
 	}
 	return out
+}
+
+// Find returns what another search found of a holder: at the same path, otherwise the only one with
+// the same last name whose tensors the same line puts there. Where many paths lead to an object, as in
+// a trainer, each search may come upon another.
+func Find(all []Holder, x *Holder) (found *Holder) {
+	for i := range all {
+		y := &all[i]
+		switch {
+		case y.Path == x.Path:
+			return y
+		case x.Line > 0 && y.Line == x.Line && y.File == x.File && lastName(y.Path) == lastName(x.Path):
+			if found != nil {
+				return nil
+			}
+			found = y
+		}
+	}
+	return found
+}
+
+// lastName is a path from its last attribute on, without the function that it begins in.
+func lastName(path string) string {
+	path, _, _ = strings.Cut(strings.ReplaceAll(path, "[...]", "[]"), " in ")
+	return path[strings.LastIndexByte(path, '.')+1:]
 }
 
 // HeldIn returns what is known of who keeps what in a file of the process, or nil.
