@@ -29,9 +29,9 @@ class Service:
             x = self.scheduler.step(self.unet(x, t).sample, t, x).prev_sample
             if KIND == "steps":
                 self.seen.append(x.repeat(4, 1, 1, 1))  # LINE steps
-        out = (x / 2 + 0.5).repeat(4, 1, 1, 1)  # LINE gallery
+        out = (x / 2 + 0.5).repeat(16, 1, 1, 1)  # LINE gallery
         if KIND == "gallery":
-            self.gallery[request] = out
+            self.gallery[request] = out  # HOLDS gallery
         return out.cpu()
 
 
