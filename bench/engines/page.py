@@ -2,7 +2,7 @@
 """Runs the scenarios, the failures of sleep and wake and the peers, and puts the tables into docs/engines.md.
 
     bench/engines/page.py --results DIR [--torch DIR] [--peers DIR] [--saver DIR] [--strandline PATH]
-                          [--environments DIR...] [--titan DIR] [--megatron DIR] [--ucx DIR]
+                          [--debian DIR] [--environments DIR...] [--titan DIR] [--megatron DIR] [--ucx DIR]
 
 Each part's output is a file in DIR (run.txt, services.txt, unmaps.txt, sleep.txt, saver.txt, peers.txt, files.txt,
 estimators.txt, overhead.txt). A part whose file is there is not run again, and one without a file keeps its tables of
@@ -15,7 +15,6 @@ import datetime
 import glob
 import os
 import re
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -31,16 +30,14 @@ DISTRIBUTIONS = [
 ]
 NEEDS = {
     "strandline": "nothing: `strandline check -- CMD`, or `trace --pid`",
-    "tracemalloc": "where in the program to start it and to compare two snapshots",
-    "memray": "how to start the program anew, and that `--leaks` is not the default",
+    "tracemalloc": "where in the program to start it and to compare two snapshots; it has no report of leaks",
+    "memray": "how to start the program anew or attach (with gdb), and that `--leaks` is not the default",
     "pytest_memray": "a test that runs the program, and a limit",
     "scalene": "how to start the program anew, and its columns",
     "objgraph": "where in the program to ask; it gives types, no lines",
     "heaptrack": "symbols; it gives C functions, no Python lines",
-    "py_spy": "it samples time and knows no memory",
-    "bpftrace": "root, a script of its language, and symbols; it gives bytes that were taken, not those that stay",
-    "memleak": "root and the headers of the running kernel",
-    "nvitop": "it lists processes on NVIDIA GPUs, and ends without their driver",
+    "bpftrace": "root, and a script of its language; it gives C functions, no Python lines",
+    "memleak": "root; it gives C functions, no Python lines",
 }
 READERS = {
     "strandline": "nothing: `strandline diagnose FOLDER`",
@@ -48,7 +45,7 @@ READERS = {
     "memory_viz": "its pages are for the eyes; `compare` fails on files of `_dump_snapshot`",
     "stormlog": "it reads its own telemetry, and no PyTorch snapshots",
 }
-KINDS = ("clean", "objects", "native", "maps")
+KINDS = ("clean", "objects", "native", "maps", "objects-runs", "maps-runs")
 
 
 def parts(o):
@@ -61,7 +58,7 @@ def parts(o):
         yield "estimators.txt", ["estimators.py", *torch], own
         yield "overhead.txt", ["overhead.py", *torch, "record", "watch", "soak"], own
     if o.peers:
-        yield "peers.txt", ["peers.py", "--peers", o.peers], own
+        yield "peers.txt", ["peers.py", "--peers", o.peers, *(("--debian", o.debian) if o.debian else ())], own
     if o.torch and o.saver:
         yield "saver.txt", ["saver.py", *torch, "--saver", o.saver], own
     if o.torch and o.peers:
@@ -149,15 +146,17 @@ def saver(lines, _):
 
 
 def peers(lines, before):
-    cells = {r[0]: dict(zip(KINDS, r[1:])) for r in rows_of(before)[1:] if len(r) == 6}
+    cells, skipped = {r[0]: dict(zip(KINDS, r[1:])) for r in rows_of(before)[1:] if len(r) == len(KINDS) + 2}, {}
     for line in lines:
         if m := re.match(rf"(\S+) +({'|'.join(KINDS)}) +not run: (.*)", line):
-            cells.setdefault(m[1], {})[m[2]] = "not run: " + m[3]
+            skipped.setdefault(m[3], {})[m[1]] = 1
+            cells.get(m[1], {}).pop(m[2], None)
         elif m := re.match(rf"(\S+) +({'|'.join(KINDS)}) +(silent|line|no line) +([\d.]+) s  cpu +(\S+)", line):
             word = {"no line": "found, no line", "line": "line named"}.get(m[3], "silent" if m[2] == "clean" else "not found")
             cells.setdefault(m[1], {})[m[2]] = f"{word}, {float(m[4]):.0f} s, {m[5].rstrip('x')}×".replace(", ?×", "")
     rows = [[tool, *(got.get(kind, "not run") for kind in KINDS), NEEDS.get(tool, "")] for tool, got in cells.items()]
-    return table(["tool", "clean", "Python objects", "malloc by ctypes", "mmap", "the user must know"], rows)
+    head = ["tool", "clean", "Python objects", "malloc by ctypes", "mmap", "Python objects, running", "mmap, running", "the user must know"]
+    return table(head, rows) + ([""] + [f"- not run, {', '.join(tools)}: {why}" for why, tools in skipped.items()] if skipped else [])
 
 
 def readers(lines, _):
@@ -195,6 +194,8 @@ def put(section, make, lines):
     of = section.splitlines()
     made = [i for i, line in enumerate(of) if re.match(r"\||- |\d+ were run: ", line)] or [len(of)]
     new = make(lines, "\n".join(of[made[0]:made[-1] + 1]))
+    if load := [line for line in lines if line.startswith("load: ")]:
+        new += [""] * new[-1].startswith("|") + ["- " + load[-1]]
     return "\n".join(of[:made[0]] + new + of[made[-1] + 1:]).strip() + "\n"
 
 
@@ -206,10 +207,10 @@ def versions(o, before):
             for path in glob.glob(os.path.join(folder, "**", name + "-*.dist-info"), recursive=True):
                 version = os.path.basename(path)[len(name) + 1:-len(".dist-info")]
                 found.setdefault(name.replace("_", "-"), []).append(version.split("+")[0])
-    for program in ("bpftrace", "heaptrack"):
-        if shutil.which(program):
-            done = subprocess.run([program, "--version"], capture_output=True, text=True)
-            found[program] = [done.stdout.split()[-1].lstrip("v")]
+    if o.debian:
+        with open(os.path.join(o.debian, "var", "lib", "dpkg", "status")) as f:
+            for name, version in re.findall(r"^Package: (bpftrace|heaptrack|libbpf-tools)\n(?:.+\n)*?Version: (.*)", f.read(), re.M):
+                found[name] = [re.match(r"[\d.]+", version)[0]]
     for old in before.replace("\n", " ").split(", "):
         name, _, version = old.partition(" ")
         found.setdefault(name.replace("_", "-"), version.split(" and "))
@@ -220,7 +221,7 @@ def versions(o, before):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--results", required=True)
-    for name in ("torch", "peers", "saver", "titan", "megatron", "ucx", "strandline"):
+    for name in ("torch", "peers", "debian", "saver", "titan", "megatron", "ucx", "strandline"):
         parser.add_argument("--" + name)
     parser.add_argument("--environments", nargs="*", default=[])
     o = parser.parse_args()

@@ -193,7 +193,7 @@ def main():
     keep = options.judge or options.keep or tempfile.mkdtemp(prefix="sleep-kept-")
     os.makedirs(keep, exist_ok=True)
     loop, dice = None, random.Random(options.seed)
-    count, kinds, near = {}, {}, []
+    count, kinds, near, loads = {}, {}, [], []
     for number in range(options.failures + options.failures // 4):
         orders, planted = draw(dice, number % 5 != 4, options.seconds)
         name, kept = planted["name"] if planted else "clean", os.path.join(keep, f"{number}.json")
@@ -208,6 +208,7 @@ def main():
         with open(kept) as f:
             documents = json.load(f)
         words = {}
+        loads += [os.getloadavg()[0]] * bool(loop)
         for by in options.by:
             found = findings_of(documents[by])
             words[by] = judge(by, found, planted)
@@ -229,6 +230,7 @@ def main():
                         print("     ", by, f["severity"], f["kind"], f["title"])
     if loop:
         loop.end()
+        print(f"load: {min(loads):.1f} to {max(loads):.1f} on {os.cpu_count()} processors")
     for (name, by), right in sorted(kinds.items()):
         print(f"{name:14} {by:6} {sum(right)} of {len(right)}")
     for (key, by), words in sorted(count.items()):
