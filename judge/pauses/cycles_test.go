@@ -67,6 +67,8 @@ func TestStays(t *testing.T) {
 		}), clean}, "[problem residue [rank 0] tag kv_cache, 1 of 5]"},
 		{"a tag of all", [][]cycle{repeat(6, func(_ int, c *cycle) { c.weights = 100 }), repeat(6, func(_ int, c *cycle) { c.weights = 100 })}, "[warning residue [rank 0 rank 1] tag weights, 5 of 5]"},
 		{"a cache", [][]cycle{clean, repeat(6, func(_ int, c *cycle) { c.unused = 500 })}, "[warning residue [rank 1] PyTorch's cache , 6 of 6]"},
+		{"a cache in one of two cycles", [][]cycle{repeat(2, func(i int, c *cycle) { c.unused = int64(500 * i) })}, "[]"},
+		{"a cache of one cycle", [][]cycle{repeat(1, func(_ int, c *cycle) { c.unused = 500 })}, "[warning residue [rank 0] PyTorch's cache , 1 of 1]"},
 		{"graphs", [][]cycle{repeat(6, func(_ int, c *cycle) { c.graphs = 90 }), repeat(6, func(_ int, c *cycle) { c.graphs = 90 })}, "[warning residue [rank 0 rank 1] CUDA graph pools , 6 of 6]"},
 		{"a shard", [][]cycle{clean, clean, repeat(6, func(_ int, c *cycle) { c.tensors = 128 })}, "[warning residue [rank 2] tensors in no region , 6 of 6]"},
 		{"the trainer of all", [][]cycle{repeat(6, func(_ int, c *cycle) { c.tensors = 128 }), repeat(6, func(_ int, c *cycle) { c.tensors = 128 })}, "[]"},

@@ -142,7 +142,7 @@ func (s *stay) stands(d *deep) bool {
 	}
 	s.bytes, s.how = sorts.Median(levels), always
 	s.cycles = count(levels, least)
-	return s.bytes >= least
+	return s.bytes >= least && 2*s.cycles > s.of
 }
 
 // exceeds reports whether a process keeps more than each other one.
