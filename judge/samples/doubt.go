@@ -17,7 +17,10 @@ const (
 	minWatched = 4500 * time.Millisecond
 	minCurve   = 25 * time.Second // where it is not near a line
 	minYoung   = 8500 * time.Millisecond
-	minOthers  = 25 * time.Second // of a device or a control group
+	// minYoungGrowth is the growth, bytes, below which a process that may still be starting is doubted: Ray's
+	// raylets grow by 1 MiB in their first minutes.
+	minYoungGrowth = 4 << 20
+	minOthers      = 25 * time.Second // of a device or a control group
 )
 
 // A beginning is what a process was when the watch first saw it.
@@ -70,6 +73,8 @@ func (w *Watch) youngDoubt(p *sample.Process, s *series, age, watched time.Durat
 		return started + ", and a start also grows" + longer(minYoung)
 	case 2*read >= s.high-s.low:
 		return started + ", and read " + units.Bytes(int64(read)) + " meanwhile, as when loading its data" + old
+	case s.high-s.low < minYoungGrowth:
+		return started + ", and grew by " + units.Bytes(int64(s.high-s.low)) + ", as at a start" + old
 	case !s.steady():
 		return started + ", and does not grow steadily, like a start or a cache that fills" + old
 	}

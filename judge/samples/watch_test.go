@@ -485,3 +485,19 @@ func TestRayTasks(t *testing.T) {
 		}
 	}
 }
+
+// TestYoungGrowth doubts a little growth of a process that may still be starting.
+func TestYoungGrowth(t *testing.T) {
+	for kib, problem := range map[int64]bool{40: false, 400: true} { // a second
+		w := New()
+		for at := range 45 {
+			age := 20.0
+			w.Add(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{{PID: 7, Started: 1, Name: "raylet", Command: "raylet", Age: &age, Devices: []sample.DeviceShare{},
+				Host: &sample.Host{Anonymous: 10<<20 + int64(at)*kib<<10}}}})
+		}
+		found := w.Findings()
+		if len(found) != 1 || (found[0].Severity == finding.Problem) != problem {
+			t.Errorf("%d KiB a second: %+v", kib, found)
+		}
+	}
+}
