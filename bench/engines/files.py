@@ -6,8 +6,8 @@
     --peers DIR  a virtual environment with pt-snap-cli and stormlog
     --torch DIR  PyTorch, as setup.sh leaves it, for its _memory_viz
 
-A peer's answer is the place with most memory at the newest file's peak, of what it prints itself; a picture for the
-eyes is no answer. strandline's is the first finding of diagnose. Right are the lines that the program of the folder
+A peer's answer is the first place of its report on leaks or on the peak of the newest file; a picture for the eyes
+is no answer. strandline's is the first finding of diagnose. Right are the lines that the program of the folder
 marks: it made the snapshots, and knows whose memory it keeps. `silent` is right where nothing is wrong.
 """
 import argparse
@@ -74,11 +74,17 @@ class Readers:
         for f in self.unpacked(case):
             newest[os.path.basename(f).split("-")[0] if case == "ranks" else ""] = f
         out = set()
+
+        def ask(*line):
+            text, _ = run([pt, *line, "--json"], cwd=self.folder)
+            return json.JSONDecoder().raw_decode(text[text.find("{"):])[0]
         for f in newest.values():
-            text, _ = run([pt, "import", f, "-o", self.folder, "--json"], cwd=self.folder)
-            text, _ = run([pt, "report", "peak-memory", json.JSONDecoder().raw_decode(text[text.find("{"):])[0]["db_path"], "--json", "-n", "1"], cwd=self.folder)
-            for group in json.JSONDecoder().raw_decode(text[text.find("{"):])[0]["callstack_groups"]:
-                frames = (group.get("callstack") or "").splitlines()
+            db = ask("import", f, "-o", self.folder)["db_path"]
+            stacks = [(group.get("callstack") or "").split("\n") for group in ask("report", "peak-memory", db, "-n", "1")["callstack_groups"]]
+            for row in ask("query", db, "--template-use", "leak_detection", "-n", "1")["rows"]:
+                frames = ask("query", db, "--template-use", "event_frames", "--params", json.dumps({"event_id": row["allocEventId"]}))["rows"]
+                stacks.append([f"{frame['filename']}:{frame['line']}" for frame in reversed(frames)])
+            for frames in stacks:
                 own = [f for f in frames if "-packages/" not in f and f.startswith("/")]
                 out.add(os.path.basename(own[-1].split()[0]) if own else "no line")
         return out

@@ -41,7 +41,7 @@ NEEDS = {
 }
 READERS = {
     "strandline": "nothing: `strandline diagnose FOLDER`",
-    "pt_snap": "its queries; it prints the largest place of a moment and gives no verdict",
+    "pt_snap": "its queries and reports; it prints places, and gives no verdict",
     "memory_viz": "its pages are for the eyes; `compare` fails on files of `_dump_snapshot`",
     "stormlog": "it reads its own telemetry, and no PyTorch snapshots",
 }

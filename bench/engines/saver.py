@@ -67,6 +67,8 @@ def tried(options, who, case, mode, more):
         done = subprocess.run([*run, *python], env=env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
     if done.returncode == 0 and done.stdout.strip().endswith("holds"):
         return "holds"
+    if case == "both" and "mutually exclusive" in done.stderr:
+        return "holds, and ends the process"  # which is a way to refuse
     if done.returncode < 0:
         return "ends the process, " + signal.Signals(-done.returncode).name
     if done.stdout.strip():
