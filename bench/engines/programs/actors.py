@@ -47,9 +47,9 @@ class Actor:
             import torch
             part = torch.empty(256 << 10, dtype=torch.uint8, device=DEVICE)
             if self.keeps:
-                self.kept.append(part.clone())  # LINE device
+                self.kept.append(torch.empty_like(part))  # LINE device
         else:
-            part = [str(i + k) for k in range(12000)]
+            part = [str(i + k) for k in range(12000)]  # LINE kept
             if self.keeps:
                 self.kept.append(part)  # LINE kept
         return os.getpid()
