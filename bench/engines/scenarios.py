@@ -73,7 +73,7 @@ SCENARIOS = [
     Scenario("graphs-outputs", "plain.py graphs-outputs", devices=("cuda",), steps=80, left={"cpu": "the CPU has no graphs"}),
     clean("replay-buffer", "plain.py replay"),
     clean("cycles", "plain.py cycle", steps=600),
-    clean("workers", "plain.py workers", steps=120),
+    clean("workers", "plain.py workers", steps=300),
     Scenario("worker-texts", "plain.py worker-texts", steps=400, devices=("cpu",), left={"cuda": "the workers use no device"}),
     Scenario("worker-tensors", "plain.py worker-tensors", steps=400, devices=("cpu",), left={"cuda": "the workers use no device"}),
     Scenario("hooks", "plain.py hooks"),
