@@ -57,16 +57,18 @@ def judge(scenario, got):
             return "WRONG", f"noticed {got['noticed']} of {optimized} steps"
     problems = [f for f in findings_of(doc) if f["severity"] == "problem"]
     file, lines = got["marks"]
-    named = set()
+    named, silent = set(), not scenario.says
     for f in problems:
         here = named_in(f, file)
         if not scenario.leak or here - set(lines) or scenario.says and not re.search(scenario.says, screen(f)):
             return "WRONG", f["kind"] + ": " + f["title"][:160]
-        if f.get("site") and not here and not scenario.says:
+        by_path = bool(scenario.holder) and re.search(scenario.holder, screen(f)) is not None
+        if f.get("site") and not here and not scenario.says and not by_path:
             return "WRONG", "no line of the program: " + f["title"][:140]
         named |= here
+        silent = silent and not here and not by_path
     said = [f"{optimized} steps"] * bool(optimized) + [doc.get("verdict", "no verdict")]
-    if problems and not named and not scenario.says:
+    if problems and silent:
         return "unknown", "no line: " + problems[0]["title"][:150]
     if problems:
         paths = [h["path"] for f in problems for h in holders(f)]

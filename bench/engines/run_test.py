@@ -27,6 +27,11 @@ class Judge(unittest.TestCase):
         self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90)), "right")  # the screen ends its callers with it
         self.assertEqual(word(CLEAN, verdict="ok"), "right")
 
+    def test_holder(self):
+        listed = engines.scenarios.Scenario("plain", "plain.py losses", holder=r"seen\.value")
+        for path, want in ("model.seen.value[...]", "right"), ("model.seen.other[...]", "WRONG"):
+            self.assertEqual(word(listed, finding("/site-packages/aggregation.py", 492, f"kept by {path} (aggregation.py:492)")), want)
+
     def test_unknown(self):
         self.assertEqual(word(LEAK, finding(None, fact="")), "unknown")
         self.assertEqual(word(LEAK, verdict="unknown"), "unknown")

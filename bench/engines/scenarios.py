@@ -14,6 +14,7 @@ class Scenario:
     python: str = "torch"  # which environment it needs
     steps: int = STEPS
     says: str = ""  # a regular expression of what the problem says, where no line of the program is to blame
+    holder: str = ""  # a regular expression of the holder's path, where a line of a package fills it
     env: tuple = ()  # variables, as pairs
     files: bool = False  # whether `diagnose` judges the files that it writes
     left: dict = dataclasses.field(default_factory=dict)  # devices that are left out, and why
@@ -52,9 +53,9 @@ SCENARIOS = [
     clean("lightning", "lightened.py clean"),
     Scenario("lightning-outputs", "lightened.py outputs"),
     Scenario("lightning-callback", "lightened.py callback"),
-    Scenario("lightning-metric", "lightened.py metric"),
+    Scenario("lightning-metric", "lightened.py metric", holder=r"\.seen\.value\["),
     clean("peft", "adapters.py clean"),
-    Scenario("peft-added", "adapters.py added"),
+    Scenario("peft-added", "adapters.py added", holder=r"kept by model\S*\.layers\S*\.weight in main"),
     clean("sft", "sft.py clean"),
     Scenario("sft-callback", "sft.py callback"),
     clean("grpo", "grpo.py clean", steps=24, devices=("cpu",), left={"cuda": VALUES}),

@@ -26,7 +26,7 @@ class Module(lightning.LightningModule):
         if LEAK == "outputs":
             self.outputs.append({"loss": out.loss, "logits": out.logits})  # HOLDS outputs
         if LEAK == "metric":
-            self.seen.update(out.logits.detach()[..., :128])  # LINE metric
+            self.seen.update(out.logits.detach()[..., :128].contiguous())  # LINE metric
         return out.loss
 
     def configure_optimizers(self):
