@@ -59,7 +59,7 @@ def judge(scenario, got):
     file, lines = got["marks"]
     named, silent = set(), not scenario.says
     for f in problems:
-        here = named_in(f, file)
+        here = named_in(f, file) or (set() if scenario.says else called_in(f, file))
         if not scenario.leak or here - set(lines) or scenario.says and not re.search(scenario.says, screen(f)):
             return "WRONG", f["kind"] + ": " + f["title"][:160]
         by_path = bool(scenario.holder) and re.search(scenario.holder, screen(f)) is not None
@@ -92,12 +92,14 @@ def screen(finding):
 
 
 def named_in(finding, file):
-    """The lines of a program that the first screen names: the one that allocates, and in the fact and the fix the holder's.
-
-    If these are of packages alone, it is the line that calls them, which the screen has as the last in *via*."""
+    """The lines of a program that the first screen names: the one that allocates, and in the fact and the fix the holder's."""
     named = re.findall(r"([^\s()/]+):(\d+)(?: or (\d+))?", screen(finding))
-    calls = [p["line"] for p in finding.get("stack") or [] if os.path.basename(p["file"]) == file and p["function"] != "<module>"]
-    return {int(n) for name, *either in named if name == file for n in either if n} or set(calls[:1])
+    return {int(n) for name, *either in named if name == file for n in either if n}
+
+
+def called_in(finding, file):
+    """The line of a program that calls the package, which the screen has among the callers."""
+    return set([p["line"] for p in finding.get("stack") or [] if os.path.basename(p["file"]) == file and p["function"] != "<module>"][:1])
 
 
 def holders(finding):
