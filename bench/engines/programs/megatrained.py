@@ -47,7 +47,7 @@ def main():
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-        run.log(loss * torch.ones(16 * 1024, device=device), output.repeat(64, 8))
+        run.log(loss * torch.ones(16 * 1024, device=device), output.repeat(64, 8))  # LINE losses
     models.ended(step, STEPS)
 
 

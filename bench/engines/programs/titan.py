@@ -37,7 +37,7 @@ def main():
         loss.backward()
         optimizers.step()
         optimizers.zero_grad()
-        metrics.add(loss * torch.ones(64 * 1024, device=device), output)
+        metrics.add(loss * torch.ones(64 * 1024, device=device), output)  # LINE losses
     models.ended(step, STEPS)
 
 
