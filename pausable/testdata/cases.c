@@ -375,7 +375,7 @@ void cycles(int n, int from, int to)
 	close(now);
 	/* Threads that end keep stacks and heaps for the next ones, a few of them. */
 	check(after < before + 50, "%d mappings became %d", before, after);
-	check(now == fd, "descriptor %d became %d", fd, now);
+	check(now <= fd, "descriptor %d became %d", fd, now); /* of which another thread may have had some */
 	check(pinned == fake_pinned(), "pinned memory of %zu bytes became %zu", pinned, fake_pinned());
 	empty();
 }
