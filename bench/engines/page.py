@@ -76,7 +76,9 @@ def rows_of(text):
 def scenarios_of(lines, before, known=()):
     """A table of what was tried, and a list of what was not; a later line of a scenario replaces an earlier one. Rows
     of others than the known ones are gone, where these are given."""
-    rows, skipped = {(r[0], r[1]): r for r in rows_of(before) if len(r) == 5 and r[2] in ("right", "unknown", "wrong")}, {}
+    rows, skipped = {(r[0], r[1]): r for r in rows_of(before) if r[2] in ("right", "unknown", "wrong")}, {}
+    if not known:  # a column of the requests a second, which older rows have not
+        rows = {key: r if len(r) == 6 else [*r[:4], "", *r[4:]] for key, r in rows.items()}
     for name, device, why in re.findall(r"^- (\S+), (\S+): (.*)", before, re.M):
         skipped[name, device] = why
     for line in lines:
@@ -87,14 +89,15 @@ def scenarios_of(lines, before, known=()):
         elif m := re.match(r"(\S+) +(cuda|cpu) +(right|unknown|WRONG) +(\d+) s(?: \((.*?)\))?  ?(.*)", line):
             key = m[1], m[2]
             skipped.pop(key, None)
-            rows[key] = [*key, m[3].lower(), m[4] + " s", (f"({m[5]}) " if m[5] else "") + m[6].replace("|", "/")[:80].strip()]
+            rate, text = re.match(r"(?:\[([\d.]+, [\d.]+)\] )?(.*)", m[6]).groups()
+            rows[key] = [*key, m[3].lower(), m[4] + " s", *([] if known else [(rate or "").replace(", ", " → ")]), (f"({m[5]}) " if m[5] else "") + text.replace("|", "/")[:80].strip()]
     if known:
         rows = {key: row for key, row in rows.items() if key in known}
     count = {}
     for row in rows.values():
         count[row[2]] = count.get(row[2], 0) + 1
     total = ", ".join(f"{n} {word}" for word, n in sorted(count.items())) or "none"
-    out = [f"{len(rows)} were run: {total}.", ""] + table(["scenario", "on", "answer", "time", "finding"], [rows[k] for k in sorted(rows)])
+    out = [f"{len(rows)} were run: {total}.", ""] + table(["scenario", "on", "answer", "time", *([] if known else ["requests a second, alone → meanwhile"]), "finding"], [rows[k] for k in sorted(rows)])
     return out + ([""] + [f"- {name}, {device}: {why}" for (name, device), why in sorted(skipped.items())] if skipped else [])
 
 
