@@ -20,8 +20,8 @@ from typing import Any, Callable, Deque, Dict, List, Mapping, Optional
 from . import _about, _control, _engine, _hook, _journal, _levels, _options, _reclaim, _snapshot, _steps, _store, _why
 
 _STEP_WAIT = 5.0  # seconds that a snapshot of the schedule waits for the end of a step
-_FREE = 4  # snapshots at steps that may take any time: a short run is judged by them
-_SHARE = 0.03  # of the time since the first step, which all at steps may take with another one; half of a check's
+_FREE = 4.0  # seconds of the processor that snapshots at steps may take, or half of the time that the steps did
+_SHARE = 0.03  # of the time since the first step, which all may take with another one of the clock; half of a check's
 _LOOK = 0.5  # seconds between two looks at what is reserved
 _OOM_BURST = 3  # snapshots at out-of-memory, then one in _OOM_PAUSE seconds
 _OOM_PAUSE = 60.0
@@ -331,26 +331,25 @@ class Recorder:
             self.due = None
             self.take("schedule")
         if now >= self.next_at:
-            self.at_step_or_now("schedule")
-            self.between = min(self.between * 2, self.longest)
+            if self.at_step_or_now("schedule"):
+                self.between = min(self.between * 2, self.longest)
             ended = time.monotonic()  # the program has at least as long to itself as that took
             self.next_at = max(self.next_at + self.between, ended + (ended - now))
         if now >= self.reclaim_at:
             self.reclaim_now("time")
             self.reclaim_at = time.monotonic() + self.options.reclaim_seconds
 
-    def at_step_or_now(self, reason: str) -> None:
-        """Take a snapshot at the end of the step, where steps are seen, so that all show the same moment of one."""
-        if _tracing():
-            return
-        if time.monotonic() - self.last_step > _STEP_WAIT:
+    def at_step_or_now(self, reason: str) -> bool:
+        """Take a snapshot, where steps are seen at the end of one, as all show the same moment then; False without time."""
+        if not _tracing() and time.monotonic() - self.last_step > _STEP_WAIT:
             self.take(reason)
-        elif self.due is None and (self.options.every_seconds or self.affordable()):
+        elif not _tracing() and self.due is None:
+            # All that were taken at steps and one more may take a share of the time.
+            taking = 0 if self.options.every_seconds else self.paused * (1 + 1 / max(self.at_steps, 1))
+            if taking > (0.5 if self.options.levels else _SHARE) * (self.last_step - self.stepping):
+                return False
             self.due, self.due_until = reason, time.monotonic() + _STEP_WAIT
-
-    def affordable(self) -> bool:
-        """Whether another snapshot at a step leaves the program most of its time."""
-        return self.paused * (1 + 1 / max(self.at_steps, 1)) <= (0.5 if self.options.levels else _SHARE) * (self.last_step - self.stepping)
+        return True
 
     def look_at_lines(self) -> None:
         """Do what is to be done when reserved memory crosses a line upwards."""
@@ -404,7 +403,7 @@ class Recorder:
             self.take_at_step(reason)
         elif o.every_steps and n % o.every_steps == 0:
             self.take("step")
-        elif n >= self.next_step and not self.queue and not _tracing() and (self.at_steps < _FREE or self.affordable()):
+        elif n >= self.next_step and not self.queue and not _tracing() and self.paused <= max(_FREE, (self.last_step - self.stepping) / 2):
             self.next_step = n + (max(n // 2, 5) if o.levels else n)
             self.take_at_step("step")
         if o.reclaim_steps and n % o.reclaim_steps == 0:
