@@ -10,19 +10,21 @@ import (
 	"strandline/judge/samples"
 )
 
-// caching doubts a leak of a server that is known to fill a cache, such as llama.cpp's of prompts:
-// its growth so far is within the bound.
+// caching doubts a leak of a server of which most is of a process that is known to fill a cache, such
+// as llama.cpp's of prompts: its growth so far is within the bound.
 func (e *experiment) caching(j *judged) {
 	last := len(e.doc.Waves) - 1
-	before, known := j.level(&e.doc.Waves[min(e.life, last)])
-	now, ok := j.level(&e.doc.Waves[last])
-	doubted := j.Verdict == finding.Unknown && j.Course.Growing == undecided && now-before >= gate.Grain // for its content
+	first, now := &e.doc.Waves[min(e.life, last)], &e.doc.Waves[last]
+	before, known := j.level(first)
+	after, ok := j.level(now)
+	doubted := j.Verdict == finding.Unknown && j.Course.Growing == undecided && after-before >= gate.Grain // for its content
 	if !known || !ok || !grows(&j.Judgment) && !doubted {
 		return
 	}
 	for i := range e.caches {
 		p := &e.caches[i]
-		if text := samples.CacheDoubt(p, now-before); text != "" && within(e.doc.Waves[last].Processes, p) {
+		grew := hostBytes(now, p) - hostBytes(first, p)
+		if text := samples.CacheDoubt(p, grew); text != "" && 2*grew >= after-before {
 			j.Verdict, j.Course.Growing = finding.Unknown, undecided
 			j.Why = fmt.Sprintf("grows by %s. %s", j.Growth, text)
 			return
@@ -30,12 +32,12 @@ func (e *experiment) caching(j *judged) {
 	}
 }
 
-// within reports whether a process is one of those of a wave.
-func within(all []api.SoakProcess, p *sample.Process) bool {
-	for i := range all {
-		if all[i].PID == p.PID {
-			return true
+// hostBytes is what a process had in a wave, 0 if it was not there.
+func hostBytes(w *api.SoakWave, of *sample.Process) int64 {
+	for i := range w.Processes {
+		if p := &w.Processes[i]; p.PID == of.PID {
+			return p.HostBytes
 		}
 	}
-	return false
+	return 0
 }

@@ -20,7 +20,7 @@ func TestCompiling(t *testing.T) {
 	}{{"kernels for new shapes", 0.1, finding.Unknown}, {"hardly any", 0.02, finding.Leaking}, {"none", 0, finding.Leaking}} {
 		e := experiment{doc: &api.Soak{}, o: Options{Limits: map[string]gate.Limits{gate.Host: {}}}}
 		for n := range 8 {
-			w := api.SoakWave{Wave: n, WarmUp: n < 2, HostBytes: new(int64(200+10*n) * mib), Processes: []api.SoakProcess{{PID: 7, HostBytes: int64(200+10*n) * mib}}}
+			w := api.SoakWave{Wave: n, WarmUp: n < 2, HostBytes: new(int64(200+10*n) * mib), Processes: []api.SoakProcess{{PID: 7, HostBytes: int64(200+10*n) * mib}, {PID: 9, HostBytes: 100 * mib}}}
 			if n > 0 {
 				w.Load = &api.SoakLoad{Completed: 100}
 			}
@@ -45,11 +45,12 @@ func TestCaching(t *testing.T) {
 		{"llama-server -m a.gguf --cache-ram 16", 7, finding.Leaking},
 		{"llama-server -m a.gguf --cache-ram 0", 7, finding.Leaking},
 		{"llama-server -m a.gguf", 8, finding.Leaking}, // it has ended
+		{"llama-server -m a.gguf", 9, finding.Leaking}, // another one grows
 		{"python server.py", 7, finding.Leaking},
 	} {
 		e := experiment{doc: &api.Soak{}, o: Options{Limits: map[string]gate.Limits{gate.Host: {}}}, caches: []sample.Process{{PID: c.pid, Command: c.command}}}
 		for n := range 8 {
-			w := api.SoakWave{Wave: n, WarmUp: n < 2, HostBytes: new(int64(200+10*n) * mib), Processes: []api.SoakProcess{{PID: 7, HostBytes: int64(200+10*n) * mib}}}
+			w := api.SoakWave{Wave: n, WarmUp: n < 2, HostBytes: new(int64(200+10*n) * mib), Processes: []api.SoakProcess{{PID: 7, HostBytes: int64(200+10*n) * mib}, {PID: 9, HostBytes: 100 * mib}}}
 			if n > 0 {
 				w.Load = &api.SoakLoad{Completed: 100}
 			}
