@@ -170,7 +170,7 @@ func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 		g.until = time.Duration(s.Checkpoints[end])
 		g.rest = g.all.Bytes[len(g.all.Bytes)-1] - g.all.Bytes[end]
 	case g.from > 0:
-		sorts.StableBy(g.uses, func(a, b *ledger.Use) int { return cmp.Compare(g.liveCounted(b), g.liveCounted(a)) })
+		sorts.StableBy(g.uses, func(a, b *ledger.Use) int { return cmp.Compare(g.residentBytes(b), g.residentBytes(a)) })
 		g.of, g.until = s.Growth-s.Grown[g.from], time.Duration(s.Checkpoints[g.from])
 	}
 	for _, u := range uses {

@@ -167,6 +167,8 @@ func TestHostGrowthOverTime(t *testing.T) {
 	const mib = 1 << 20
 	weights := []int64{0, 100, 100, 100, 0, 0, 0, 0, 0, 0, 0, 0}
 	slow := []int64{0, 0, 0, 0, 3, 3, 3, 3, 3, 3, 3, 3}
+	ended := over(heap("serve"), slow...)
+	ended.Live = 0 // with its process
 	steady := &footprint.Growth{Age: time.Hour, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 60 * mib, Steady: true, Confidence: 0.9}}}
 	for _, c := range []struct {
 		name     string
@@ -182,6 +184,7 @@ func TestHostGrowthOverTime(t *testing.T) {
 		{"a heap that creeps behind it", []*ledger.Use{over(heap("load"), 0, 100, 100, 100, 1, 0, 0, 1, 0, 0, 1, 0, 0)}, nil, 0, finding.Info, 303, "load", "memory grew by 303 MiB in the first 3 s of the trace, and hardly since (3 MiB): the heap"},
 		{"a heap that creeps", []*ledger.Use{over(heap("serve"), 0, 1, 0, 1, 0, 1, 0)}, nil, 0, finding.Warning, 3, "serve", "grew by 3 MiB"},
 		{"a leak beside it", []*ledger.Use{over(heap("load"), weights...), over(heap("serve"), slow...)}, nil, 0, finding.Problem, 24, "serve", "grew by 24 MiB after the first 3 s of the trace; 100% of it"},
+		{"a leak of a process that has ended", []*ledger.Use{over(heap("load"), weights...), over(heap("wait"), 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0), ended}, nil, 0, finding.Problem, 25, "serve", "grew by 25 MiB after the first 3 s"},
 		{"a leak of its line", []*ledger.Use{over(heap("load"), 0, 100, 100, 100, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Problem, 24, "load", "grew by 24 MiB after the first 3 s"},
 		{"a leak", []*ledger.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Problem, 24, "serve", "grew by 24 MiB; 100% of it"},
 		{"a leak in an old process that reads", []*ledger.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: time.Hour, Read: 900 * mib}, 0, finding.Problem, 24, "serve", "grew by"},

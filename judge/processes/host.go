@@ -175,6 +175,12 @@ func (h host) longer() finding.Remedy {
 	return traceLonger
 }
 
+// Doubt makes a problem a warning, for a reason why its growth may end by itself.
+func Doubt(f *finding.Finding, why string, s *ledger.Sums) {
+	f.Severity, f.Remedies = finding.Warning, []finding.Remedy{host{sums: s}.longer()}
+	f.Detail = append(f.Detail, why)
+}
+
 func tooEarly(r finding.Remedy) bool { return r == traceLonger || r == runLonger }
 
 // earlier states what a warm-up made.

@@ -96,6 +96,24 @@ func TestLoads(t *testing.T) {
 	}
 }
 
+// TestCaching doubts growth over time within the bound of a cache of prompts, and names the bound.
+func TestCaching(t *testing.T) {
+	for command, want := range map[string]finding.Verdict{
+		"llama-server -m a.gguf":                finding.Unknown,
+		"llama-server -m a.gguf --cache-ram 16": finding.Leaking,
+		"python server.py":                      finding.Leaking,
+	} {
+		r := run(func(s float64) float64 { return 100 + 10*s })
+		for i := range r.Samples.Processes {
+			r.Samples.Processes[i].Command = command
+		}
+		got := Judge(r, Limits{gate.Host: {}}, nil)
+		if got.Verdict != want || strings.Contains(strings.Join(got.Missing, " "), "cache-ram") != (want == finding.Unknown) {
+			t.Errorf("%s: %s, missing %q", command, got.Verdict, got.Missing)
+		}
+	}
+}
+
 // TestHistory judges growth over time beside the history of a device, which takes some of it.
 func TestHistory(t *testing.T) {
 	both, host := Limits{gate.Host: {}, gate.Device: {}}, Limits{gate.Host: {}}

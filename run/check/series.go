@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -11,8 +12,11 @@ import (
 
 	"strandline/finding"
 	"strandline/host/sampling/levels"
+	"strandline/host/sampling/sample"
 	"strandline/judge/gate"
 	"strandline/judge/processes"
+	"strandline/judge/samples"
+	"strandline/plan/engine"
 	"strandline/record"
 )
 
@@ -83,6 +87,7 @@ func (m *Measured) judge(s *gate.Series, l gate.Limits) gate.Judgment {
 	j := gate.Judge(s, l)
 	traced(&j, l)
 	m.loads(&j)
+	m.caching(&j)
 	return j
 }
 
@@ -336,6 +341,30 @@ func (m *Measured) loads(j *gate.Judgment) {
 	}
 	j.Verdict, j.Course.Growing = finding.Unknown, undecided
 	j.Why = fmt.Sprintf("grows by %s while %s are read, so it may be loading. Count the repeated steps (strandline.step, --step-line), or judge by time alone with --steps-from time", j.Growth, gate.Size(read(last)-read(from)))
+}
+
+// caching takes back the verdict of a leak of a process that is known to fill a cache up to a bound, such
+// as llama.cpp's server with prompts, where its growth is within the bound.
+func (m *Measured) caching(j *gate.Judgment) {
+	s := j.Series
+	if j.Verdict != finding.Leaking || s.Metric != gate.Host || len(m.Samples.Processes) == 0 {
+		return
+	}
+	pid := m.grower(&finding.Finding{Process: s.Process})
+	i := slices.IndexFunc(m.Samples.Processes, func(p levels.Process) bool { return p.PID == pid })
+	if i < 0 {
+		return
+	}
+	command := m.Samples.Processes[i].Command
+	args := strings.Fields(command)
+	if len(args) == 0 {
+		return
+	}
+	p := &sample.Process{Name: filepath.Base(args[0]), Command: command, PromptCache: engine.PromptCache(args, os.Getenv)}
+	if text := samples.CacheDoubt(p, int64(s.Bytes[len(s.Bytes)-1]-s.Bytes[0])); text != "" {
+		j.Verdict, j.Course.Growing = finding.Unknown, undecided
+		j.Why = fmt.Sprintf("grows by %s. %s", j.Growth, text)
+	}
 }
 
 // undecided is the probability of growth that is as likely as not.

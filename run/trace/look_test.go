@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"strandline/host/calls/ledger"
 	"strandline/host/code/cpython"
 	"strandline/host/proc/footprint"
+	"strandline/host/proc/glibcheap"
 	"strandline/host/proc/procfs"
 	"strandline/host/store/recording"
 )
@@ -38,10 +41,46 @@ func TestWithoutLastLooks(t *testing.T) {
 		}
 		return out
 	}
-	w := &Session{looks: map[procfs.Process][]*footprint.Observation{1: at(0, 2, 4, 6, 8, 9), 2: at(0, 8, 9), 3: at(0, 2, 4, 6)}}
-	w.withoutLastLooks(10 * time.Second)
-	if len(w.looks[1]) != 4 || len(w.looks[2]) != 3 || len(w.looks[3]) != 4 {
-		t.Errorf("%d, %d and %d looks", len(w.looks[1]), len(w.looks[2]), len(w.looks[3]))
+	inUse := func(looks []*footprint.Observation, bytes ...uint64) []*footprint.Observation {
+		for i, n := range bytes {
+			looks[i].Arenas = []glibcheap.Arena{{System: 100, Free: 100 - n}}
+		}
+		return looks
+	}
+	for _, c := range []struct {
+		looks []*footprint.Observation
+		ended time.Duration // seconds
+		want  int
+	}{
+		{at(0, 2, 4, 6, 8, 9), 10, 4},
+		{at(0, 8, 9), 10, 3},
+		{at(0, 2, 4, 6), 10, 4},
+		{inUse(at(0, 30, 60, 90, 94), 10, 40, 70, 90, 20), 100, 4}, // a slow end
+		{inUse(at(0, 30, 60, 90, 94), 10, 40, 70, 90, 94), 100, 5},
+		{inUse(at(0, 20, 40, 60, 80), 10, 40, 70, 90, 20), 100, 5}, // it goes on after it
+	} {
+		w := &Session{looks: map[procfs.Process][]*footprint.Observation{1: c.looks}}
+		w.withoutLastLooks(c.ended * time.Second)
+		if got := len(w.looks[1]); got != c.want {
+			t.Errorf("%d of %d looks before the end at %d s, want %d", got, len(c.looks), c.ended, c.want)
+		}
+	}
+}
+
+// Growth within the bound of a cache of prompts is doubted, and the bound is named.
+func TestDoubtCaches(t *testing.T) {
+	const gone = 1 << 26 // no process has such a number
+	for command, want := range map[string]finding.Severity{
+		"llama-server -m a.gguf":                finding.Warning,
+		"llama-server -m a.gguf --cache-ram 16": finding.Problem,
+		"python server.py":                      finding.Problem,
+	} {
+		w := &Session{sums: &ledger.Sums{Processes: []ledger.Process{{PID: 1, Command: "sh"}, {PID: gone, Command: command}}}}
+		found := []finding.Finding{{Kind: finding.HeapLeak, Severity: finding.Problem, Process: fmt.Sprintf("pid %d (server)", gone), Bytes: finding.Int(100 << 20)}}
+		w.doubtCaches(found)
+		if f := &found[0]; f.Severity != want || strings.Contains(strings.Join(f.Detail, " "), "--cache-ram") != (want == finding.Warning) {
+			t.Errorf("%s: %s, %q", command, f.Severity, f.Detail)
+		}
 	}
 }
 

@@ -156,6 +156,7 @@ func (w *Session) document(looks *footprint.Growth) *report.Trace {
 	found := processes.Host(w.sums, looks, w.known)
 	w.nameKeepers(found)
 	w.nameContainers(found)
+	w.doubtCaches(found)
 	if w.gpu == nil {
 		return report.NewTrace(w.trace, w.sums, found, w.backend, time.Since(w.began))
 	}
@@ -367,13 +368,24 @@ func (w *Session) beforeTeardown() {
 }
 
 // withoutLastLooks forgets the looks shortly before a process ended, as long as there are enough
-// others: what it gave back to malloc then is no memory that malloc keeps from it.
+// others: what it gave back to malloc then is no memory that malloc keeps from it. A loaded machine
+// takes longer to end it.
 func (w *Session) withoutLastLooks(ended time.Duration) {
 	for p, looks := range w.looks {
-		for n := len(looks); n > minLooks && looks[n-1].At > ended-ending; n-- {
+		for n := len(looks); n > minLooks; n-- {
+			last := looks[n-1]
+			if last.At <= ended-ending && (last.At <= ended-ended/10 || !freed(looks[n-2], last)) {
+				break
+			}
 			w.looks[p] = looks[:n-1]
 		}
 	}
+}
+
+// freed reports whether a tenth of what the heap had in use was given back to malloc between two looks.
+func freed(before, last *footprint.Observation) bool {
+	use := func(o *footprint.Observation) uint64 { return o.System() - o.Free() }
+	return 10*use(last) < 9*use(before)
 }
 
 // gaveBack reports whether much was unmapped between two sums.
