@@ -32,6 +32,7 @@ import tempfile
 import time
 
 import scenarios
+from screen import called_in, named_in, screen
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cases"))
@@ -81,25 +82,6 @@ def judge(scenario, got):
 
 def last_line(text):
     return (text.strip().splitlines() or ["nothing said"])[-1][:160]
-
-
-def screen(finding):
-    """What the first screen says of a finding."""
-    brief, remedies = finding.get("brief") or {}, finding.get("remedies") or [{}]
-    site = finding.get("site") or {}
-    place = f"{os.path.basename(site.get('file') or '')}:{site.get('line')}"
-    return "\n".join([finding["kind"], finding["title"], brief.get("title", ""), place, brief.get("fact", ""), remedies[0].get("text", "")])
-
-
-def named_in(finding, file):
-    """The lines of a program that the first screen names: the one that allocates, and in the fact and the fix the holder's."""
-    named = re.findall(r"([^\s()/]+):(\d+)(?: or (\d+))?", screen(finding))
-    return {int(n) for name, *either in named if name == file for n in either if n}
-
-
-def called_in(finding, file):
-    """The line of a program that calls the package, which the screen has among the callers."""
-    return set([p["line"] for p in finding.get("stack") or [] if os.path.basename(p["file"]) == file and p["function"] != "<module>"][:1])
 
 
 def holders(finding):

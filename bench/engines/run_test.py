@@ -9,10 +9,13 @@ spec.loader.exec_module(engines)
 LEAK, CLEAN = (engines.scenarios.Scenario("plain", "plain.py losses", leak=leak) for leak in (True, False))
 
 
-def finding(file="/x/plain.py", line=90, fact="kept by kept[...] in main() (plain.py:90)", fix="remove tensors from kept", caller=0):
-    stack = [{"file": "/x/plain.py", "line": n, "function": "main"} for n in (caller, 91) if caller]
-    return {"stack": [{"file": "/site-packages/loss.py", "line": 42, "function": "loss"}, *stack], "kind": "leak", "severity": "problem", "title": "grows", "site": file and {"file": file, "line": line},
-            "brief": {"fact": fact}, "remedies": [{"text": fix}]}
+def finding(file="/x/plain.py", line=90, fact="kept by kept[...] in main() (plain.py:90)", fix="remove tensors from kept", caller=0, function="main", own=0, before=()):
+    stack = [*before, frame("/site-packages/loss.py", 42, "loss"), *[frame("/x/other.py", n, "f") for n in range(own)], *[frame("/x/plain.py", n, function) for n in (caller, 91) if caller]]
+    return {"stack": stack, "kind": "leak", "severity": "problem", "title": "grows", "site": file and frame(file, line, "loss"), "brief": {"fact": fact}, "remedies": [{"text": fix}]}
+
+
+def frame(file, line, function):
+    return {"file": file, "line": line, "function": function}
 
 
 def word(scenario, *findings, verdict="leak", **more):
@@ -25,6 +28,7 @@ class Judge(unittest.TestCase):
         self.assertEqual(word(LEAK, finding()), "right")
         self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42)), "right")  # allocates what line 90 keeps
         self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90)), "right")  # the screen ends its callers with it
+        self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90, own=2)), "right")
         self.assertEqual(word(CLEAN, verdict="ok"), "right")
 
     def test_holder(self):
@@ -45,6 +49,9 @@ class Judge(unittest.TestCase):
             "one of two lines": word(LEAK, finding(fact="kept by x (plain.py:90 or 91)")),
             "a framework's line alone": word(LEAK, finding("/site-packages/loss.py", 42, "")),
             "another caller": word(LEAK, finding("/site-packages/loss.py", 42, "", caller=12)),
+            "a caller without a name": word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90, function="")),
+            "a caller behind three of the program": word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90, own=3)),
+            "a line that the place calls": word(LEAK, finding("/site-packages/loss.py", 42, "", before=[frame("/x/plain.py", 90, "hook")])),
             "another line that the marked one calls": word(LEAK, finding(line=91, fact="", caller=90)),
             "a second problem": word(LEAK, finding(), finding(line=12, fact="")),
             "none": word(LEAK, verdict="ok"),
