@@ -7,11 +7,15 @@
     --debian DIR       the files of a Debian with bpftrace >= 0.27, libbpf-tools, heaptrack and gdb, for those (root)
     --strandline PATH  the program to try (default: built from this checkout)
     --steps N          how long a program runs, 10 ms each (default 1000)
+    --kinds LIST       clean, objects (of Python), native (malloc called by ctypes), library (malloc called by a
+                       compiled library; needs cc), maps (mmap), objects-runs and maps-runs, which run already
+                       when a tool is asked (default: all)
 
 An answer is the first place of a tool's own report of leaks, or, where it has none, of the report that its
 documentation has for them. A cell has whether that names the line, the seconds until the answer, and the
-processor time of the program's steps beside that without a tool. `silent` is right for the clean one. Of the
-last two programs a tool is asked when they run already, for 5 s, and the time is counted from there.
+processor time of the program's steps beside that without a tool. `silent` is right for the clean one. Strandline's
+first place is what the first screen names of the first problem. If a program runs already, a tool is asked for 5 s,
+and the time is counted from there.
 """
 import argparse
 import glob
@@ -24,13 +28,16 @@ import sys
 import tempfile
 import time
 
+from screen import called_in, screen
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cases"))
-from run import built, findings_of, places  # noqa: E402
+from run import built, findings_of  # noqa: E402
 
 PROGRAM = os.path.join(HERE, "programs", "leaks.py")
 BEFORE = 2  # seconds that a program runs before a tool is asked of it
-KINDS = ["clean", "objects", "native", "maps", "objects-runs", "maps-runs"]
+KINDS = ["clean", "objects", "native", "library", "maps", "objects-runs", "maps-runs"]
+LIBRARY = "#include <stdlib.h>\n#include <string.h>\nvoid *keep(size_t n) { return memset(malloc(n), 1, n); }\n"
 # A command in the files of another Debian, where the machine's own files are seen as well.
 INSIDE = """
 root=$1; shift
@@ -104,6 +111,9 @@ class Peers:
         self.folder = tempfile.mkdtemp(prefix="peers-")
         self.python = os.path.join(options.peers, "bin", "python")
         self.bin = lambda name: os.path.join(options.peers, "bin", name)
+        if "library" in options.kinds:
+            os.environ["LEAKS_LIBRARY"] = os.path.join(self.folder, "libkeep.so")
+            subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", os.environ["LEAKS_LIBRARY"], "-x", "c", "-"], input=LIBRARY, text=True, check=True)
 
     def run(self, line, **more):
         done = subprocess.run([str(x) for x in line], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, **more)
@@ -150,11 +160,8 @@ class Peers:
             text = told = self.run([self.o.strandline, "check", "--json", "--", self.python, *self.argv(kind)])
         at = told.find("{\n")
         doc = json.JSONDecoder().raw_decode(told[at:])[0] if at >= 0 else {}
-        named = []
-        for f in findings_of(doc):
-            if f["severity"] == "problem":
-                named += [f["kind"] + " " + f["title"]] + [f"{os.path.basename(p.get('file') or '')}:{p.get('line')}" for p in places(f)]
-        return text, "; ".join(named)
+        first = [f for f in findings_of(doc) if f["severity"] == "problem"][:1]
+        return text, " ".join(" ".join([screen(f), *(f"leaks.py:{n}" for n in called_in(f, "leaks.py"))]) for f in first).replace("\n", " ")
 
     def script(self, text, kind):
         starts(kind)
@@ -266,15 +273,17 @@ def main():
     parser.add_argument("--debian")
     parser.add_argument("--strandline")
     parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("tools", nargs="*")
     options = parser.parse_args()
+    options.kinds = options.kinds.split(",")
     options.peers = os.path.abspath(options.peers)
     options.strandline = os.path.abspath(options.strandline or built())
     peers = Peers(options)
     tools = options.tools or ["strandline", "tracemalloc", "memray", "pytest_memray", "scalene", "objgraph", "heaptrack", "py_spy", "bpftrace", "memleak", "nvitop"]
     cpu, loads = {}, []
     for tool in ["alone", *tools]:
-        for kind in KINDS:
+        for kind in options.kinds:
             began = time.time() + (BEFORE if kind.endswith("-runs") else 0)
             try:
                 text, named = getattr(peers, tool)(kind)
@@ -289,7 +298,7 @@ def main():
                 cpu[kind] = used
                 continue
             line = f"leaks.py:{line_of(kind)}"
-            word = "silent" if not named else "line" if line in named else "no line"
+            word = "silent" if not named else "line" if re.search(line + r"\b", named) else "no line"
             more = f"{used / cpu[kind]:5.2f}x" if used and cpu[kind] else "    ?"
             loads.append(os.getloadavg()[0])
             print(f"{tool:14} {kind:12} {word:8} {time.time() - began:5.1f} s  cpu {more}  {named[:110] or text.strip()[-60:] * (used is None)}", flush=True)

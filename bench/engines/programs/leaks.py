@@ -1,14 +1,16 @@
 """A host leak of one kind, for the comparison of tools: leaks.py KIND STEPS
 
-KIND is clean, objects, native, maps or native-python. It prints the processor time of its steps."""
+KIND is clean, objects, native, library or maps. LEAKS_LIBRARY is the library, as peers.py builds it. It prints the processor time of its steps."""
 import ctypes
 import mmap
+import os
 import sys
 import time
 
 libc = ctypes.CDLL("libc.so.6")
 libc.malloc.restype = ctypes.c_void_p
 libc.free.argtypes = [ctypes.c_void_p]
+compiled = ctypes.CDLL(os.environ.get("LEAKS_LIBRARY"))
 kept = []
 
 
@@ -18,6 +20,10 @@ def objects(i):
 
 def native(i):
     ctypes.memset(libc.malloc(64 << 10), 1, 64 << 10)  # LINE native
+
+
+def library(i):
+    compiled.keep(64 << 10)  # LINE library
 
 
 def maps(i):
