@@ -18,7 +18,7 @@ a communicator that is kept, a shard that stays, a buffer that is made again. An
 finding has the kind, the ranks, the pool, the tag and all tags that are paused meanwhile, each exactly
 as planted, and no other finding is a problem or a warning. Of a clean loop no finding may be either.
 `mem status` is asked once, in the last pause. `log` has the logs alone. In the end each right answer
-is falsified in several ways, and none of these may count as right.
+is falsified in several ways, and none of these may count as right. The exit status is 1 if one does, or an answer is wrong.
 """
 import argparse
 import copy
@@ -236,7 +236,8 @@ def main():
     for (key, by), words in sorted(count.items()):
         print(f"{key} by {by}: " + ", ".join(f"{n} {word}" for word, n in sorted(words.items())))
     print(f"falsified answers: {near.count('right')} of {len(near)} count as right")
+    return 1 if "right" in near or any("WRONG" in words for words in count.values()) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
