@@ -148,20 +148,73 @@ func TestInterposed(t *testing.T) {
 	}
 }
 
-// Libraries are known by what they export, and UCX's version by the numbers that
-// its code stores.
-func TestKnownLibraries(t *testing.T) {
-	const nixl = `
+// nixl calls UCX to change a setting, and ucx is a UCX of some minor version.
+const (
+	nixl = `
 int ucp_config_modify(void *config, const char *name, const char *value);
 int modify(void *config) { return ucp_config_modify(config, "%s", "1024"); }
 `
-	bounds, others := fmt.Sprintf(nixl, "RCACHE_MAX_UNRELEASED"), fmt.Sprintf(nixl, "NET_DEVICES")
-	const ucx = `
+	ucx = `
 void ucm_set_event_handler(void) {}
 void ucs_rcache_create(void) {}
+void ucp_init_version(void) {}
 void ucp_config_modify(void) {}
 void ucp_get_version(unsigned *a, unsigned *b, unsigned *c) { *a = 1; *b = %s; *c = 3; }
 `
+)
+
+// TestCopiesOfUCX has NIXL, which bounds the cache of its own copy, beside another copy and other users.
+func TestCopiesOfUCX(t *testing.T) {
+	other := filepath.Dir(live.Build(t, "int main(void) { return 0; }", map[string]string{"other": fmt.Sprintf(ucx, "18")}))
+	const user = "int ucp_init_version(void);\nint start(void) { return ucp_init_version(); }"
+	for _, c := range []struct {
+		name, now, user, other string
+		want                   string // versions, and which leak
+	}{
+		{"bound", "1", "", "libother.so", "1.18.3 leaks 1.20.3"},
+		{"not bound yet", "", "", "libother.so", "1.18.3 leaks 1.20.3 leaks"},
+		{"one copy", "", "", "", "1.20.3"},
+		{"another user", "1", user, "libother.so", "1.18.3 leaks 1.20.3 leaks"},
+	} {
+		libraries := map[string]string{"renamed-1234": fmt.Sprintf(ucx, "20"), "plugin_UCX": fmt.Sprintf(nixl, "RCACHE_MAX_UNRELEASED")}
+		if c.user != "" {
+			libraries["user"] = c.user
+		}
+		exe := live.Build(t, `
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  if (argc > 1 && !dlopen(argv[1], RTLD_NOW | RTLD_LOCAL)) return 1;
+  puts("ready"); fflush(stdout);
+  pause();
+}
+`, libraries)
+		t.Setenv("LD_BIND_NOW", c.now)
+		var args []string
+		if c.other != "" {
+			args = append(args, filepath.Join(other, c.other))
+		}
+		pid, _ := live.Start(t, exe, args...)
+		var got []string
+		for _, l := range hooksOf(t, pid).Libraries {
+			text := l.Version
+			if l.Leaks != "" {
+				text += " leaks"
+			}
+			got = append(got, text)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// Libraries are known by what they export, and UCX's version by the numbers that
+// its code stores.
+func TestKnownLibraries(t *testing.T) {
+	bounds, others := fmt.Sprintf(nixl, "RCACHE_MAX_UNRELEASED"), fmt.Sprintf(nixl, "NET_DEVICES")
 	for _, c := range []struct {
 		minor, more, env string
 		leaks            bool

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"strandline/host/code/elffile"
 	"strandline/host/code/image"
 	"strandline/internal/lazyregexp"
 )
@@ -44,23 +46,19 @@ var fingerprints = map[string]fingerprint{
 
 // librariesAmong returns the libraries whose fingerprints are among the exports.
 func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
-	var version string
-	interval, cache, bounded := false, false, false
+	copies := ucxCopies{}
 	for _, in := range instances {
 		for _, d := range in.dynamics {
-			if d.Name == "ucp_config_modify" && !d.Defined { // NIXL since 1.0 sets a bound in its own calls
-				bounded = bounded || in.object.HasText("RCACHE_MAX_UNRELEASED")
-			}
 			if !d.Defined {
 				continue
 			}
 			switch {
 			case d.Name == "ucp_get_version":
-				version = ucxVersion(in.object, d.Addr)
+				copies.of(in.object).version = ucxVersion(in.object, d.Addr)
 			case d.Name == "ucs_rcache_create":
-				cache = true
+				copies.of(in.object).cache = true
 			case strings.HasPrefix(d.Name, "ucs_interval_tree_"):
-				interval = true
+				copies.of(in.object).interval = true
 			}
 			f, ok := fingerprints[d.Name]
 			if ok && !slices.ContainsFunc(out, func(x Library) bool { return x.Name == f.name && x.Object == in.object.Path }) {
@@ -70,6 +68,7 @@ func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 	}
 	out = slices.DeleteFunc(out, func(l Library) bool { return allocators[l.Name] && records(out, l.Object) })
 	env := environ(im)
+	copies.findUsers(im, instances)
 	for i := range out {
 		if out[i].Name != "UCX" {
 			continue
@@ -77,15 +76,78 @@ func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 		if hooksOff(env) {
 			out[i].Does = "can watch every mmap, munmap, brk and similar calls; UCX_MEM_MMAP_HOOK_MODE=none, with which it started, turns that off"
 		}
-		out[i].Version = version
-		if cache && !interval && ucxLeaks(version) {
-			leaksByUnmapping(&out[i], env, bounded)
+		own := copies[filepath.Dir(out[i].Object)]
+		if own == nil {
+			continue
+		}
+		out[i].Version = own.version
+		if own.cache && !own.interval && ucxLeaks(own.version) {
+			leaksByUnmapping(&out[i], env, own.users > 0 && own.bounding == own.users)
 		}
 	}
 	if path := env["CUDA_INJECTION64_PATH"]; path != "" {
 		out = append(out, Library{Name: "CUDA injection", Object: path, Does: "was put into the process by a profiler of CUDA"})
 	}
 	return out
+}
+
+// A ucxCopy is one of the copies of UCX in a process: wheels bring their own.
+type ucxCopy struct {
+	version         string
+	interval, cache bool
+	// users are the objects that call it to make contexts, bounding those that bound the cache of theirs.
+	users, bounding int
+}
+
+// ucxCopies are those of a process, by the folder that their libraries are in.
+type ucxCopies map[string]*ucxCopy
+
+// of is the copy that an object is a part of.
+func (u ucxCopies) of(o *image.Object) *ucxCopy {
+	folder := filepath.Dir(o.Path)
+	if u[folder] == nil {
+		u[folder] = &ucxCopy{}
+	}
+	return u[folder]
+}
+
+// findUsers counts the users of each copy. NIXL since 1.0 bounds the cache in its own calls.
+func (u ucxCopies) findUsers(im *image.Image, instances []*instance) {
+	for _, in := range instances {
+		used, modifies := map[*ucxCopy]bool{}, false
+		for _, s := range in.slots {
+			d, ok := in.symbol(s)
+			if !ok || d.Defined || d.Name != "ucp_init_version" && d.Name != "ucp_config_modify" {
+				continue
+			}
+			modifies = modifies || d.Name == "ucp_config_modify"
+			if c := u.calledBy(im, in, s); c != nil {
+				used[c] = true
+			}
+		}
+		bounds := modifies && in.object.HasText("RCACHE_MAX_UNRELEASED")
+		for c := range used {
+			if c.users++; bounds {
+				c.bounding++
+			}
+		}
+	}
+}
+
+// calledBy is the copy to which a slot leads; nil if it is not bound yet and can lead to several.
+func (u ucxCopies) calledBy(im *image.Image, in *instance, s elffile.Slot) *ucxCopy {
+	var target [8]byte
+	if im.Read(target[:], in.bias+s.Addr) == nil {
+		if place, ok := im.Locate(binary.LittleEndian.Uint64(target[:])); ok && place.Object != nil && place.Object != in.object {
+			return u[filepath.Dir(place.Object.Path)]
+		}
+	}
+	if len(u) == 1 {
+		for _, c := range u {
+			return c
+		}
+	}
+	return nil
 }
 
 // allocators are the libraries among these that replace malloc.
