@@ -418,8 +418,8 @@ func (n Names) Via(f *finding.Finding) string {
 	}
 	program, left := !stack.Installed(stack.Frame(*f.Site)), false // whether it is named, and callers are left out
 	for _, x := range frames {
-		if o := stack.OriginOf(stack.Frame(x)); o != origin || x.Function == "<module>" || x.Function == "" {
-			continue
+		if o := stack.OriginOf(stack.Frame(x)); o != origin || x.Function == "<module>" || x.Function == "" && (x.Line == 0 || o == stack.Native) {
+			continue // the lines of check have no functions
 		}
 		own := !stack.Installed(stack.Frame(x))
 		if len(parts) >= most && (program || !own) {

@@ -132,6 +132,8 @@ func TestVia(t *testing.T) {
 		{"next", []finding.Frame{peft(1), peft(2), peft(3), peft(4), program}, ":2 f ← :3 f ← :4 f ← train.py:23 f"},
 		{"far", []finding.Frame{peft(1), peft(2), peft(3), peft(4), peft(5), program, frame("/w/train.py", 30)}, ":2 f ← :3 f ← :4 f ← … ← train.py:23 f ← …"},
 		{"a program of packages", []finding.Frame{peft(1), peft(2), peft(3), peft(4), peft(5)}, ":2 f ← :3 f ← :4 f ← …"},
+		{"lines without functions", []finding.Frame{{File: packages + "numpy/numeric.py", Line: 232}, {File: "/w/nump.py", Line: 3}, {File: "/usr/lib/python3.11/runpy.py", Line: 9}, {File: "/w/nump.py", Line: 6}}, "nump.py:3 ← :6"},
+		{"neither line nor function", []finding.Frame{program, {File: "/w/a.py"}}, ""},
 		{"own code alone", []finding.Frame{program, frame("/w/a.py", 1), frame("/w/b.py", 2), frame("/w/c.py", 3), frame("/w/d.py", 4)}, "a.py:1 f ← b.py:2 f ← c.py:3 f ← …"},
 	} {
 		f := finding.Finding{Kind: finding.Leak, Site: &c.stack[0], Stack: c.stack}
