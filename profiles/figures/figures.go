@@ -129,7 +129,10 @@ var (
 	unitIn = lazyregexp.New(`(?i)[\[(_ ]([kmgt])i?b[\])]*\W*$`)
 	stepIn = lazyregexp.New(`(?i)\b(?:step|iter(?:ation)?s?|it|loop|epoch|batch|global_step)\b[ :=#\[]*(\d+)`)
 	// excluded are figures that are not levels: among them what a model needs, as Ollama states for each that it loads.
-	excluded = lazyregexp.New(`(?i)^free\b|^avail|^[KV] \(|(?:\b|_)(?:required|requires|needed)(?:\b|_)|\bmemory\.(?:weights|graph)\b|\b(?:total|limits?|capacity|free|freed|avail(?:able)?|expected|size|delta|excess|took|read|wrote|downloa\w*|upload\w*|checkpoint size|file|model size|param\w*|weights? file|percent|vocab|batch|bandwidth|speed|rate|loss|lr|eta|time|buffer size|shared|buff)\W*$`)
+	excluded = lazyregexp.New(`(?i)^free\b|^avail|^[KV] \(|\bmemory\.(?:weights|graph|required)\b|\b(?:total|limits?|capacity|free|freed|avail(?:able)?|expected|size|delta|excess|took|read|wrote|downloa\w*|upload\w*|checkpoint size|file|model size|param\w*|weights? file|percent|vocab|batch|bandwidth|speed|rate|loss|lr|eta|time|buffer size|shared|buff)\W*$`)
+	// needs are figures that something needs, needless those beside a remark that it does not.
+	needs    = lazyregexp.New(`(?i)(?:\b|_)(?:(?:required|needed)(?:[ _](?:gpu|device|host|system|memory|mem|vram|ram|bytes|[kmgt]i?b))*(?: (?:by|for) \w+)?|requires(?: (?:about|approximately|around|at least))?)\W*$`)
+	needless = lazyregexp.New(`(?i)\b(?:not|no longer) (?:required|needed)\W*$`)
 	peaks    = lazyregexp.New(`(?i)\bmax|peak|hwm|high.?water`)
 )
 
@@ -331,7 +334,7 @@ func (t *reader) about(name string) meaning {
 		return m
 	}
 	phase := phaseIn.FindString(name)
-	m := meaning{excluded.MatchString(name), memory.MatchString(name), inUse.MatchString(name), phase != "" && !memory.MatchString(strings.TrimPrefix(name, phase))}
+	m := meaning{excluded.MatchString(name) || needs.MatchString(name) && !needless.MatchString(name), memory.MatchString(name), inUse.MatchString(name), phase != "" && !memory.MatchString(strings.TrimPrefix(name, phase))}
 	if t.known == nil {
 		t.known = map[string]meaning{}
 	}

@@ -132,6 +132,38 @@ func TestLogged(t *testing.T) {
 	}
 }
 
+// TestNeeds tells what something needs from levels beside a remark about needs.
+func TestNeeds(t *testing.T) {
+	for line, want := range map[string]bool{
+		"step # gc needed memory allocated: %d MiB":                               true,
+		"step # loss 2.1 no sync required gpu memory allocated %d MiB":            true,
+		"2026-11-29 10:0#:00,000 INFO: Memory before GC (GC not required): %d MB": true,
+		"2026-11-29 10:0#:00 No compaction needed - RSS %d MB":                    true,
+		"2026-11-29 10:0#:00 warmup no longer needed. rss=%d MB":                  true,
+		"2026-11-29 10:0#:00 requires_grad=False memory allocated: %d MB":         true,
+		"2026-11-29 10:0#:00 requires_grad tensors memory: %d MB":                 true,
+		"2026-11-29 10:0#:00 [INFO] auth required=true mem=%dMB":                  true,
+		`msg=offload memory.required.full="%d MiB"`:                               false,
+		`msg=offload memory.required.allocations="[%d MiB]"`:                      false,
+		"llama_model_load_internal: mem required  = %d MB (+ 1026.00 MB)":         false,
+		"memory needed: %d MiB":                                                   false,
+		"worker: memory_required=%d MiB":                                          false,
+		"gpu_memory_required_mb=%d MiB":                                           false,
+		"required GPU memory: %d MiB":                                             false,
+		"cuda memory required by optimizer: %d MB":                                false,
+		"this model requires at least %d MiB":                                     false,
+	} {
+		var b strings.Builder
+		for i := range 6 {
+			fmt.Fprintf(&b, strings.ReplaceAll(line, "#", fmt.Sprint(i+1))+"\n", 2000+150*i)
+		}
+		f, err := Read(strings.NewReader(b.String()))
+		if got := err == nil && len(f.Columns) == 1 && len(f.Columns[0].Bytes) == 6; got != want || want != Is([]byte(b.String())) {
+			t.Errorf("%s: %v, %+v", line, err, f)
+		}
+	}
+}
+
 // TestIsNot passes over texts that state no level again and again, or a failure.
 func TestIsNot(t *testing.T) {
 	for name, text := range map[string]string{
