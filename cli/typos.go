@@ -132,7 +132,7 @@ func flagError(c *cobra.Command, err error) error {
 		return unknownFlag(c, unknown)
 	case errors.As(err, &value):
 		kind := value.GetFlag().Value.Type()
-		want := map[string]string{"int": "a whole number", "uint64": "a whole number that is not below 0", "bool": "true or false"}[kind]
+		want := map[string]string{"int": "a whole number", "uint64": "a whole number that is not below 0", "bool": "true or false", "size": "a size, such as 20GiB"}[kind]
 		if want == "" {
 			want = kind
 		}

@@ -358,7 +358,7 @@ func (f *Fit) judge(weights int64, activation, graphs, outside plan.Range) {
 	}
 	switch {
 	case weights+outside.Low >= total:
-		f.Verdict, f.Binding = plan.TooMuch, "the weights alone are more than the GPU has"
+		f.Verdict, f.Binding = plan.TooMuch, f.tooLarge(weights, "the weights and non-torch memory")
 	case f.KV.High < f.Need && !rest(activation.Low, graphs.Low, outside.Low):
 		f.Verdict, f.Binding = plan.TooMuch, "no room for the KV cache of one request of the whole context"
 	case f.KV.High < f.Need:
@@ -377,6 +377,14 @@ func (f *Fit) judge(weights int64, activation, graphs, outside plan.Range) {
 	}
 }
 
+// tooLarge says that the weights, or else they and others, leave nothing of the GPU.
+func (f *Fit) tooLarge(weights int64, all string) string {
+	if weights >= f.Serving.GPU.Total {
+		all = "the weights alone"
+	}
+	return all + " are more than the GPU has"
+}
+
 // judgeSet judges a set-up whose KV cache has a set size, whatever the memory fraction is. Its
 // fraction becomes the share that it uses.
 func (f *Fit) judgeSet(weights int64, others plan.Range) {
@@ -385,7 +393,7 @@ func (f *Fit) judgeSet(weights int64, others plan.Range) {
 	f.Fraction = min(float64(used.High)/float64(total), 1)
 	switch {
 	case weights+others.Low >= total:
-		f.Verdict, f.Binding = plan.TooMuch, "the weights alone are more than the GPU has"
+		f.Verdict, f.Binding = plan.TooMuch, f.tooLarge(weights, "weights, activations, CUDA graphs and non-torch memory")
 	case used.Low > total:
 		f.Verdict, f.Binding = plan.TooMuch, "the KV cache of that size is more than the GPU has beside weights, activations and CUDA graphs"
 	case f.KV.High < f.Need:

@@ -352,6 +352,17 @@ func TestSetPool(t *testing.T) {
 			t.Errorf("%s: %s", name, flags)
 		}
 	}
+	for gib, want := range map[float64]string{14: "the weights alone", 15.5: "weights, activations, CUDA graphs and non-torch memory"} {
+		for _, bytes := range []int64{0, 1 << 30} {
+			f := of(func(s *Setup) {
+				gpu := *s.GPU
+				gpu.Total, s.GPU, s.KVBytes = int64(gib*(1<<30)), &gpu, bytes
+			})
+			if alone := strings.Contains(f.Binding, "the weights alone"); f.Verdict != plan.TooMuch || bytes > 0 && !strings.HasPrefix(f.Binding, want) || alone != (gib == 14) {
+				t.Errorf("%g GiB, %d bytes: %v (%s)", gib, bytes, f.Verdict, f.Binding)
+			}
+		}
+	}
 	free := of(func(*Setup) {})
 	mixed := fitOf(t, Setup{Model: plantest.Model(t, "gpt-oss-20b", ""), Engine: free.Serving.Engine, GPU: free.Serving.GPU, Blocks: 1000})
 	if mixed.KV.Low == mixed.KV.High || !strings.Contains(strings.Join(mixed.Notes, "\n"), "number of blocks") {

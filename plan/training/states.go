@@ -145,7 +145,7 @@ func (t Setup) states(h held) (s States) {
 	}
 	s.Optimizer = trained * perParam / stateShard
 	if t.Optimizer == "muon" && t.LoRA == nil { // AdamW's two states elsewhere
-		s.Optimizer = (h.matrices*4 + (trained-h.matrices)*8) / stateShard
+		s.Optimizer = (h.matrices + (trained-h.matrices)*2) * perParam / stateShard
 	}
 	if t.Master {
 		s.Master = trained * 4 / stateShard

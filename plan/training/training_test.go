@@ -183,6 +183,11 @@ func TestTorchtune(t *testing.T) {
 		if err := s.SetOptimizer("adamw"); err != nil || s.StateBytes != states || states != 4 {
 			t.Errorf("AdamW has %.0f bytes, %.0f if it is named: %v", states, s.StateBytes, err)
 		}
+		s = s.Normal()
+		optimizer := s.States(0).Optimizer
+		if err := s.SetOptimizer("muon"); err != nil || s.States(0).Optimizer >= 0.75*optimizer {
+			t.Errorf("Muon's states are %.0f bytes, AdamW's %.0f: %v", s.States(0).Optimizer, optimizer, err)
+		}
 	}
 	if zero, _ := Trainer("zero2"); zero.SetOptimizer("adamw") != nil || zero.StateBytes != 8 {
 		t.Errorf("with a master copy AdamW has %.0f bytes", zero.StateBytes)

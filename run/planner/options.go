@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -46,6 +47,20 @@ func newFlags() *Flags {
 	f := &Flags{FlagSet: pflag.NewFlagSet("plan", pflag.ContinueOnError), Choices: map[string]func() []string{}}
 	f.SortFlags = true
 	return f
+}
+
+// A sizeFlag is a number of bytes, which may be given with a unit.
+type sizeFlag int64
+
+func (s *sizeFlag) String() string { return strconv.FormatInt(int64(*s), 10) }
+func (s *sizeFlag) Type() string   { return "size" }
+
+func (s *sizeFlag) Set(text string) error {
+	n, err := units.ParseBytes(text)
+	if err == nil {
+		*s = sizeFlag(n)
+	}
+	return err
 }
 
 // offer sets the values that are offered for a flag.

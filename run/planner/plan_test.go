@@ -40,6 +40,7 @@ func TestServing(t *testing.T) {
 		{"--host-bandwidth 80", func(s *serving.Setup) any { return s.HostBandwidth == 80e9 }, "true"},
 		{"--capacity 40GiB", func(s *serving.Setup) any { return s.GPU.Total / plan.GiB }, "40"},
 		{"--max-total-tokens 5 --block-size 6 --max-num-seqs 7", func(s *serving.Setup) any { return []int64{s.MaxKV, s.Block, s.Requests} }, "[5 6 7]"},
+		{"--kv-cache-bytes 20G", func(s *serving.Setup) any { return s.KVBytes / plan.GiB }, "20"},
 		{"--kv-cache-bytes 5 --kv-blocks 6", func(s *serving.Setup) any { return []int64{s.KVBytes, s.Blocks} }, "[5 6]"},
 		{"--engine llama.cpp --gpu-layers 3 --flash-attn off", func(s *serving.Setup) any { return fmt.Sprint(*s.Local.Layers, s.Local.Flash == serving.Off) }, "3 true"},
 		{"--engine llama.cpp", func(s *serving.Setup) any { return s.Local.Layers == nil && s.Model.Quant != "" }, "true"},

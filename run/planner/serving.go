@@ -47,7 +47,7 @@ func (o *Serving) Flags() *Flags {
 	f.Int64Var(&o.seqs, "max-num-seqs", 0, "concurrent requests `N` (default: the engine's)")
 	f.Int64Var(&o.block, "block-size", 0, "tokens `N` of a KV cache block")
 	f.Int64Var(&o.tokens, "max-total-tokens", 0, "KV cache limit `N`, tokens")
-	f.Int64Var(&o.pool, "kv-cache-bytes", 0, "vLLM: KV cache size on each GPU, `BYTES`")
+	f.Var((*sizeFlag)(&o.pool), "kv-cache-bytes", "vLLM: KV cache `SIZE` on each GPU, such as 20GiB")
 	f.Int64Var(&o.blocks, "kv-blocks", 0, "vLLM: KV cache size on each GPU, blocks `N`")
 	f.Int64Var(&o.graphs, "cuda-graph-max-bs", 0, "largest batch `N` captured as a CUDA graph (default: the engine's)")
 	f.Float64Var(&o.fraction, "mem-fraction", 0, "the engine's share `X` of the GPU (gpu_memory_utilization, mem_fraction_static)")
