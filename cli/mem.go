@@ -267,7 +267,7 @@ func whyNone(p procfs.Process) string {
 // fillMem adds what is known of a process and its devices.
 func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, after *state.Status) {
 	doc.Tags, doc.Doing, doc.NotFreed, doc.Kept, doc.Margin = after.Tags, after.Doing, after.NotFreed, after.Kept, after.Margin
-	judged := &pauses.Process{Name: fmt.Sprintf("process %d", p), Status: after}
+	judged := &pauses.Process{Name: fmt.Sprintf("process %d", p), PID: int(p), Status: after}
 	judged.Environ, _ = p.Environ()
 	levels := gauged(p)
 	outside, _ := sampler.OutsideRegions(ctx, int(p))
@@ -300,16 +300,8 @@ func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, aft
 	}
 	doc.Findings = []finding.Finding{}
 	if doc.Failure == nil {
-		stays := besideOthers(ctx, p, judged, seen)
-		own := pauses.Judge(judged)
-		for i := range own {
-			if own[i].Kind == finding.Residue && slices.ContainsFunc(stays, func(f finding.Finding) bool {
-				return slices.Contains(f.Evidence.(*finding.StayEvidence).Processes, pauses.Name(procfs.Rank(judged.Environ), int(p)))
-			}) {
-				own[i].Severity = finding.Info // it is named
-			}
-		}
-		doc.Findings = append(stays, own...)
+		judged.Stays = besideOthers(ctx, p, judged, seen)
+		doc.Findings = append(judged.Stays, pauses.Judge(judged)...)
 	}
 }
 
@@ -336,7 +328,7 @@ func besideOthers(ctx context.Context, p procfs.Process, own *pauses.Process, se
 		}
 		for _, d := range of.Status.Devices {
 			c := of.Course(d.Index)
-			c.Name = pauses.Name(procfs.Rank(of.Environ), pid)
+			c.Name, c.PID = pauses.Name(procfs.Rank(of.Environ), pid), pid
 			courses = append(courses, c)
 		}
 	}

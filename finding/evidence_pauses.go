@@ -1,5 +1,7 @@
 package finding
 
+import "slices"
+
 // ResidueEvidence is that of residue: what a process has of a device while its tags are
 // paused.
 type ResidueEvidence struct {
@@ -29,12 +31,26 @@ const (
 
 // StayEvidence is that of residue and leak: what processes keep while other memory is paused.
 type StayEvidence struct {
+	// Holders are those of Processes that are running, with the device of each.
+	Holders []Holder `json:"-"`
+
 	Cycles    int      `json:"cycles"` // in which it stays, or grows
 	Paused    []string `json:"paused"` // the tags that are paused meanwhile
 	Pool      Pool     `json:"pool"`
 	Processes []string `json:"processes"` // that keep it, such as "rank 2"
 	Tag       string   `json:"tag,omitempty"`
 	Total     int      `json:"total_cycles"` // that were seen
+}
+
+// A Holder is a process that keeps memory, and the device as CUDA counts in it.
+type Holder struct {
+	Device int `json:"device"`
+	PID    int `json:"pid"`
+}
+
+// Explains reports whether what stays in a pool of these is the memory that a process has of a device there.
+func (e *StayEvidence) Explains(pid, device int, pools ...Pool) bool {
+	return slices.Contains(e.Holders, Holder{Device: device, PID: pid}) && slices.Contains(pools, e.Pool)
 }
 
 func (*StayEvidence) evidence()    {}

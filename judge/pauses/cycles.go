@@ -27,6 +27,7 @@ type Share struct {
 // A Course is what a process has of a device from pause to pause.
 type Course struct {
 	Name    string // such as "rank 2"
+	PID     int    // of a process that is running, which its name may not tell from one of another job; 0 of a log
 	Device  int    // as CUDA counts in the process
 	Moments []Moment
 	Sampled bool // a short pause may be between two moments

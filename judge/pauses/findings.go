@@ -38,8 +38,12 @@ func grouped(all []stay, processes int) []finding.Finding {
 func describe(group []stay, processes int) finding.Finding {
 	s := slices.MaxFunc(group, func(a, b stay) int { return cmp.Compare(a.bytes, b.bytes) })
 	names := make([]string, len(group))
+	var holders []finding.Holder
 	for i := range group {
-		names[i] = group[i].course.Name
+		c := group[i].course
+		if names[i] = c.Name; c.PID != 0 {
+			holders = append(holders, finding.Holder{Device: c.Device, PID: c.PID})
+		}
 	}
 	owner, process := sideBySide(names)+": ", ""
 	switch {
@@ -58,7 +62,7 @@ func describe(group []stay, processes int) finding.Finding {
 	}
 	f := finding.Finding{
 		Kind: finding.Residue, Severity: finding.Warning, Confidence: 0.9, Device: &s.course.Device, Process: process, Bytes: &s.bytes,
-		Evidence: &finding.StayEvidence{Cycles: s.cycles, Paused: s.paused, Pool: s.pool, Processes: names, Tag: s.tag, Total: s.of},
+		Evidence: &finding.StayEvidence{Holders: holders, Cycles: s.cycles, Paused: s.paused, Pool: s.pool, Processes: names, Tag: s.tag, Total: s.of},
 		Basis:    "the memory of each process at its pauses and resumes",
 		Remedies: []finding.Remedy{s.remedy()},
 	}

@@ -16,7 +16,10 @@ import (
 // A Process is what is known of a process with pausable memory.
 type Process struct {
 	Name   string
+	PID    int
 	Status *state.Status
+	// Stays are what was found of the processes of its job, beside what is judged here.
+	Stays []finding.Finding
 	// Seen are its devices, in any order; those of which nothing is known may be absent.
 	Seen []Usage
 	// Environ are its variables; nil if they cannot be read.
@@ -92,6 +95,14 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 		Title: fmt.Sprintf("%s holds %s of device %d while all its tags are paused", p.Name, units.Bytes(e.UsedBytes), d.Index),
 		Basis: "the driver's count of the process",
 	}
+	// warn makes it a warning for what stays in a pool, unless a finding names that.
+	warn := func(pool finding.Pool) {
+		if !slices.ContainsFunc(p.Stays, func(f finding.Finding) bool {
+			return f.Evidence.(*finding.StayEvidence).Explains(p.PID, d.Index, pool)
+		}) {
+			f.Severity = finding.Warning
+		}
+	}
 	if e.HeldBytes > 0 {
 		f.Severity = finding.Warning
 		f.Detail = append(f.Detail, fmt.Sprintf("%s belong to paused tags: the driver refused to release them; the next pause tries again", units.Bytes(e.HeldBytes)))
@@ -101,20 +112,21 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 		e.PyTorchBytes, rest = &n, max(rest-n, 0)
 		for i, part := range []struct {
 			bytes  int64
+			pool   finding.Pool
 			name   string
 			remedy finding.Remedy
 		}{
-			{o.Tensors + o.Split, "tensors in no region, with the rest of their segments", finding.CodeChange("allocate memory that can leave the device within `torch_memory_saver.region(tag)`")},
-			{o.Cache - o.Split, "PyTorch's cache, which no tensor uses", finding.CodeChange("before the pause: `torch.cuda.empty_cache()`")},
-			{o.Pools, "pools of CUDA graphs, or of the program's own", graphs()},
-			{o.Expandable, "expandable segments", finding.Remedy{}}, // which have a finding
+			{o.Tensors + o.Split, finding.TensorPool, "tensors in no region, with the rest of their segments", finding.CodeChange("allocate memory that can leave the device within `torch_memory_saver.region(tag)`")},
+			{o.Cache - o.Split, finding.CachePool, "PyTorch's cache, which no tensor uses", finding.CodeChange("before the pause: `torch.cuda.empty_cache()`")},
+			{o.Pools, finding.GraphPool, "pools of CUDA graphs, or of the program's own", graphs()},
+			{o.Expandable, "", "expandable segments", finding.Remedy{}}, // which have a finding
 		} {
 			if part.bytes > 0 {
 				f.Detail = append(f.Detail, fmt.Sprintf("%s: %s", units.Bytes(part.bytes), part.name))
 			}
 			if part.bytes >= minAdvised && part.remedy.Text != "" {
 				if i > 0 { // tensors may be meant to stay, as a trainer's
-					f.Severity = finding.Warning
+					warn(part.pool)
 				}
 				f.Remedies = append(f.Remedies, part.remedy)
 			}
@@ -126,7 +138,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 		if own > 0 {
 			text := fmt.Sprintf("%s is in segments of PyTorch's allocator outside of regions", units.Bytes(own))
 			if own >= minAdvised {
-				f.Severity = finding.Warning
+				warn(finding.DriverPool) // which is all of it where PyTorch's part is not told apart
 				f.Remedies = append(f.Remedies,
 					finding.CodeChange("before the pause: `torch.cuda.empty_cache()` gives segments back that no tensor uses"),
 					finding.CodeChange("allocate memory that can leave the device within `torch_memory_saver.region(tag)`, and CUDA graphs within `torch_memory_saver.cuda_graph`. Preload the library"))
@@ -138,7 +150,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 	if rest > 0 {
 		f.Detail = append(f.Detail, units.Bytes(rest)+": the CUDA context, kernels, and driver memory of libraries such as NCCL and cuBLAS")
 		if rest > usual && seen.Reserved != nil {
-			f.Severity = finding.Warning
+			warn(finding.DriverPool)
 			f.Remedies = append(f.Remedies, finding.CodeChange("find its allocations: `strandline trace --gpu`; NCCL's buffers go with its process groups (`torch.distributed.destroy_process_group`)"))
 		}
 	}

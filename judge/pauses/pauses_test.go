@@ -69,6 +69,33 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestNamed takes a residue for a note where a finding names the memory of this process on this device.
+func TestNamed(t *testing.T) {
+	const gib = 1 << 30
+	used := int64(4 * gib)
+	for _, c := range []struct {
+		outside state.Outside
+		pool    finding.Pool
+		holder  finding.Holder
+		want    finding.Severity
+	}{
+		{state.Outside{Cache: gib}, finding.CachePool, finding.Holder{PID: 7}, finding.Info},
+		{state.Outside{Pools: gib}, finding.GraphPool, finding.Holder{PID: 7}, finding.Info},
+		{state.Outside{Cache: gib}, finding.TagPool, finding.Holder{PID: 7}, finding.Warning},
+		{state.Outside{Cache: gib, Pools: gib}, finding.CachePool, finding.Holder{PID: 7}, finding.Warning},
+		{state.Outside{Cache: gib}, finding.CachePool, finding.Holder{PID: 8}, finding.Warning},
+		{state.Outside{Cache: gib}, finding.CachePool, finding.Holder{Device: 1, PID: 7}, finding.Warning},
+	} {
+		p := &Process{Name: "process 7", PID: 7, Seen: []Usage{{Used: &used, Outside: &c.outside}},
+			Status: &state.Status{Devices: []state.Device{{Free: 40 * gib, Total: 80 * gib}}, Tags: []state.Tag{{Name: "weights", Bytes: gib, State: state.Paused, Devices: []state.Share{{Bytes: gib}}}}},
+			Stays:  []finding.Finding{{Evidence: &finding.StayEvidence{Pool: c.pool, Processes: []string{"rank 0"}, Holders: []finding.Holder{c.holder}}}},
+		}
+		if got := Judge(p); len(got) != 1 || got[0].Severity != c.want {
+			t.Errorf("%+v beside %s of %+v: %+v", c.outside, c.pool, c.holder, got)
+		}
+	}
+}
+
 func all(out []finding.Finding) (texts []string) {
 	for i := range out {
 		for _, r := range out[i].Remedies {

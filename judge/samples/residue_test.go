@@ -118,6 +118,73 @@ func watchTag(t *testing.T, counted bool) {
 	}
 }
 
+// TestJobsWatched watches two jobs, of which one grows in a tag and the other leaks: both are found, though both
+// processes are rank 0.
+func TestJobsWatched(t *testing.T) {
+	const mib = 1 << 20
+	w := New()
+	for at := range 200 {
+		s := &sample.Sample{Seconds: float64(at)}
+		for job := range 2 {
+			size, held, tag, state, allocated := int64(200+at/10*10)*mib, int64(0), "kv", "paused", int64(0)
+			if allocated = size + int64(7*at%5)*mib/10; at%10 < 5 {
+				held, state = size, "active"
+			}
+			if job == 1 {
+				size, held, tag, state, allocated = 200*mib, 200*mib, "weights", "active", int64(200+3*at)*mib+int64(7*at%5)*mib/10
+			}
+			d := sample.DeviceShare{Device: job, Used: new(max(held, int64(job)*allocated) + 300*mib), Allocated: &allocated, Cached: new(int64(0)), Other: new(int64(300 * mib))}
+			s.Processes = append(s.Processes, sample.Process{PID: 7 + 10*job, Started: 1, Rank: new(0), Devices: []sample.DeviceShare{d},
+				Pausable: []sample.Tag{{Tag: tag, Bytes: size, Held: held, State: state}}})
+		}
+		w.Add(s)
+	}
+	var loud []string
+	for _, f := range w.Findings() {
+		if f.Severity != finding.Info {
+			loud = append(loud, f.Process)
+		}
+	}
+	slices.Sort(loud)
+	if fmt.Sprint(loud) != "[pid 17 rank 0]" {
+		t.Errorf("found of %q: %+v", loud, w.Findings())
+	}
+}
+
+// TestFolded makes growth a detail of what stays in the same memory of the same device of the same process.
+func TestFolded(t *testing.T) {
+	for _, c := range []struct {
+		figure      figure
+		pid, device int
+		pool        finding.Pool
+		want        bool
+	}{
+		{allocated, 7, 1, finding.TagPool, true},
+		{used, 7, 1, finding.TagPool, true},
+		{allocated, 7, 1, finding.TensorPool, true},
+		{residue, 7, 1, finding.TensorPool, true},
+		{reserved, 7, 1, finding.CachePool, true},
+		{otherMemory, 7, 1, finding.DriverPool, true},
+		{allocated, 9, 1, finding.TagPool, false},
+		{allocated, 7, 0, finding.TagPool, false},
+		{reserved, 7, 1, finding.TagPool, false},
+		{otherMemory, 7, 1, finding.TagPool, false},
+		{residue, 7, 1, finding.TagPool, false},
+		{allocated, 7, 1, finding.DriverPool, false},
+		{anonymous, 7, -1, finding.TagPool, false},
+	} {
+		w := New()
+		w.lazy = true
+		w.stayed = []Found{{Finding: finding.Finding{Kind: finding.Leak, Severity: finding.Problem,
+			Evidence: &finding.StayEvidence{Pool: c.pool, Processes: []string{"rank 0"}, Holders: []finding.Holder{{Device: 1, PID: 7}}}}}}
+		found := []Found{{Finding: finding.Finding{Severity: finding.Problem, Title: "it grows"}, Process: sample.ID{PID: c.pid}, Device: c.device, Figure: string(c.figure)}}
+		got := w.withStays(found)
+		if folded := len(got) == 1 && len(got[0].Detail) == 1; folded != c.want {
+			t.Errorf("%s of %d on device %d, and %s: folded %t", c.figure, c.pid, c.device, c.pool, folded)
+		}
+	}
+}
+
 // TestSplitWatched watches two ranks, of which one keeps tensors that keep the rest of their segments: no cache stays,
 // also where the segments were not read since.
 func TestSplitWatched(t *testing.T) {

@@ -142,7 +142,7 @@ func (w *Watch) addCourse(p *sample.Process) {
 		if len(w.courses) == maxCourses {
 			return
 		}
-		c = &pauses.Course{Name: pauses.Name(p.Rank, p.PID), Device: p.Devices[0].Device, Sampled: true}
+		c = &pauses.Course{Name: pauses.Name(p.Rank, p.PID), PID: p.PID, Device: p.Devices[0].Device, Sampled: true}
 		w.courses[p.ID()] = c
 	}
 	d := &p.Devices[0]
@@ -184,8 +184,17 @@ func (w *Watch) stays() []Found {
 	return w.stayed
 }
 
-// withStays adds what processes keep while other memory is paused. Growth of a process's device memory is the same
-// growth then: its finding becomes a detail.
+// poolsOf are the pools whose growth a figure of a process's device memory shows.
+var poolsOf = map[figure][]finding.Pool{
+	allocated:   {finding.TagPool, finding.TensorPool, finding.GraphPool},
+	reserved:    {finding.CachePool, finding.GraphPool},
+	otherMemory: {finding.DriverPool},
+	residue:     {finding.TensorPool, finding.CachePool, finding.GraphPool, finding.DriverPool},
+	used:        {finding.TagPool, finding.TensorPool, finding.CachePool, finding.GraphPool, finding.DriverPool},
+}
+
+// withStays adds what processes keep while other memory is paused. A finding of a process's device memory that
+// grows by it becomes a detail.
 func (w *Watch) withStays(found []Found) []Found {
 	stays := slices.Clone(w.stays())
 	for i := range stays {
@@ -196,8 +205,7 @@ func (w *Watch) withStays(found []Found) []Found {
 		}
 		f.Detail = slices.Clone(f.Detail)
 		found = slices.DeleteFunc(found, func(g Found) bool {
-			c := w.courses[g.Process]
-			same := c != nil && g.Severity != finding.Info && g.Device == c.Device && slices.Contains(e.Processes, c.Name)
+			same := g.Severity != finding.Info && e.Explains(g.Process.PID, g.Device, poolsOf[figure(g.Figure)]...)
 			if same {
 				f.Detail = append(f.Detail, g.Title)
 			}
