@@ -253,6 +253,22 @@ func (f *File) HasText(text string) bool {
 	return err == nil && bytes.Contains(data, []byte(text))
 }
 
+// Needed returns the names of the libraries that a file is linked with.
+func (f *File) Needed() []string {
+	s := f.elf.SectionByType(elf.SHT_DYNAMIC)
+	if s == nil || packed(s) || s.Size > maxTable || int(s.Link) >= len(f.elf.Sections) {
+		return nil
+	}
+	if names := f.elf.Sections[s.Link]; packed(names) || names.Size > maxTable || !f.afford(s.Size+names.Size) {
+		return nil
+	}
+	names, err := f.elf.DynString(elf.DT_NEEDED)
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
 // Data returns the address of an exported variable or function. If the file has a hash
 // table, the symbol is looked up as the dynamic linker does, without reading the whole
 // symbol table.

@@ -163,24 +163,11 @@ void ucp_get_version(unsigned *a, unsigned *b, unsigned *c) { *a = 1; *b = %s; *
 `
 )
 
-// TestCopiesOfUCX has NIXL, which bounds the cache of its own copy, beside another copy and other users.
+// TestCopiesOfUCX has NIXL, which bounds the cache of the copy that it is linked with, beside another copy, which may
+// take its calls, and another user.
 func TestCopiesOfUCX(t *testing.T) {
-	other := filepath.Dir(live.Build(t, "int main(void) { return 0; }", map[string]string{"other": fmt.Sprintf(ucx, "18")}))
-	const user = "int ucp_init_version(void);\nint start(void) { return ucp_init_version(); }"
-	for _, c := range []struct {
-		name, now, user, other string
-		want                   string // versions, and which leak
-	}{
-		{"bound", "1", "", "libother.so", "1.18.3 leaks 1.20.3"},
-		{"not bound yet", "", "", "libother.so", "1.18.3 leaks 1.20.3 leaks"},
-		{"one copy", "", "", "", "1.20.3"},
-		{"another user", "1", user, "libother.so", "1.18.3 leaks 1.20.3 leaks"},
-	} {
-		libraries := map[string]string{"renamed-1234": fmt.Sprintf(ucx, "20"), "plugin_UCX": fmt.Sprintf(nixl, "RCACHE_MAX_UNRELEASED")}
-		if c.user != "" {
-			libraries["user"] = c.user
-		}
-		exe := live.Build(t, `
+	other := filepath.Join(filepath.Dir(live.Build(t, "int main(void) { return 0; }", map[string]string{"other": fmt.Sprintf(ucx, "18")})), "libother.so")
+	const main = `
 #include <dlfcn.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -189,11 +176,28 @@ int main(int argc, char **argv) {
   puts("ready"); fflush(stdout);
   pause();
 }
-`, libraries)
-		t.Setenv("LD_BIND_NOW", c.now)
+`
+	nixl := fmt.Sprintf(nixl, "RCACHE_MAX_UNRELEASED")
+	const user = "int ucp_init_version(void);\nint start(void) { return ucp_init_version(); }"
+	for _, c := range []struct {
+		name, more, other, preload, user string
+		want                             string // versions, and which leak
+	}{
+		{"two copies", nixl, other, "", "", "1.18.3 leaks 1.20.3"},
+		{"the other takes the calls", nixl, "", other, "", "1.18.3 leaks 1.20.3"},
+		{"one copy", nixl, "", "", "", "1.20.3"},
+		{"another user", nixl, "", "", user, "1.20.3 leaks"},
+		{"no user", "", other, "", "", "1.18.3 leaks 1.20.3 leaks"},
+	} {
+		libraries := map[string]string{"renamed-1234": fmt.Sprintf(ucx, "20")}
+		if c.user != "" {
+			libraries["user"] = c.user
+		}
+		exe := live.Build(t, main+c.more, libraries)
+		t.Setenv("LD_PRELOAD", c.preload)
 		var args []string
 		if c.other != "" {
-			args = append(args, filepath.Join(other, c.other))
+			args = append(args, c.other)
 		}
 		pid, _ := live.Start(t, exe, args...)
 		var got []string

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"strandline/host/code/elffile"
 	"strandline/host/code/image"
 	"strandline/internal/lazyregexp"
 )
@@ -54,7 +53,8 @@ func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 			}
 			switch {
 			case d.Name == "ucp_get_version":
-				copies.of(in.object).version = ucxVersion(in.object, d.Addr)
+				c := copies.of(in.object)
+				c.name, c.version = in.object.Name(), ucxVersion(in.object, d.Addr)
 			case d.Name == "ucs_rcache_create":
 				copies.of(in.object).cache = true
 			case strings.HasPrefix(d.Name, "ucs_interval_tree_"):
@@ -68,7 +68,7 @@ func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 	}
 	out = slices.DeleteFunc(out, func(l Library) bool { return allocators[l.Name] && records(out, l.Object) })
 	env := environ(im)
-	copies.findUsers(im, instances)
+	copies.findUsers(instances)
 	for i := range out {
 		if out[i].Name != "UCX" {
 			continue
@@ -93,9 +93,9 @@ func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 
 // A ucxCopy is one of the copies of UCX in a process: wheels bring their own.
 type ucxCopy struct {
-	version         string
+	name, version   string // of the file that has ucp_get_version: libucp.so.0.0.0
 	interval, cache bool
-	// users are the objects that call it to make contexts, bounding those that bound the cache of theirs.
+	// users are the objects that make contexts with it, bounding those that bound the cache of theirs.
 	users, bounding int
 }
 
@@ -111,22 +111,21 @@ func (u ucxCopies) of(o *image.Object) *ucxCopy {
 	return u[folder]
 }
 
-// findUsers counts the users of each copy. NIXL since 1.0 bounds the cache in its own calls.
-func (u ucxCopies) findUsers(im *image.Image, instances []*instance) {
+// findUsers counts the users of each copy, by what they are linked with: one that is loaded for all can take their
+// calls, but has contexts of others too. NIXL since 1.0 bounds the cache of its own.
+func (u ucxCopies) findUsers(instances []*instance) {
 	for _, in := range instances {
-		used, modifies := map[*ucxCopy]bool{}, false
-		for _, s := range in.slots {
-			d, ok := in.symbol(s)
-			if !ok || d.Defined || d.Name != "ucp_init_version" && d.Name != "ucp_config_modify" {
-				continue
-			}
-			modifies = modifies || d.Name == "ucp_config_modify"
-			if c := u.calledBy(im, in, s); c != nil {
-				used[c] = true
-			}
+		uses, modifies := false, false
+		for _, d := range in.dynamics {
+			modifies = modifies || !d.Defined && d.Name == "ucp_config_modify"
+			uses = uses || modifies || !d.Defined && d.Name == "ucp_init_version"
 		}
-		bounds := modifies && in.object.HasText("RCACHE_MAX_UNRELEASED")
-		for c := range used {
+		if !uses {
+			continue
+		}
+		linked := u.linked(in.object.Needed())
+		bounds := modifies && len(linked) == 1 && in.object.HasText("RCACHE_MAX_UNRELEASED")
+		for _, c := range linked {
 			if c.users++; bounds {
 				c.bounding++
 			}
@@ -134,20 +133,14 @@ func (u ucxCopies) findUsers(im *image.Image, instances []*instance) {
 	}
 }
 
-// calledBy is the copy to which a slot leads; nil if it is not bound yet and can lead to several.
-func (u ucxCopies) calledBy(im *image.Image, in *instance, s elffile.Slot) *ucxCopy {
-	var target [8]byte
-	if im.Read(target[:], in.bias+s.Addr) == nil {
-		if place, ok := im.Locate(binary.LittleEndian.Uint64(target[:])); ok && place.Object != nil && place.Object != in.object {
-			return u[filepath.Dir(place.Object.Path)]
+// linked are the copies that the names of libraries can mean; the only one where they mean none.
+func (u ucxCopies) linked(needed []string) (out []*ucxCopy) {
+	for _, c := range u {
+		if len(u) == 1 || slices.ContainsFunc(needed, func(name string) bool { return name == c.name || strings.HasPrefix(c.name, name+".") }) {
+			out = append(out, c)
 		}
 	}
-	if len(u) == 1 {
-		for _, c := range u {
-			return c
-		}
-	}
-	return nil
+	return out
 }
 
 // allocators are the libraries among these that replace malloc.
