@@ -67,8 +67,8 @@ class Table:
         return self.options.only and not re.search(self.options.only, name)
 
     def tell(self, name, got):
-        """Keeps an answer, or why there is none, and prints its row."""
-        if self.skipped(name):
+        """Keeps an answer, or why there is none, and prints its row. A server that does not start is told of in any case."""
+        if self.skipped(name) and got.get("word") != "not run":
             return
         keep(self.options.keep, name, got)
         if "word" in got:
