@@ -29,6 +29,7 @@ class Judge(unittest.TestCase):
         self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42)), "right")  # allocates what line 90 keeps
         self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90)), "right")  # the screen ends its callers with it
         self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90, own=2)), "right")
+        self.assertEqual(word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90, function="")), "right")  # check knows lines alone
         self.assertEqual(word(CLEAN, verdict="ok"), "right")
 
     def test_holder(self):
@@ -49,7 +50,7 @@ class Judge(unittest.TestCase):
             "one of two lines": word(LEAK, finding(fact="kept by x (plain.py:90 or 91)")),
             "a framework's line alone": word(LEAK, finding("/site-packages/loss.py", 42, "")),
             "another caller": word(LEAK, finding("/site-packages/loss.py", 42, "", caller=12)),
-            "a caller without a name": word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90, function="")),
+            "a module that calls": word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90, function="<module>")),
             "a caller behind three of the program": word(LEAK, finding("/site-packages/loss.py", 42, "", caller=90, own=3)),
             "a line that the place calls": word(LEAK, finding("/site-packages/loss.py", 42, "", before=[frame("/x/plain.py", 90, "hook")])),
             "another line that the marked one calls": word(LEAK, finding(line=91, fact="", caller=90)),
