@@ -27,7 +27,7 @@ def called_in(finding, file):
     shown, program = 0, not installed(site["file"])
     for f in frames:
         own = not installed(f["file"])
-        if f["function"] == "<module>" or not f["line"] or not python(f["file"]) or shown >= 3 and (program or not own):
+        if f["function"] == "<module>" or not (f["function"] or f["line"]) or not python(f["file"]) or shown >= 3 and (program or not own):
             continue
         if os.path.basename(f["file"]) == file:
             return {f["line"]}
