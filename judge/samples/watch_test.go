@@ -450,18 +450,22 @@ func TestPromptCache(t *testing.T) {
 		{"python -m vllm.entrypoints.openai.api_server", 0, true, ""},
 		{"python serve.py --name llama-server --cache-ram 9", 0, true, ""},
 	} {
-		w := New()
-		for at := range 120 {
-			age, grown := 300.0, int64(at)*5*mib
-			p := sample.Process{PID: 7, Started: 1, Command: c.command, Age: &age, Devices: []sample.DeviceShare{}, Host: &sample.Host{Anonymous: 100*mib + grown}}
-			if c.bound != 0 {
-				p.PromptCache = &c.bound
+		for _, age := range []float64{300, 20} { // a process that may still be starting has another doubt
+			if c.problem && age < 300 {
+				continue
 			}
-			w.Add(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{p}})
-		}
-		found := w.Findings()
-		if len(found) != 1 || (found[0].Severity == finding.Problem) != c.problem || !strings.Contains(strings.Join(found[0].Detail, "\n"), c.detail) || strings.Contains(strings.Join(found[0].Detail, "\n"), "cache-ram") != (c.detail != "") {
-			t.Errorf("%s, %d: %+v", c.command, c.bound, found)
+			w := New()
+			for at := range 120 {
+				p := sample.Process{PID: 7, Started: 1, Command: c.command, Age: &age, Devices: []sample.DeviceShare{}, Host: &sample.Host{Anonymous: (100 + int64(at)*5) * mib}}
+				if c.bound != 0 {
+					p.PromptCache = &c.bound
+				}
+				w.Add(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{p}})
+			}
+			found := w.Findings()
+			if len(found) != 1 || (found[0].Severity == finding.Problem) != c.problem || !strings.Contains(strings.Join(found[0].Detail, "\n"), c.detail) || strings.Contains(strings.Join(found[0].Detail, "\n"), "cache-ram") != (c.detail != "") {
+				t.Errorf("%s, %d: %+v", c.command, c.bound, found)
+			}
 		}
 	}
 }
