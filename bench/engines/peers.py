@@ -217,7 +217,7 @@ class Peers:
             os.remove(old)
         show = "heaptrack_print -l 1 -p 0 -a 0 -T 0 heap.*"
         if kind.endswith("-runs"):
-            shown = self.following(kind, f"timeout -s INT 6 heaptrack -o heap -p $p; {show}")
+            shown = self.following(kind, f"heaptrack -o heap -p $p; {show}")  # until the program ends: its file is empty if it is interrupted
         else:
             shown = self.inside(f"heaptrack -o heap {self.python} {' '.join(self.argv(kind))}; {show}")
         m = re.search(r"([\d.]+[KMG]?B?) leaked.*?\n((?:.*\n){1,14})", shown)
