@@ -450,12 +450,12 @@ func TestPromptCache(t *testing.T) {
 		{"python -m vllm.entrypoints.openai.api_server", 0, true, ""},
 		{"python serve.py --name llama-server --cache-ram 9", 0, true, ""},
 	} {
-		for _, age := range []float64{300, 20} { // a process that may still be starting has another doubt
+		for age, seconds := range map[float64]int{300: 120, 20: 30} { // a process that may still be starting has another doubt
 			if c.problem && age < 300 {
 				continue
 			}
 			w := New()
-			for at := range 120 {
+			for at := range seconds {
 				p := sample.Process{PID: 7, Started: 1, Command: c.command, Age: &age, Devices: []sample.DeviceShare{}, Host: &sample.Host{Anonymous: (100 + int64(at)*5) * mib}}
 				if c.bound != 0 {
 					p.PromptCache = &c.bound
