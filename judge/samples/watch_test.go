@@ -450,13 +450,21 @@ func TestPromptCache(t *testing.T) {
 		{"python -m vllm.entrypoints.openai.api_server", 0, true, ""},
 		{"python serve.py --name llama-server --cache-ram 9", 0, true, ""},
 	} {
-		for age, seconds := range map[float64]int{300: 120, 20: 30} { // a process that may still be starting has another doubt
+		for _, course := range []struct {
+			age     float64
+			seconds int
+			grown   func(at int) int // MiB
+		}{
+			{300, 120, func(at int) int { return 5 * at }},
+			{20, 30, func(at int) int { return at * at * at / 900 * 5 }}, // like a start, which is another doubt
+		} {
+			age := course.age
 			if c.problem && age < 300 {
 				continue
 			}
 			w := New()
-			for at := range seconds {
-				p := sample.Process{PID: 7, Started: 1, Command: c.command, Age: &age, Devices: []sample.DeviceShare{}, Host: &sample.Host{Anonymous: (100 + int64(at)*5) * mib}}
+			for at := range course.seconds {
+				p := sample.Process{PID: 7, Started: 1, Command: c.command, Age: &age, Devices: []sample.DeviceShare{}, Host: &sample.Host{Anonymous: int64(100+course.grown(at)) * mib}}
 				if c.bound != 0 {
 					p.PromptCache = &c.bound
 				}
