@@ -126,9 +126,11 @@ class Peers:
         """What a tool says of a program that runs already: ask(pid)."""
         program = subprocess.Popen([self.python, *self.argv(kind)], cwd=self.folder, stdout=subprocess.PIPE, text=True)
         time.sleep(BEFORE)
+        began = time.time()
         try:
             told = ask(str(program.pid))
         finally:
+            self.took = time.time() - began
             text = program.communicate()[0]
         return text, told
 
@@ -142,7 +144,9 @@ class Peers:
         """What a command says in the other Debian of $p, the program, which runs there already, so many times as long."""
         file, what, steps = self.argv(kind)
         program = f"{self.python} {file} {what} {int(steps) * times}"
-        text = self.inside(f"{program} > program.txt & p=$!; sleep {BEFORE if kind.endswith('-runs') else 0.2}; {ask}; wait $p; cat program.txt")
+        text = self.inside(f"{program} > program.txt & p=$!; sleep {BEFORE if kind.endswith('-runs') else 0.2}; "
+                           f"a=$(date +%s%N); {ask}; b=$(date +%s%N); wait $p; cat program.txt; echo took $((b-a))")
+        self.took = int(re.search(r"took (\d+)", text)[1]) / 1e9
         return re.sub(r"cpu ([\d.]+)", lambda m: f"cpu {float(m[1]) / times}", text)
 
     def seconds(self, kind):
@@ -181,7 +185,7 @@ class Peers:
         if kind.endswith("-runs"):
             def ask(pid):
                 told = self.run([self.python, "-m", "memray", "attach", "-f", "-o", out, "--duration", "5", pid])
-                time.sleep(6)
+                time.sleep(6)  # memray ends by itself
                 return told
             text, _ = self.running(kind, ask)
         else:
@@ -284,7 +288,7 @@ def main():
     cpu, loads = {}, []
     for tool in ["alone", *tools]:
         for kind in options.kinds:
-            began = time.time() + (BEFORE if kind.endswith("-runs") else 0)
+            began, peers.took = time.time(), None
             try:
                 text, named = getattr(peers, tool)(kind)
             except NotRun as e:
@@ -301,7 +305,7 @@ def main():
             word = "silent" if not named else "line" if re.search(line + r"\b", named) else "no line"
             more = f"{used / cpu[kind]:5.2f}x" if used and cpu[kind] else "    ?"
             loads.append(os.getloadavg()[0])
-            print(f"{tool:14} {kind:12} {word:8} {time.time() - began:5.1f} s  cpu {more}  {named[:110] or text.strip()[-60:] * (used is None)}", flush=True)
+            print(f"{tool:14} {kind:12} {word:8} {peers.took or time.time() - began:5.1f} s  cpu {more}  {named[:110] or text.strip()[-60:] * (used is None)}", flush=True)
     if loads:
         print(f"load: {min(loads):.1f} to {max(loads):.1f} on {os.cpu_count()} processors")
     shutil.rmtree(peers.folder)
