@@ -136,7 +136,7 @@ var only = map[string][]string{
 	"profiles/sites":        {"profiles", "stack"},
 	"judge/tables":          {"finding", "units", "stack", "trend", "profiles", "profiles/jax", "profiles/sites", "host/proc/hooks", "judge/shortage"},
 	"host/proc/procfs":      {},
-	"record":                {"host/proc/procfs", "internal/budget", "internal/socket", "units"},
+	"record":                {"host/proc/procfs", "internal/budget", "internal/packed", "internal/socket", "units"},
 	"internal/socket":       {},
 	"pausable/state":        {},
 	"pausable":              {"internal/socket", "pausable/state"},

@@ -3,7 +3,7 @@ package record
 import (
 	"bytes"
 	"crypto/sha256"
-	"embed"
+	_ "embed" // module.gz
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,14 +11,32 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
+	"strandline/internal/packed"
 	"strandline/internal/safefile"
 )
 
-//go:embed python/sitecustomize.py python/strandline/*.py python/strandline/stand_in/torch_memory_saver/*.py
-var module embed.FS
+// packedModule has the files of python/, compressed to keep the program small: each behind a zero byte
+// and its name. go test ./record -run TestModule -update writes it.
+//
+//go:embed module.gz
+var packedModule []byte
+
+// A moduleFile is one of the Python module, by its name with slashes in a folder of modules.
+type moduleFile struct{ name, text string }
+
+// moduleFiles are those of the Python module, by name.
+var moduleFiles = sync.OnceValue(func() (out []moduleFile) {
+	for part := range strings.SplitSeq(string(packed.Own(packedModule)), "\x00") {
+		if name, text, ok := strings.Cut(part, "\n"); ok {
+			out = append(out, moduleFile{name, text})
+		}
+	}
+	return out
+})
 
 // WriteModule writes the Python module, strandline, into a folder of modules, for all
 // users.
@@ -34,20 +52,14 @@ func WriteModule(dir string) error {
 // eachFile calls a function with each file of the module at or below root, by its name in
 // a folder of modules.
 func eachFile(root string, f func(name string, data []byte) error) error {
-	files, err := fs.Sub(module, "python")
-	if err != nil {
-		return err
+	for _, file := range moduleFiles() {
+		if root == "." || strings.HasPrefix(file.name, root+"/") {
+			if err := f(filepath.FromSlash(file.name), []byte(file.text)); err != nil {
+				return err
+			}
+		}
 	}
-	return fs.WalkDir(files, root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(files, name)
-		if err != nil {
-			return err
-		}
-		return f(filepath.FromSlash(name), data)
-	})
+	return nil
 }
 
 // InModule reports whether a source file is one of the Python module that processes
@@ -57,8 +69,7 @@ func InModule(file string) bool {
 	if path.Base(dir) != "strandline" {
 		return false
 	}
-	_, err := fs.Stat(module, path.Join("python/strandline", name))
-	return name != "" && err == nil
+	return slices.ContainsFunc(moduleFiles(), func(f moduleFile) bool { return f.name == "strandline/"+name })
 }
 
 // moduleHash identifies the contents of the module.

@@ -1,0 +1,52 @@
+package record
+
+import (
+	"bytes"
+	"compress/gzip"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write module.gz from python/")
+
+// TestModule compares the files that the program holds with those of python/, and writes them.
+func TestModule(t *testing.T) {
+	var want []moduleFile
+	for _, folder := range []string{"", "strandline", "strandline/stand_in/torch_memory_saver"} {
+		entries, err := os.ReadDir(filepath.Join("python", folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if filepath.Ext(e.Name()) != ".py" {
+				continue
+			}
+			name := filepath.Join(folder, e.Name())
+			text, err := os.ReadFile(filepath.Join("python", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, moduleFile{filepath.ToSlash(name), string(text)})
+		}
+	}
+	if *update {
+		var out bytes.Buffer
+		z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range want {
+			z.Write([]byte("\x00" + f.name + "\n" + f.text)) // into memory
+		}
+		z.Close()
+		if packedModule = out.Bytes(); os.WriteFile("module.gz", packedModule, 0o666) != nil {
+			t.Fatal("module.gz cannot be written")
+		}
+	}
+	if !slices.Equal(moduleFiles(), want) {
+		t.Fatal("module.gz is not of these files: go test ./record -run TestModule -update writes it")
+	}
+}
