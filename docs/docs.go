@@ -18,16 +18,11 @@ var text []byte
 // A Guide is a page of the documentation.
 type Guide struct{ Name, Title, Text string } // Text is Markdown
 
-// between is before the name of each page.
-const between = "\x00"
-
 // Guides are all pages, by name; those of cases are named after their folder, too.
 var Guides = sync.OnceValue(func() (out []Guide) {
-	for part := range strings.SplitSeq(string(packed.Own(text)), between) {
-		if name, page, ok := strings.Cut(part, "\n"); ok {
-			title, _, _ := strings.Cut(page, "\n")
-			out = append(out, Guide{name, strings.TrimPrefix(title, "# "), page})
-		}
+	for _, page := range packed.OwnTexts(text) {
+		title, _, _ := strings.Cut(page.Text, "\n")
+		out = append(out, Guide{page.Name, strings.TrimPrefix(title, "# "), page.Text})
 	}
 	return out
 })

@@ -1,14 +1,14 @@
 package docs
 
 import (
-	"bytes"
-	"compress/gzip"
 	"flag"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"strandline/internal/packed"
 )
 
 var update = flag.Bool("update", false, "write guides.gz from the pages")
@@ -31,16 +31,11 @@ func TestGuides(t *testing.T) {
 		}
 	}
 	if *update {
-		var out bytes.Buffer
-		z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var list []packed.Text
 		for _, g := range pages {
-			z.Write([]byte(between + g.Name + "\n" + g.Text)) // into memory
+			list = append(list, packed.Text{Name: g.Name, Text: g.Text})
 		}
-		z.Close()
-		if text = out.Bytes(); os.WriteFile("guides.gz", text, 0o666) != nil {
+		if text = packed.Texts(list); os.WriteFile("guides.gz", text, 0o666) != nil {
 			t.Fatal("guides.gz cannot be written")
 		}
 	}

@@ -19,24 +19,14 @@ import (
 	"strandline/internal/safefile"
 )
 
-// packedModule has the files of python/, compressed to keep the program small: each behind a zero byte
-// and its name. go test ./record -run TestModule -update writes it.
+// packedModule has the files of python/, compressed to keep the program small.
+// go test ./record -run TestModule -update writes it.
 //
 //go:embed module.gz
 var packedModule []byte
 
-// A moduleFile is one of the Python module, by its name with slashes in a folder of modules.
-type moduleFile struct{ name, text string }
-
-// moduleFiles are those of the Python module, by name.
-var moduleFiles = sync.OnceValue(func() (out []moduleFile) {
-	for part := range strings.SplitSeq(string(packed.Own(packedModule)), "\x00") {
-		if name, text, ok := strings.Cut(part, "\n"); ok {
-			out = append(out, moduleFile{name, text})
-		}
-	}
-	return out
-})
+// moduleFiles are those of the Python module, by name with slashes in a folder of modules.
+var moduleFiles = sync.OnceValue(func() []packed.Text { return packed.OwnTexts(packedModule) })
 
 // WriteModule writes the Python module, strandline, into a folder of modules, for all
 // users.
@@ -53,8 +43,8 @@ func WriteModule(dir string) error {
 // a folder of modules.
 func eachFile(root string, f func(name string, data []byte) error) error {
 	for _, file := range moduleFiles() {
-		if root == "." || strings.HasPrefix(file.name, root+"/") {
-			if err := f(filepath.FromSlash(file.name), []byte(file.text)); err != nil {
+		if root == "." || strings.HasPrefix(file.Name, root+"/") {
+			if err := f(filepath.FromSlash(file.Name), []byte(file.Text)); err != nil {
 				return err
 			}
 		}
@@ -69,7 +59,7 @@ func InModule(file string) bool {
 	if path.Base(dir) != "strandline" {
 		return false
 	}
-	return slices.ContainsFunc(moduleFiles(), func(f moduleFile) bool { return f.name == "strandline/"+name })
+	return slices.ContainsFunc(moduleFiles(), func(f packed.Text) bool { return f.Name == "strandline/"+name })
 }
 
 // moduleHash identifies the contents of the module.

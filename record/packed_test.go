@@ -1,20 +1,20 @@
 package record
 
 import (
-	"bytes"
-	"compress/gzip"
 	"flag"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"strandline/internal/packed"
 )
 
 var update = flag.Bool("update", false, "write module.gz from python/")
 
 // TestModule compares the files that the program holds with those of python/, and writes them.
 func TestModule(t *testing.T) {
-	var want []moduleFile
+	var want []packed.Text
 	for _, folder := range []string{"", "strandline", "strandline/stand_in/torch_memory_saver"} {
 		entries, err := os.ReadDir(filepath.Join("python", folder))
 		if err != nil {
@@ -29,20 +29,11 @@ func TestModule(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want = append(want, moduleFile{filepath.ToSlash(name), string(text)})
+			want = append(want, packed.Text{Name: filepath.ToSlash(name), Text: string(text)})
 		}
 	}
 	if *update {
-		var out bytes.Buffer
-		z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range want {
-			z.Write([]byte("\x00" + f.name + "\n" + f.text)) // into memory
-		}
-		z.Close()
-		if packedModule = out.Bytes(); os.WriteFile("module.gz", packedModule, 0o666) != nil {
+		if packedModule = packed.Texts(want); os.WriteFile("module.gz", packedModule, 0o666) != nil {
 			t.Fatal("module.gz cannot be written")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -42,6 +43,36 @@ func Own(data []byte) []byte {
 		panic(err)
 	}
 	return out
+}
+
+// A Text is one of those that the program holds in a file together. Neither has a zero byte.
+type Text struct{ Name, Text string }
+
+// between is before the name of each text.
+const between = "\x00"
+
+// OwnTexts unpacks such a file of the program itself.
+func OwnTexts(data []byte) (out []Text) {
+	for part := range strings.SplitSeq(string(Own(data)), between) {
+		if name, text, ok := strings.Cut(part, "\n"); ok {
+			out = append(out, Text{name, text})
+		}
+	}
+	return out
+}
+
+// Texts makes such a file.
+func Texts(list []Text) []byte {
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		panic(err) // no such level
+	}
+	for _, t := range list {
+		z.Write([]byte(between + t.Name + "\n" + t.Text)) // into memory
+	}
+	z.Close()
+	return out.Bytes()
 }
 
 // IsZstd reports whether a file that begins with head is compressed with zstd.
