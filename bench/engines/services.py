@@ -149,21 +149,11 @@ def free_port():
         return s.getsockname()[1]
 
 
-class Service:
-    """A server that answers, or NotRun. Its output is in log."""
+class Running:
+    """A process that is started here."""
 
-    def __init__(self, table, name, line, port, env=None, health="/v1/models", patience=420):
-        self.log, self.port = os.path.join(table.folder, name + ".log"), port
-        self.url = f"http://127.0.0.1:{port}"
-        with open(self.log, "w") as out:
-            self.process = subprocess.Popen(line, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=table.folder)
-        self.pid = self.process.pid
-        try:
-            answering(self.url + health, patience, lambda: self.process.poll() is not None)
-        except NotRun as e:
-            self.stop()
-            with open(self.log, errors="replace") as f:
-                raise NotRun(f"{e}: {(f.read().strip().splitlines() or [''])[-1]}") from None
+    def __init__(self, process):
+        self.process, self.pid = process, process.pid
 
     def stop(self):
         self.process.terminate()
@@ -172,6 +162,22 @@ class Service:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+class Service(Running):
+    """A server that answers, or NotRun. Its output is in log."""
+
+    def __init__(self, table, name, line, port, env=None, health="/v1/models", patience=420):
+        self.log, self.port = os.path.join(table.folder, name + ".log"), port
+        self.url = f"http://127.0.0.1:{port}"
+        with open(self.log, "w") as out:
+            super().__init__(subprocess.Popen(line, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=table.folder))
+        try:
+            answering(self.url + health, patience, lambda: self.process.poll() is not None)
+        except NotRun as e:
+            self.stop()
+            with open(self.log, errors="replace") as f:
+                raise NotRun(f"{e}: {(f.read().strip().splitlines() or [''])[-1]}") from None
 
 
 def answering(url, patience, ended):
@@ -356,25 +362,16 @@ def sglang(table, o):
 SLOW = dict.fromkeys(("RAY_raylet_start_wait_time_s", "RAY_gcs_server_request_timeout_seconds", "RAY_gcs_rpc_server_reconnect_timeout_s"), "600")
 
 
-class Actors:
+class Actors(Running):
     """Ray with two actors, `replay` that keeps and `scratch` that does not."""
 
     def __init__(self, line, env, wrapper=()):
-        self.process = subprocess.Popen([*wrapper, *line], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
-        self.pid = self.process.pid
+        super().__init__(subprocess.Popen([*wrapper, *line], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env))
         said = self.process.stdout.readline().split()
         if len(said) != 2:
             self.stop()
             raise NotRun("Ray did not start")
         self.keeps, self.other = said
-
-    def stop(self):
-        self.process.terminate()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def ray(table, o):
