@@ -43,6 +43,21 @@ func TestResidue(t *testing.T) {
 	}
 }
 
+// slept is what a tag of 200 MiB holds at a time, which is paused in the second half of each ten seconds.
+func slept(at int) (held int64, state string) {
+	if at%10 >= 5 {
+		return 0, "paused"
+	}
+	return 200 << 20, "active"
+}
+
+// sleeper is a rank that has such a tag.
+func sleeper(rank, at int, d sample.DeviceShare) sample.Process {
+	held, state := slept(at)
+	return sample.Process{PID: 7 + rank, Started: 1, Rank: new(rank), Devices: []sample.DeviceShare{d},
+		Pausable: []sample.Tag{{Tag: "kv", Bytes: 200 << 20, Held: held, State: state}}}
+}
+
 // TestPoolsWatched watches two ranks, of which one keeps a pool of graphs while it sleeps: it is named as that once
 // pools are told apart, and no tensors come and go where the first samples count them with tensors.
 func TestPoolsWatched(t *testing.T) {
@@ -51,18 +66,13 @@ func TestPoolsWatched(t *testing.T) {
 	for at := range 60 {
 		s := &sample.Sample{Seconds: float64(at)}
 		for rank := range 2 {
-			used, held, pools := int64(900*mib), int64(200*mib), int64(rank)*128*mib
-			tag := "active"
-			if at%10 >= 5 {
-				held, tag = 0, "paused"
-			}
+			used, pools := int64(900*mib), int64(rank)*128*mib
 			allocated, none := 200*mib+pools, int64(0)
 			d := sample.DeviceShare{Device: rank, Used: &used, Allocated: &allocated, Cached: &none, Other: new(int64(300 * mib))}
 			if at >= 26 { // the first reading
 				d.Pools = &sample.Pools{All: pools, Tensors: pools}
 			}
-			s.Processes = append(s.Processes, sample.Process{PID: 7 + rank, Started: 1, Rank: new(rank), Devices: []sample.DeviceShare{d},
-				Pausable: []sample.Tag{{Tag: "kv", Bytes: 200 * mib, Held: held, State: tag}}})
+			s.Processes = append(s.Processes, sleeper(rank, at, d))
 		}
 		w.Add(s)
 	}
@@ -197,18 +207,14 @@ func TestSplitWatched(t *testing.T) {
 		for at := range 90 {
 			s := &sample.Sample{Seconds: float64(at)}
 			for rank := range 2 {
-				held, tag := int64(200*mib), "active"
-				if at%10 >= 5 {
-					held, tag = 0, "paused"
-				}
+				held, _ := slept(at)
 				of := int64(rank)
 				d := sample.DeviceShare{Device: rank, Used: new(held + of*164*mib), Allocated: new(200*mib + of*64*mib), Cached: new(of * 100 * mib), Other: new(int64(0)),
 					Pools: &sample.Pools{Split: of * c.split}}
 				if at/10%3 != 1 {
 					d.Pools = &sample.Pools{Stale: true}
 				}
-				s.Processes = append(s.Processes, sample.Process{PID: 7 + rank, Started: 1, Rank: new(rank), Devices: []sample.DeviceShare{d},
-					Pausable: []sample.Tag{{Tag: "kv", Bytes: 200 * mib, Held: held, State: tag}}})
+				s.Processes = append(s.Processes, sleeper(rank, at, d))
 			}
 			w.Add(s)
 		}
