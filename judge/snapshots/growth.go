@@ -40,6 +40,7 @@ type place struct {
 	most    stack.ID // the stack that most of its growth comes from
 	pop     *trend.Population
 	verdict trend.Verdict
+	late    bool // it began after the last file but one, and steps since then show it
 }
 
 // A series is what a judgment of growth rests on: what each stack held at some
@@ -62,7 +63,7 @@ func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	case len(checkpoints) >= minFiles && (!known || steps >= timeline.MinSteps) && !p.CoarserThanSteps(device, checkpoints):
 		g.judged.Checkpoints, g.judged.Enough = len(checkpoints), true
 		g.judgeSites(filesSeries(p, device, checkpoints))
-	case newest.Steps.Enough() && 2*newest.Captures < len(newest.Steps.Ends): // otherwise it captures a CUDA graph for each batch size
+	case hasSteps(newest):
 		g.judged.Checkpoints, g.judged.Inside, g.judged.Enough = len(newest.Steps.Ends), true, true
 		g.judged.StepsFrom = newest.Steps.From
 		g.judgeSites(g.insideSeries(newest))
@@ -71,6 +72,12 @@ func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	}
 	g.places = g.withoutGarbage(g.places)
 	return g
+}
+
+// hasSteps reports whether growth can be judged by the steps of a history: they are enough, and
+// most do not capture a CUDA graph, as for each batch size.
+func hasSteps(d *digest.Device) bool {
+	return d.Steps.Enough() && 2*d.Captures < len(d.Steps.Ends)
 }
 
 // minFiles is the least number of files by which growth is judged.
@@ -239,6 +246,9 @@ func (g *growth) judgePlace(s series, site stack.Site, ids []stack.ID) *place {
 	}
 	p.verdict = trend.Judge(p.pop.Until(s.checkpoints), s.past(ids, p.pop))
 	v := &p.verdict
+	if n := p.last(); v.Class == trend.Once && !g.judged.Inside && p.pop.Count[n] > p.pop.Count[n-1] {
+		g.judgeLate(p)
+	}
 	if v.Class != trend.Leak {
 		return p
 	}
@@ -256,6 +266,30 @@ func (g *growth) judgePlace(s series, site stack.Site, ids []stack.ID) *place {
 		v.Confidence = min(v.Confidence, verdict.Sure-0.05)
 	}
 	return p
+}
+
+// judgeLate judges a place that grew since the last file but one by the steps of the newest
+// history since then: additions at many of them were not made once. That they go on, or stop as
+// those of a cache do, no file shows yet.
+func (g *growth) judgeLate(p *place) {
+	newest, files := g.process.Newest().Device(g.device), g.process.Checkpoints(g.device)
+	since := g.process.Since(g.device, files[len(files)-2])
+	if since < 0 || !hasSteps(newest) {
+		return
+	}
+	s := g.insideSeries(newest)
+	pop := trend.NewPopulation(len(newest.Checkpoints.Events))
+	for _, id := range p.stacks {
+		if in := s.pops[id]; in != nil && (s.skip == nil || !s.skip(id)) {
+			pop.Merge(in)
+		}
+	}
+	first := min(sort.SearchInts(newest.Checkpoints.Events, since-1), s.checkpoints)
+	v := trend.Judge(pop.Until(s.checkpoints).From(first), s.past(p.stacks, pop))
+	if v.Class == trend.Leak && v.Confidence >= verdict.Suspect {
+		p.verdict, p.late = v, true
+		p.verdict.Confidence = min(v.Confidence, verdict.Sure-0.05)
+	}
 }
 
 // workspaces counts the cuBLAS workspaces of a site that are alive at the end of the

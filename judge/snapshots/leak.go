@@ -46,6 +46,9 @@ func (g *growth) leak(places []*place) finding.Finding {
 	if conf < verdict.Sure {
 		f.Severity = finding.Warning
 	}
+	if p.late {
+		f.Basis += "; it began after the last snapshot but one: record longer to tell it from a cache that fills"
+	}
 	rate := g.rate(places, bytes-first, &f, e)
 	f.Title = fmt.Sprintf("%s at %s are kept and never freed: %s%s", units.Plural(count, "allocation"), short(p.site), units.Bytes(bytes), rate)
 	if grown := bytes - first; 4*grown < bytes {

@@ -83,6 +83,18 @@ func (p *Process) Covered(device, file int) bool {
 	return newest.Complete || newest.Events > 0 && newest.HasTime && first.End > 0 && newest.Start <= first.End
 }
 
+// Since is the first event of the newest history on a device that follows a file; -1 if unknown.
+func (p *Process) Since(device, file int) int {
+	old, newest := p.Files[file].Device(device), p.Newest().Device(device)
+	switch {
+	case newest.HasTime && newest.Start > old.End:
+		return 0
+	case newest.Start == old.Start && !newest.RingFull:
+		return old.Events
+	}
+	return -1
+}
+
 // apart yields, newest first, the histories on a device that do not overlap a newer one
 // that was yielded.
 func (p *Process) apart(device int) iter.Seq[*digest.Device] {
