@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import heapq
 from typing import Any, Callable, Dict, List, Optional, Set
 
 from . import _clock, _paths
@@ -37,9 +38,12 @@ class Chain(_paths.Group):
     def figures(self) -> Dict[str, Any]:
         return {"tensors": len(self.tensors), "nodes": self.nodes, "chain_length": self.length, "node": self.node, "by_node": self.types}
 
-    def extend(self, length: int, newest: int) -> bool:
-        """Estimate the length of a chain that is cut, from its length at an earlier look and its newest node then."""
-        if not self.cut or not 0 < newest < self.newest:
+    def extend(self, length: int, newest: int, deadline: float) -> bool:
+        """Estimate the length of a chain that is cut, from its length at an earlier look and its newest node then.
+
+        The graph of a large step is cut too, and another one at each look: it does not reach back to that node.
+        """
+        if not self.cut or not 0 < newest < self.newest or not _reaches(self.deepest, newest, deadline):
             return False
         estimate = length + round((self.newest - newest) / self.gap)
         if estimate > self.length > 0:
@@ -132,6 +136,22 @@ def _number(node: Any) -> int:
     except Exception:  # before 2.1
         return 0
     return number if number < _UNNUMBERED else 0
+
+
+def _reaches(root: Any, number: int, deadline: float) -> bool:
+    """Whether a graph has a node with that number or a lower one. The lowest that are known are followed first."""
+    waiting, seen = [(_number(root), 0, root)], {root}
+    while waiting:
+        lowest, _, node = heapq.heappop(waiting)
+        if lowest <= number:
+            return True
+        if len(seen) & 63 == 0 and _clock.now() > deadline:
+            break
+        for n, _ in node.next_functions:
+            if n is not None and n not in seen and _number(n):
+                seen.add(n)
+                heapq.heappush(waiting, (_number(n), len(seen), n))
+    return False
 
 
 def _name(node: Any) -> str:

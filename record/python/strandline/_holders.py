@@ -106,7 +106,7 @@ class Holders:
                 walk.deadline = deadline
                 out, paths = self.owners(walk, tensors, wanted)
                 graphs = _graph.census(tensors.with_graph, lambda t: walk.path(t) if walk.found(t) else None, deadline)
-                out["graphs"], of_graphs = self.described(tensors, graphs)
+                out["graphs"], of_graphs = self.described(tensors, graphs, deadline)
                 out["host"], of_host = tensors.kept()
                 cycles = walk.cycles(tensors, out)
                 bound = walk.bound or graphs.bound
@@ -147,14 +147,14 @@ class Holders:
         out: Dict[str, Any] = {"holders": holders, "blocks_sampled": sorted(wanted), "unowned": left, "objects": len(walk.objects)}
         return out, [g.paths[0] for g in groups.values()]
 
-    def described(self, tensors: _Tensors, graphs: _graph.Census) -> Tuple[List[Dict[str, Any]], List[_paths.Path]]:
+    def described(self, tensors: _Tensors, graphs: _graph.Census, deadline: float) -> Tuple[List[Dict[str, Any]], List[_paths.Path]]:
         """The largest graphs, and the paths to them."""
         out = []
         chains: Dict[str, Tuple[int, int]] = {}
         for group in graphs.groups[:_GRAPHS]:
             path = group.text()
             before, newest = self.chains.get(path, (0, 0))
-            extended = group.extend(before, newest)
+            extended = group.extend(before, newest, deadline)
             one: Dict[str, Any] = {"kind": "autograd", "path": path, **group.figures()}
             chains[path] = group.length, group.newest
             if group.cut:
