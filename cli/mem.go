@@ -306,9 +306,13 @@ func fillMem(ctx context.Context, doc *report.Mem, p procfs.Process, before, aft
 }
 
 // besideOthers finds what a process, or another of its job on this machine, keeps while the same tags
-// are paused: those of a job have the names of tags in common.
+// are paused.
 func besideOthers(ctx context.Context, p procfs.Process, own *pauses.Process, seen *sample.Sample) []finding.Finding {
 	var courses []pauses.Course
+	job := p.Launch(own.Environ)
+	if job == "" {
+		return nil
+	}
 	for _, pid := range pausable.Running() {
 		of := own
 		if pid != int(p) {
@@ -320,7 +324,9 @@ func besideOthers(ctx context.Context, p procfs.Process, own *pauses.Process, se
 				continue
 			}
 			of = &pauses.Process{Status: s}
-			of.Environ, _ = other.Environ()
+			if of.Environ, _ = other.Environ(); other.Launch(of.Environ) != job {
+				continue
+			}
 			outside, _ := sampler.OutsideRegions(ctx, pid)
 			for _, d := range s.Devices {
 				of.Seen = append(of.Seen, usage(other, d.Index, outside, seen))
@@ -328,7 +334,7 @@ func besideOthers(ctx context.Context, p procfs.Process, own *pauses.Process, se
 		}
 		for _, d := range of.Status.Devices {
 			c := of.Course(d.Index)
-			c.Name, c.PID = pauses.Name(procfs.Rank(of.Environ), pid), pid
+			c.Name, c.PID, c.Job = pauses.Name(procfs.Rank(of.Environ), pid), pid, job
 			courses = append(courses, c)
 		}
 	}

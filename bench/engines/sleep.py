@@ -85,7 +85,7 @@ class Loop:
         module = os.path.join(folder, "module")
         subprocess.run([options.strandline, "record", "--module", module], check=True, stdout=subprocess.DEVNULL)
         self.env = dict(os.environ, FAKE_SHARED=os.path.join(folder, "shared"), FAKE_CUDA_DEVICES=str(RANKS), FAKE_CUDA_TOTAL_MEM="8192m",
-                        FAKE_CUDA_CONTEXT_MEM="200m", PYTHONPATH=module, PATH=os.path.join(HERE, "..", "pausable") + ":" + os.environ["PATH"])
+                        FAKE_CUDA_CONTEXT_MEM="200m", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(20000 + os.getpid() % 10000), PYTHONPATH=module, PATH=os.path.join(HERE, "..", "pausable") + ":" + os.environ["PATH"])
         with open(self.env["FAKE_SHARED"], "wb") as f:
             f.write(bytes(64 * 72))
         self.ranks = []

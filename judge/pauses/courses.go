@@ -55,6 +55,9 @@ func sameTags(a, b map[string]Share) bool {
 	return maps.EqualFunc(a, b, func(x, y Share) bool { return x.Bytes == y.Bytes && (x.Held > 0) == (y.Held > 0) })
 }
 
+// logged is the job of logs: those that are given together are of one.
+const logged = "logs"
+
 // Logged are the courses of a log, one of each device with pausable memory.
 func Logged(log *history.Log) (out []Course) {
 	at := map[int]int{}
@@ -73,7 +76,7 @@ func Logged(log *history.Log) (out []Course) {
 			k, ok := at[d.Index]
 			if !ok {
 				k, at[d.Index] = len(out), len(out)
-				out = append(out, Course{Name: Name(log.Rank, log.PID), Device: d.Index})
+				out = append(out, Course{Name: Name(log.Rank, log.PID), Device: d.Index, Job: logged})
 			}
 			out[k].Moments = append(out[k].Moments, m)
 		}

@@ -29,6 +29,7 @@ type Course struct {
 	Name    string // such as "rank 2"
 	PID     int    // of a process that is running, which its name may not tell from one of another job; 0 of a log
 	Device  int    // as CUDA counts in the process
+	Job     string // alike for the processes of one job, as [procfs.Process.Launch] gives it; empty if unknown
 	Moments []Moment
 	Sampled bool // a short pause may be between two moments
 	// Divided is true from the first moment on that has pools apart from tensors and cache.
@@ -134,16 +135,44 @@ func newRun(c *Course) run {
 }
 
 // Stays finds what stays on devices while other memory of the processes is paused: tags that stay awake,
-// and memory in no region. The courses are of one job.
+// and memory in no region. Processes are compared with others of their job.
 func Stays(courses []Course) []finding.Finding {
-	runs := make([]run, len(courses))
-	for i := range courses {
-		runs[i] = newRun(&courses[i])
-	}
 	var all []stay
-	for i := range runs {
-		all = append(all, awake(runs, i)...)
+	for _, runs := range byJob(courses) {
+		for i := range runs {
+			all = append(all, awake(runs, i)...)
+		}
+		all = append(all, residues(runs)...)
 	}
-	all = append(all, residues(runs)...)
-	return grouped(all, len(courses))
+	processes := map[string]int{}
+	for i := range courses {
+		processes[courses[i].Job]++
+	}
+	return grouped(all, processes)
+}
+
+// byJob takes courses apart, those of one job together. Those of an unknown job are alone, and so are
+// those of one that has two processes of one name: it may be two jobs.
+func byJob(courses []Course) (jobs [][]run) {
+	type process struct{ job, name string }
+	pids, unclear := map[process]int{}, map[string]bool{"": true}
+	for i := range courses {
+		c := &courses[i]
+		of := process{c.Job, c.Name}
+		if pid, ok := pids[of]; ok && pid != c.PID {
+			unclear[c.Job] = true
+		}
+		pids[of] = c.PID
+	}
+	known := map[string]int{}
+	for i := range courses {
+		job := courses[i].Job
+		at, ok := known[job]
+		if !ok || unclear[job] {
+			at, jobs = len(jobs), append(jobs, nil)
+			known[job] = at
+		}
+		jobs[at] = append(jobs[at], newRun(&courses[i]))
+	}
+	return jobs
 }

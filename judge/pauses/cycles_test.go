@@ -19,7 +19,7 @@ type cycle struct {
 
 // course is a rank that sleeps and wakes.
 func course(name string, cycles ...cycle) Course {
-	c := Course{Name: name}
+	c := Course{Name: name, Job: "job"}
 	for _, y := range cycles {
 		sizes := map[string]int64{"weights": 100 + y.grown, "kv_cache": 200}
 		add := func(held map[string]int64) {
@@ -123,11 +123,46 @@ func TestSleepless(t *testing.T) {
 	}
 }
 
+// TestJobs compares ranks with those of their job alone, and with none where the job is unclear.
+func TestJobs(t *testing.T) {
+	const other = "200 MiB of tag kv_cache stays on device 0 while weights is paused; other processes do not keep it"
+	sleeps, wakes := repeat(6, nil), repeat(6, func(_ int, c *cycle) { c.cache = 200 })
+	for _, c := range []struct {
+		name  string
+		ranks []int // and that many processes, of which the last stays awake
+		jobs  []string
+		want  string
+	}{
+		{"one job", []int{0, 1, 2}, []string{"a", "a", "a"}, "[" + other + "]"},
+		{"another job", []int{0, 1, 0}, []string{"a", "a", "b"}, "[200 MiB of tag kv_cache stays on device 0 while weights is paused]"},
+		{"no known job", []int{0, 1, 2}, []string{"a", "a", ""}, "[200 MiB of tag kv_cache stays on device 0 while weights is paused]"},
+		{"perhaps two jobs", []int{0, 1, 0}, []string{"a", "a", "a"}, "[200 MiB of tag kv_cache stays on device 0 while weights is paused]"},
+	} {
+		var courses []Course
+		for i, rank := range c.ranks {
+			cycles := sleeps
+			if i == len(c.ranks)-1 {
+				cycles = wakes
+			}
+			k := course(fmt.Sprintf("rank %d", rank), cycles...)
+			k.PID, k.Job = 100+i, c.jobs[i]
+			courses = append(courses, k)
+		}
+		got := []string{}
+		for _, f := range Stays(courses) {
+			got = append(got, f.Title)
+		}
+		if text := fmt.Sprint(got); text != c.want {
+			t.Errorf("%s: %s, want %s", c.name, text, c.want)
+		}
+	}
+}
+
 // TestSampled has samples of a loop: those of one spell are one moment, of the least.
 func TestSampled(t *testing.T) {
 	var courses []Course
 	for rank := range 2 {
-		c := Course{Name: fmt.Sprintf("rank %d", rank), Sampled: true}
+		c := Course{Name: fmt.Sprintf("rank %d", rank), Job: "job", Sampled: true}
 		held := map[string]int64{"weights": 100, "kv_cache": 200}
 		for range 4 {
 			for _, asleep := range []bool{false, true, true} {
@@ -192,7 +227,7 @@ func TestSampledSometimes(t *testing.T) {
 // TestStaysOfGlimpses says nothing of pauses of which one sample each was taken: what is in no
 // region then is not known, nor who sleeps.
 func TestStaysOfGlimpses(t *testing.T) {
-	sleeps, wakes := Course{Name: "rank 0", Sampled: true}, Course{Name: "rank 1", Sampled: true}
+	sleeps, wakes := Course{Name: "rank 0", Job: "job", Sampled: true}, Course{Name: "rank 1", Job: "job", Sampled: true}
 	for i := range 2 * minSeen {
 		sleeps.Add(Moment{Tags: map[string]Share{"weights": {Bytes: 100 * mib, Held: int64(i%2) * 100 * mib}}})
 		wakes.Add(Moment{Tags: map[string]Share{"weights": {Bytes: 100 * mib, Held: 100 * mib}}})

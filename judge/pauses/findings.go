@@ -10,13 +10,13 @@ import (
 	"strandline/units"
 )
 
-// grouped makes one finding of what several processes keep alike.
-func grouped(all []stay, processes int) []finding.Finding {
+// grouped makes one finding of what several processes of a job keep alike; each job has so many.
+func grouped(all []stay, processes map[string]int) []finding.Finding {
 	out := []finding.Finding{}
 	for len(all) > 0 {
 		first := all[0]
 		alike := func(s stay) bool {
-			return s.pool == first.pool && s.tag == first.tag && s.how == first.how && slices.Equal(s.paused, first.paused)
+			return s.course.Job == first.course.Job && s.pool == first.pool && s.tag == first.tag && s.how == first.how && slices.Equal(s.paused, first.paused)
 		}
 		var group, rest []stay
 		for _, s := range all {
@@ -26,7 +26,7 @@ func grouped(all []stay, processes int) []finding.Finding {
 				rest = append(rest, s)
 			}
 		}
-		out, all = append(out, describe(group, processes)), rest
+		out, all = append(out, describe(group, processes[first.course.Job])), rest
 	}
 	slices.SortStableFunc(out, func(a, b finding.Finding) int {
 		return cmp.Or(b.Severity.Rank()-a.Severity.Rank(), cmp.Compare(*b.Bytes, *a.Bytes))
@@ -34,14 +34,18 @@ func grouped(all []stay, processes int) []finding.Finding {
 	return out
 }
 
-// describe is the finding of processes that keep the same.
+// describe is the finding of processes that keep the same, of so many in their job.
 func describe(group []stay, processes int) finding.Finding {
 	s := slices.MaxFunc(group, func(a, b stay) int { return cmp.Compare(a.bytes, b.bytes) })
 	names := make([]string, len(group))
 	var holders []finding.Holder
 	for i := range group {
 		c := group[i].course
-		if names[i] = c.Name; c.PID != 0 {
+		names[i] = c.Name
+		if c.PID != 0 {
+			if slices.Contains(names[:i], c.Name) {
+				names[i] += fmt.Sprintf(" (process %d)", c.PID)
+			}
 			holders = append(holders, finding.Holder{Device: c.Device, PID: c.PID})
 		}
 	}

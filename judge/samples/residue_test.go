@@ -54,7 +54,7 @@ func slept(at int) (held int64, state string) {
 // sleeper is a rank that has such a tag.
 func sleeper(rank, at int, d sample.DeviceShare) sample.Process {
 	held, state := slept(at)
-	return sample.Process{PID: 7 + rank, Started: 1, Rank: new(rank), Devices: []sample.DeviceShare{d},
+	return sample.Process{PID: 7 + rank, Started: 1, Rank: new(rank), Launch: "job", Devices: []sample.DeviceShare{d},
 		Pausable: []sample.Tag{{Tag: "kv", Bytes: 200 << 20, Held: held, State: state}}}
 }
 
@@ -191,6 +191,28 @@ func TestFolded(t *testing.T) {
 		got := w.withStays(found)
 		if folded := len(got) == 1 && len(got[0].Detail) == 1; folded != c.want {
 			t.Errorf("%s of %d on device %d, and %s: folded %t", c.figure, c.pid, c.device, c.pool, folded)
+		}
+	}
+}
+
+// TestOtherJobs watches two ranks, of which one stays awake: it is said to differ from the other only
+// where they are of one job.
+func TestOtherJobs(t *testing.T) {
+	for launch, want := range map[string]int{"job": 1, "another": 0, "": 0} {
+		w := New()
+		for at := range 90 {
+			s := &sample.Sample{Seconds: float64(at)}
+			for rank := range 2 {
+				p := sleeper(rank, at, sample.DeviceShare{Device: rank})
+				if rank == 1 {
+					p.Launch, p.Pausable[0].Held, p.Pausable[0].State = launch, 200<<20, "active"
+				}
+				s.Processes = append(s.Processes, p)
+			}
+			w.Add(s)
+		}
+		if found := w.Findings(); len(found) != want {
+			t.Errorf("of launch %q: %+v", launch, found)
 		}
 	}
 }

@@ -145,6 +145,7 @@ func (w *Watch) addCourse(p *sample.Process) {
 		c = &pauses.Course{Name: pauses.Name(p.Rank, p.PID), PID: p.PID, Device: p.Devices[0].Device, Sampled: true}
 		w.courses[p.ID()] = c
 	}
+	c.Job = p.Launch
 	d := &p.Devices[0]
 	m := pauses.Moment{Tags: map[string]pauses.Share{}, Cache: d.Cached, Other: d.Other}
 	var inside int64

@@ -201,13 +201,18 @@ func (p Process) Environ() (map[string]string, error) {
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 4<<20))
+	return Variables(string(text)), err
+}
+
+// Variables are those of the text of /proc/PID/environ.
+func Variables(text string) map[string]string {
 	out := map[string]string{}
-	for _, entry := range strings.Split(string(text), "\x00") {
+	for entry := range strings.SplitSeq(text, "\x00") {
 		if name, value, ok := strings.Cut(entry, "="); ok {
 			out[name] = value
 		}
 	}
-	return out, err
+	return out
 }
 
 // maxCommand bounds how much of a command line is kept, in bytes.

@@ -93,6 +93,9 @@ type Process struct {
 	Job       string  `json:"slurm_job,omitempty"`
 	Actor     string  `json:"ray_actor,omitempty"`
 	Rank      *int    `json:"rank,omitempty"`
+	// Launch is alike for the processes of one job, as [procfs.Process.Launch] gives it; empty if that
+	// is unknown, and of a process without pausable memory.
+	Launch string `json:"launch,omitempty"`
 	// RayKills is the share of the machine's memory, or of its container's limit, from
 	// which Ray kills such a worker; nil if it is none, or Ray does not watch memory.
 	RayKills *float64 `json:"ray_kills_from,omitempty"`

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -23,8 +24,8 @@ var (
 	rayActor = lazyregexp.New(`^ray::([A-Za-z_][\w.]*)`)
 )
 
-// place fills in where a process runs, by the texts of its files cgroup and environ.
-func place(p *sample.Process, groups, environ string) {
+// place fills in where a process runs, by the text of its file cgroup and its environment.
+func place(p *sample.Process, groups string, environ map[string]string) {
 	p.Container, p.Pod, p.Job, p.Actor, p.Rank, p.RayKills = nil, "", "", "", nil, nil
 	if m := containerID.FindStringSubmatch(strings.ReplaceAll(groups, "\n", "/")); m != nil {
 		id := m[1][:12] // as docker and crictl print it
@@ -42,30 +43,22 @@ func place(p *sample.Process, groups, environ string) {
 		p.Actor = m[1]
 		p.RayKills = rayKills(environ)
 	}
-	_, inPod := variable(environ, "KUBERNETES_SERVICE_HOST")
-	if name, ok := variable(environ, "HOSTNAME"); ok && name != "" && (inPod || p.Pod != "") {
+	_, inPod := environ["KUBERNETES_SERVICE_HOST"]
+	if name := environ["HOSTNAME"]; name != "" && (inPod || p.Pod != "") {
 		p.Pod = name // which is that of the pod, unless it states otherwise
 	}
-	if job, ok := variable(environ, "SLURM_JOB_ID"); ok && p.Job == "" {
-		p.Job = job
-	}
-	for _, of := range procfs.Ranks {
-		text, _ := variable(environ, of)
-		if rank, err := strconv.Atoi(text); err == nil && rank >= 0 {
-			p.Rank = &rank
-			break
-		}
-	}
+	p.Job = cmp.Or(p.Job, environ["SLURM_JOB_ID"])
+	p.Rank = procfs.Rank(environ)
 }
 
 // rayKills is the share of memory from which Ray kills a worker, by the environment that it
 // has from Ray; nil if Ray does not watch memory.
-func rayKills(environ string) *float64 {
+func rayKills(environ map[string]string) *float64 {
 	share := 0.95 // unless it is set
-	if every, _ := variable(environ, "RAY_memory_monitor_refresh_ms"); every == "0" {
+	if environ["RAY_memory_monitor_refresh_ms"] == "0" {
 		return nil
 	}
-	if text, ok := variable(environ, "RAY_memory_usage_threshold"); ok {
+	if text, ok := environ["RAY_memory_usage_threshold"]; ok {
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(0 < x && x <= 1) {
 			return nil
@@ -73,14 +66,4 @@ func rayKills(environ string) *float64 {
 		share = x
 	}
 	return &share
-}
-
-// variable is one of an environment.
-func variable(environ, name string) (value string, ok bool) {
-	for entry := range strings.SplitSeq(environ, "\x00") {
-		if value, ok = strings.CutPrefix(entry, name+"="); ok {
-			return strings.ToValidUTF8(value, "?"), true
-		}
-	}
-	return "", false
 }

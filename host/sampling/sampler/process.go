@@ -256,17 +256,17 @@ func (p *process) describe(s *Sampler) {
 	if p.now.Command == "" {
 		p.now.Command = p.now.Name
 	}
-	environ := head(s.path(pid, "environ"), 256<<10)
+	environ := procfs.Variables(strings.ToValidUTF8(head(s.path(pid, "environ"), 256<<10), "?"))
 	groups := head(s.path(pid, "cgroup"), 16<<10)
 	place(&p.now, groups, environ)
+	if s.o.root == procRoot {
+		p.now.Launch = procfs.Process(pid).Launch(environ)
+	}
 	if line != "" {
-		p.now.PromptCache = engine.PromptCache(strings.Split(strings.TrimSuffix(line, "\x00"), "\x00"), func(name string) string {
-			value, _ := variable(environ, name)
-			return value
-		})
+		p.now.PromptCache = engine.PromptCache(strings.Split(strings.TrimSuffix(line, "\x00"), "\x00"), func(name string) string { return environ[name] })
 	}
 	p.visible = nil
-	if list, ok := variable(environ, "CUDA_VISIBLE_DEVICES"); ok {
+	if list, ok := environ["CUDA_VISIBLE_DEVICES"]; ok {
 		p.visible = strings.Split(list, ",")
 	}
 	if p.group = s.groupOf(pid, groups); p.group != nil {

@@ -486,7 +486,7 @@ func TestPlace(t *testing.T) {
 		{"", "", "", "   "},
 	} {
 		p := sample.Process{Command: c.command}
-		place(&p, c.groups, c.environ)
+		place(&p, c.groups, procfs.Variables(c.environ))
 		container := ""
 		if p.Container != nil {
 			container = *p.Container
@@ -510,7 +510,7 @@ func TestRayKills(t *testing.T) {
 		{"RAY_memory_usage_threshold=0.8", "python driver.py", 0},
 	} {
 		p := sample.Process{Command: c.command}
-		place(&p, "0::/", c.environ)
+		place(&p, "0::/", procfs.Variables(c.environ))
 		if (p.RayKills != nil) != (c.want != 0) || p.RayKills != nil && *p.RayKills != c.want {
 			t.Errorf("%q of %s: %v, want %g", c.environ, c.command, p.RayKills, c.want)
 		}

@@ -229,6 +229,9 @@ func (s *Sampler) share(out *sample.Sample) {
 			if s.o.root == procRoot {
 				p.Pausable, paused, outside, stale = s.pausing.of(p.PID)
 			}
+			if p.Pausable == nil {
+				p.Launch = "" // nobody asks
+			}
 			if stats != nil {
 				split(p, own.visible, stats.Devices, paused, outside, stale, out.Devices)
 			}
