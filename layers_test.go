@@ -153,7 +153,7 @@ var only = map[string][]string{
 	"host/calls/polling":    {"host/calls/event"},
 	"trend":                 {"finding", "units"}, // pure numbers
 	"judge/gate":            {"finding", "units", "trend"},
-	"host/sampling/levels":  {"host/proc/procfs"},
+	"host/sampling/levels":  {"host/proc/procfs", "host/sampling/sample"},
 	"judge/samples":         {"finding", "units", "trend", "host/sampling/sample", "judge/pauses", "plan/engine"},
 	"judge/pauses":          {"finding", "units", "trend", "pausable/state", "pausable/history"},
 	"judge/texts":           {"finding", "units", "stack", "trend", "internal/shell", "logs", "logs/failure", "logs/engine", "logs/table", "judge/shortage", "judge/verdict", "plan/engine"},

@@ -9,7 +9,7 @@
 
 record: the processor time of a step of a transformer, with and without, and that of an allocation in a step of a
 model of real size, where kernels do nothing. watch: what it takes of a core itself.
-soak: the latency of a server that it reads, to which it sends next to nothing. A machine that does other work
+soak: the latency of a server that it reads, to which it sends next to nothing, with a soak that starts at each turn. A machine that does other work
 makes wall times say little, so that processor time is taken where there is one.
 """
 import argparse
@@ -113,16 +113,19 @@ def soak(o):
         for _ in range(3 * o.rounds):
             for name in got:
                 probes = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if name == "soak" else None
-                got[name] += latencies(port, seconds)
+                got[name].append(latencies(port, seconds))
                 if probes:
                     probes.terminate()
                     probes.wait()
     finally:
         server.kill()
         server.wait()
-    at = {name: statistics.quantiles(times, n=100) for name, times in got.items()}
     for word, i in (("p50", 49), ("p95", 94), ("p99", 98)):
-        print(f"soak {word}: {at['alone'][i]:.2f} ms alone, {at['soak'][i]:.2f} ms with it", flush=True)
+        of = {}
+        for name, turns in got.items():
+            each = [statistics.quantiles(times, n=100)[i] for times in turns]
+            of[name] = f"{statistics.quantiles(sum(turns, []), n=100)[i]:.2f} ms", f"{min(each):.2f} to {max(each):.2f}"
+        print(f"soak {word}: {of['alone'][0]} alone, {of['soak'][0]} with it (by turn {of['alone'][1]}, {of['soak'][1]})", flush=True)
 
 
 def main():

@@ -17,15 +17,22 @@ const (
 )
 
 // compiled is the code in memory that processes made themselves, bytes: executable memory
-// without a file.
+// without a file. The pages of other memory are not looked at, which would hold a server.
 func compiled(processes []api.SoakProcess) (bytes int64) {
 	for i := range processes {
-		mappings, _ := procfs.Process(processes[i].PID).Smaps()
+		p := procfs.Process(processes[i].PID)
+		mappings, _ := p.Maps()
+		pages, err := p.Pages()
+		if err != nil {
+			continue
+		}
 		for k := range mappings {
 			if m := &mappings[k]; m.Exec && m.Inode == 0 && m.Path == "" {
-				bytes += int64(m.RSS)
+				n, _ := pages.Resident(m.Start, m.End)
+				bytes += int64(n)
 			}
 		}
+		pages.Close()
 	}
 	return bytes
 }

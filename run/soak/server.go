@@ -28,6 +28,7 @@ type server struct {
 	note    string // what is not judged of it
 	metrics string // where the engine reports of itself
 	silent  bool   // it does not answer there
+	levels  *levels.Reader
 	held    map[sample.ID]int64
 }
 
@@ -52,16 +53,17 @@ func watchServer(o *Options, pid int) (*server, error) {
 	if procfs.HasExited(err) {
 		return nil, fmt.Errorf("there is no process %d", pid)
 	}
+	s := &server{root: sample.ID{PID: pid, Started: started}, levels: levels.NewReader(), held: map[sample.ID]int64{}}
+	var host map[sample.ID]int64
 	if err == nil {
-		_, err = levels.Held(procfs.Process(pid))
+		host, err = s.levels.Read([]sample.ID{s.root}, true)
 	}
 	switch {
 	case procfs.Lacks(err):
 		return nil, fmt.Errorf("process %d: %w", pid, err)
-	case err != nil:
+	case len(host) == 0:
 		return nil, fmt.Errorf("the memory of process %d cannot be read; run strandline as the same user, or as root", pid)
 	}
-	s := &server{root: sample.ID{PID: pid, Started: started}, held: map[sample.ID]int64{}}
 	var devices sample.DeviceSource
 	if o.Devices != nil {
 		devices = o.Devices()
@@ -220,10 +222,6 @@ var errEnded = errors.New("the process of the server has ended")
 
 // read takes a sample, with the figures of the host exactly or by counters.
 func (e *experiment) read(ctx context.Context, exact bool) (*reading, error) {
-	held := levels.Counted
-	if exact {
-		held = levels.Held
-	}
 	s, err := e.server.sampler.Sample(ctx)
 	if err != nil {
 		return nil, err
@@ -235,6 +233,16 @@ func (e *experiment) read(ctx context.Context, exact bool) (*reading, error) {
 	if e.server.ended(s) == firstProcess {
 		return nil, errEnded
 	}
+	var live []sample.ID
+	for i := range s.Processes {
+		if p := &s.Processes[i]; p.State != sample.Zombie {
+			live = append(live, p.ID())
+		}
+	}
+	host, err := e.server.levels.Read(live, exact)
+	if err != nil {
+		return nil, err
+	}
 	r := &reading{held: map[sample.ID]int64{}, note: s.DevicesNote, devices: []api.SoakDevice{}, processes: []api.SoakProcess{}}
 	e.caches = e.caches[:0]
 	for i := range s.Processes {
@@ -245,11 +253,8 @@ func (e *experiment) read(ctx context.Context, exact bool) (*reading, error) {
 		if samples.CacheDoubt(p, 0) != "" {
 			e.caches = append(e.caches, *p)
 		}
-		bytes, err := held(procfs.Process(p.PID))
-		if procfs.Lacks(err) {
-			return nil, fmt.Errorf("pid %d: %w", p.PID, err) // a level without it would be too low
-		}
-		if err != nil {
+		bytes, ok := host[p.ID()]
+		if !ok {
 			continue
 		}
 		own := api.SoakProcess{PID: p.PID, Command: p.Command, HostBytes: bytes, Devices: []api.SoakDevice{}}

@@ -120,3 +120,17 @@ func FuzzParse(f *testing.F) {
 		started(text)
 	})
 }
+
+// TestSumsCounters judges releases of Linux.
+func TestSumsCounters(t *testing.T) {
+	for release, want := range map[string]bool{
+		"6.18.44-fc-v657\n": true, "6.17.0-5-generic": true, "7.0.0": true, "7.1": true,
+		"6.12.57+deb13-amd64": true, "6.12.39": true, "6.12.38-amd64": false, "6.12.0-124.8.1.el10_1.x86_64": false,
+		"6.15.7-200.fc42": true, "6.15.6": false, "6.13.12": false, "6.14.0-37-generic": false, "6.6.100": false,
+		"5.15.0-160-generic": false, "4.4.0": false, "": false, "rolling": false,
+	} {
+		if got := sumsCounters(release); got != want {
+			t.Errorf("%q: %t", release, got)
+		}
+	}
+}

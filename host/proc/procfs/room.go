@@ -60,6 +60,15 @@ func meminfo(r io.Reader, sizes map[string]*uint64) error {
 	return nil
 }
 
+// Swapped returns how much of the machine's memory is in swap, in bytes.
+func Swapped() (uint64, error) {
+	return parsed("/proc/meminfo", func(r io.Reader) (uint64, error) {
+		var total, free uint64
+		err := meminfo(r, map[string]*uint64{"SwapTotal": &total, "SwapFree": &free})
+		return total - free, err
+	})
+}
+
 // HugePage returns the size of the huge pages that a call gets if it specifies none, in
 // bytes: 2 MiB if the kernel does not state it.
 func HugePage() uint64 {

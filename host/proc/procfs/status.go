@@ -3,6 +3,7 @@ package procfs
 import (
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -75,6 +76,28 @@ func (st *Status) set(name, value string) (err error) {
 		}
 	}
 	return err
+}
+
+// SumsCounters reports whether the kernel sums up the counters of all processors for status. Before Linux
+// 6.16, 6.15.7 and 6.12.39 it left out some pages of each (commit 82241a83cd15).
+func SumsCounters() bool {
+	text, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	return err == nil && sumsCounters(string(text))
+}
+
+// sumsCounters judges a release by its number alone: a vendor's backport is not known.
+func sumsCounters(release string) bool {
+	var major, minor, patch int
+	if n, _ := fmt.Sscanf(release, "%d.%d.%d", &major, &minor, &patch); n < 2 {
+		return false
+	}
+	switch {
+	case major == 6 && minor == 12:
+		return patch >= 39
+	case major == 6 && minor == 15:
+		return patch >= 7
+	}
+	return major > 6 || major == 6 && minor >= 16
 }
 
 // numbers parses lines that consist of a name, a separator and a number.

@@ -5,9 +5,7 @@ package levels
 
 import (
 	"cmp"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -134,7 +132,7 @@ func (s *Sampler) take(step int) {
 		return // a sample without some of them would be too low
 	}
 	for _, p := range append(children, s.root) {
-		bytes, share, err := held(p)
+		l, err := walked(p)
 		if procfs.Lacks(err) {
 			return
 		}
@@ -142,8 +140,8 @@ func (s *Sampler) take(step int) {
 			continue
 		}
 		if i, ok := s.index(p); ok {
-			now.Bytes[i] = bytes
-			together += share
+			now.Bytes[i] = l.bytes()
+			together += l.share()
 			if n, err := p.ReadBytes(); err == nil {
 				s.all.Processes[i].read = n
 			}
@@ -191,39 +189,4 @@ func (s *Sampler) Samples() Samples {
 	out := s.all
 	out.Processes, out.Samples = slices.Clone(out.Processes), slices.Clone(out.Samples)
 	return out
-}
-
-// Held returns the memory of a process that is not of a file: anonymous, shared or swapped
-// out, in bytes. The error is [os.ErrProcessDone] if the process has ended.
-func Held(p procfs.Process) (bytes int64, err error) {
-	bytes, _, err = held(p)
-	return bytes, err
-}
-
-// held is the memory of a process that is not of a file: anonymous, shared or swapped out.
-// Memory that processes have in common since a fork counts in each of them, so that one
-// which ends does not add to the others; of share each has its part.
-func held(p procfs.Process) (bytes, share int64, err error) {
-	if u, err := p.Rollup(); err == nil && u.End > 0 {
-		rest := u.PSSShared + u.Swap
-		return int64(u.Anonymous + rest), int64(cmp.Or(u.PSSAnonymous, u.Anonymous) + rest), nil
-	} else if procfs.Lacks(err) {
-		return 0, 0, err // the other figure is a different one
-	}
-	bytes, err = Counted(p)
-	return bytes, bytes, err
-}
-
-// Counted is as [Held] by the counters of the kernel, which on large machines lag by some pages for
-// each processor. They are there at once: for the exact figure the kernel walks the page tables, some
-// 15 ms for each GiB, and holds back what the process maps meanwhile.
-func Counted(p procfs.Process) (bytes int64, err error) {
-	st, err := p.Status()
-	switch {
-	case err != nil && !procfs.HasExited(err):
-		return 0, err
-	case err != nil || st.VMSize == 0 || strings.HasPrefix(st.State, "Z"):
-		return 0, os.ErrProcessDone
-	}
-	return int64(st.Anon + st.Shared + st.Swapped), nil
 }
