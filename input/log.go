@@ -14,6 +14,7 @@ import (
 	"strandline/logs/failure"
 	"strandline/logs/text"
 	"strandline/plan/engine"
+	"strandline/profiles/levels"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
@@ -31,8 +32,10 @@ func (f *File) log(ctx context.Context, cause error) Input {
 
 func (f *File) logIn(r io.Reader, compression string, cause error) Input {
 	counted := &watched{ctx: context.Background(), r: r}
-	in := bufio.NewReader(counted)
-	head, _ := in.Peek(1024)
+	in := bufio.NewReaderSize(counted, lookSize)
+	head, _ := in.Peek(lookSize)
+	columns := levels.Columns(head)
+	head = head[:min(len(head), 1024)]
 	if !text.IsText(head) {
 		return f.unknown(cause)
 	}
@@ -49,7 +52,7 @@ func (f *File) logIn(r io.Reader, compression string, cause error) Input {
 		return f.unknown(cause)
 	}
 	if found.Empty() {
-		return &Unknown{from{f}, f.withoutFailure(&found, f.NamedAsSnapshot() && !records, cause), notSnapshot}
+		return &Unknown{from{f}, f.withoutFailure(&found, columns, f.NamedAsSnapshot() && !records, cause), notSnapshot}
 	}
 	log := &Log{from: from{f}, Text: &found, NotSnapshot: notSnapshot}
 	if err != nil {
@@ -69,9 +72,9 @@ func (f *File) printed(shape *text.Shape) bool {
 }
 
 // withoutFailure describes a text that is not a snapshot, for some cause, and in which
-// nothing is known to state that memory ran out. A file named as a snapshot, or known to be
+// nothing is known to state that memory ran out; it is a table if it has columns. A file named as a snapshot, or known to be
 // something else, is described as that.
-func (f *File) withoutFailure(found *logs.Text, named bool, cause error) error {
+func (f *File) withoutFailure(found *logs.Text, columns int, named bool, cause error) error {
 	path, lines := f.DisplayName(), units.Plural(found.Lines, "line")
 	switch {
 	case found.Remark != nil:
@@ -90,6 +93,9 @@ func (f *File) withoutFailure(found *logs.Text, named bool, cause error) error {
 		if at := found.Hints[x.hint]; at > 0 {
 			return refused("%s: not memory: line %s of this text reports %s. %s", path, units.Count(at), x.what, x.instead)
 		}
+	}
+	if columns > 0 {
+		return refused("%s: a table of %d columns, in which nothing states that memory ran out, without memory over time: name a column of times and one of memory, as in `time,bytes`", path, columns)
 	}
 	engines := max(found.Hints[failure.HintVLLM], found.Hints[failure.HintSGLang], found.Hints[failure.HintOllama])
 	if at := found.Hints[failure.HintReady]; at > 0 && engines > 0 {

@@ -47,6 +47,35 @@ func Is(head []byte) bool {
 	return t.rows >= minRows && t.bad == 0
 }
 
+// Columns counts the columns of a text that begins with a table: different names in the first line,
+// and as many cells in each line after it. It is 0 if there is none.
+func Columns(head []byte) int {
+	const minColumns, minRows, longestName = 3, 2, 64
+	t := &table{in: bufio.NewReader(bytes.NewReader(head))}
+	first, err := t.line()
+	if t.delimiter = delimiterOf(first); err != nil || t.delimiter == 0 || t.delimiter == ' ' {
+		return 0
+	}
+	names, rows := t.split(first), 0
+	if slices.ContainsFunc(names, func(name string) bool {
+		_, _, number := parseSize(name, 1)
+		_, time := parseClock(name)
+		return name == "" || len(name) > longestName || number || time
+	}) {
+		return 0
+	}
+	for full := bytes.Count(head, []byte("\n")); t.lines < full; rows++ {
+		if line, err := t.line(); err != nil || len(t.split(line)) != len(names) {
+			return 0
+		}
+	}
+	slices.Sort(names)
+	if n := len(names); rows >= minRows && n >= minColumns && n == len(slices.Compact(names)) {
+		return n
+	}
+	return 0
+}
+
 // Read reads a table. What cannot be one is [profiles.ErrOther]; a row that cannot be
 // read is counted and left out.
 func Read(r io.Reader) (*profiles.File, error) {

@@ -159,6 +159,25 @@ func TestIsNot(t *testing.T) {
 	}
 }
 
+// TestColumns tells tables from other texts with commas.
+func TestColumns(t *testing.T) {
+	for text, want := range map[string]int{
+		"id,model,gpus\n1,\"a, b\",8\n2,c,16\n":            3,
+		"id\tmodel\tgpus\n1\ta\t8\n2\tb\t16\n3\tcu":        3, // the rest is not in this beginning
+		"id,model,gpus\n1,a,8\n":                           0,
+		"id,model,gpus\n1,a,8\n2,b\n":                      0,
+		"id,model,id\n1,a,8\n2,b,16\n":                     0,
+		"1,2,3\n4,5,6\n7,8,9\n":                            0,
+		"10:00:01, a, b\n10:00:02, a, b\n10:00:03, c, d\n": 0,
+		"one two three\none two three\none two three\n":    0,
+		"": 0,
+	} {
+		if got := Columns([]byte(text)); got != want {
+			t.Errorf("%d columns, want %d: %q", got, want, text)
+		}
+	}
+}
+
 // TestReasons: where it is clear what a table lacks, the error names the column and says
 // what to do.
 func TestReasons(t *testing.T) {
