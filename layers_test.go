@@ -98,6 +98,7 @@ var across = map[string][]string{
 	"profiles/proc":         {"host/proc/procfs", "host/proc/vmmap"}, // the forms of /proc, and what its mappings are for
 	"host/sampling/engine":  {"plan/engine"},                         // what engines call their metrics
 	"host/sampling/sampler": {"plan/engine"},                         // what an engine's command keeps in main memory
+	"host/sampling/levels":  {"plan/engine"},                         // the same
 	"logs/failure":          {"plan/engine"},                         // what engines call themselves, and what they advise
 	"logs/engine":           {"plan/engine"},                         // the form of what logs state, and the settings in them
 	"profiles/figures":      {"logs/text"},                           // the lines of any text
@@ -153,7 +154,7 @@ var only = map[string][]string{
 	"host/calls/polling":    {"host/calls/event"},
 	"trend":                 {"finding", "units"}, // pure numbers
 	"judge/gate":            {"finding", "units", "trend"},
-	"host/sampling/levels":  {"host/proc/procfs", "host/sampling/sample"},
+	"host/sampling/levels":  {"host/proc/procfs", "host/sampling/sample", "plan/engine"},
 	"judge/samples":         {"finding", "units", "trend", "host/sampling/sample", "judge/pauses", "plan/engine"},
 	"judge/pauses":          {"finding", "units", "trend", "pausable/state", "pausable/history"},
 	"judge/texts":           {"finding", "units", "stack", "trend", "internal/shell", "logs", "logs/failure", "logs/engine", "logs/table", "judge/shortage", "judge/verdict", "plan/engine"},

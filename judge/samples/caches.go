@@ -9,27 +9,25 @@ import (
 	"strandline/units"
 )
 
-// gcsTasks are those whose events Ray's gcs_server keeps, and maxGCSTask bounds one, bytes: 4.2 KiB
-// were measured. Source: Ray, ray_config_def.h, task_events_max_num_task_in_gcs.
-const gcsTasks, maxGCSTask = 100_000, 8 << 10
+// maxTask bounds the events of a task in Ray's gcs_server, bytes: 4.2 KiB were measured.
+const maxTask = 8 << 10
 
-// promptCache is the bound of the cache in main memory that llama.cpp's server keeps of earlier
-// prompts, as [engine.PromptCache] gives it. Older recordings have the command alone.
-func promptCache(p *sample.Process) *int64 {
-	if p.PromptCache != nil {
-		return p.PromptCache
+// Caches are those of a process that was sampled. Older recordings have the command alone.
+func Caches(p *sample.Process) engine.Caches {
+	if p.PromptCache != nil || p.TaskEvents != nil {
+		return engine.Caches{Prompts: p.PromptCache, Tasks: p.TaskEvents}
 	}
-	return engine.PromptCache(strings.Fields(p.Command), func(string) string { return "" })
+	return engine.CachesOf(strings.Fields(p.Command), func(string) string { return "" })
 }
 
 // CacheDoubt states that growth of so many bytes can be a cache that a program is known to fill up
 // to a bound; it is empty where it cannot.
-func CacheDoubt(p *sample.Process, grown int64) string {
-	if p.Name == "gcs_server" && grown < gcsTasks*maxGCSTask {
+func CacheDoubt(c engine.Caches, grown int64) string {
+	if n := c.Tasks; n != nil && grown < *n*maxTask {
 		return fmt.Sprintf("Ray's gcs_server keeps events of the last %s tasks (`RAY_task_events_max_num_task_in_gcs`), some KiB each. This is %s. To know, watch that many tasks, or set a smaller number",
-			units.Count(gcsTasks), units.Bytes(grown))
+			units.Count(*n), units.Bytes(grown))
 	}
-	bound := promptCache(p)
+	bound := c.Prompts
 	if bound == nil || *bound <= 0 || grown > *bound+*bound/16 { // what malloc adds
 		return ""
 	}
@@ -37,9 +35,12 @@ func CacheDoubt(p *sample.Process, grown int64) string {
 		"; to know, go on until the cache is full, or start it with a smaller one"
 }
 
-// unboundedCache states that the cache explains growth without an end, "" if it has a bound.
-func unboundedCache(p *sample.Process) string {
-	if bound := promptCache(p); bound == nil || *bound >= 0 {
+// unboundedCache states that a cache explains growth without an end, "" if it has a bound.
+func unboundedCache(c engine.Caches) string {
+	switch {
+	case c.Tasks != nil && *c.Tasks < 0:
+		return "Ray's gcs_server keeps events of all tasks, since it has no bound (`RAY_task_events_max_num_task_in_gcs`); set one"
+	case c.Prompts == nil || *c.Prompts >= 0:
 		return ""
 	}
 	return "llama.cpp's server keeps all earlier prompts in main memory, since its cache has no bound (`--cache-ram -1`); set one"

@@ -184,8 +184,8 @@ func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
 		f.Kind, f.Severity, f.Detail = r.kind, r.severity, []string{r.detail}
 		doubt := w.doubt(p, s)
 		if r.figure == anonymous {
-			doubt = cmp.Or(CacheDoubt(p, int64(s.high-s.low)), doubt) // the one that is known first
-			if text := unboundedCache(p); text != "" {
+			doubt = cmp.Or(CacheDoubt(Caches(p), int64(s.high-s.low)), doubt) // the one that is known first
+			if text := unboundedCache(Caches(p)); text != "" {
 				f.Detail = append(f.Detail, text)
 			}
 		}

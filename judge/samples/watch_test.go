@@ -482,18 +482,31 @@ func TestPromptCache(t *testing.T) {
 func TestRayTasks(t *testing.T) {
 	for _, c := range []struct {
 		name    string
+		tasks   int64 // of its environment; 0 where that is not known
 		each    int64 // MiB a second
 		problem bool
-	}{{"gcs_server", 1, false}, {"gcs_server", 10, true}, {"raylet", 1, true}} {
+		detail  string
+	}{
+		{"gcs_server", 0, 1, false, "100,000 tasks"}, {"gcs_server", 0, 10, true, ""}, {"raylet", 0, 1, true, ""},
+		{"gcs_server", 50_000, 1, false, "50,000 tasks"}, {"gcs_server", 10_000, 1, true, ""}, {"gcs_server", -1, 1, true, "all tasks"},
+	} {
 		w := New()
 		for at := range 120 {
 			age := 300.0
-			w.Add(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{{PID: 7, Started: 1, Name: c.name, Command: "/opt/" + c.name, Age: &age, Devices: []sample.DeviceShare{},
-				Host: &sample.Host{Anonymous: 100<<20 + int64(at)*c.each<<20}}}})
+			p := sample.Process{PID: 7, Started: 1, Name: c.name, Command: "/opt/" + c.name, Age: &age, Devices: []sample.DeviceShare{},
+				Host: &sample.Host{Anonymous: 100<<20 + int64(at)*c.each<<20}}
+			if c.tasks != 0 {
+				p.TaskEvents = &c.tasks
+			}
+			w.Add(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{p}})
 		}
 		found := w.Findings()
-		if len(found) != 1 || (found[0].Severity == finding.Problem) != c.problem || strings.Contains(strings.Join(found[0].Detail, "\n"), "task_events") == c.problem {
-			t.Errorf("%s: %+v", c.name, found)
+		if len(found) != 1 || (found[0].Severity == finding.Problem) != c.problem {
+			t.Errorf("%s, %d tasks: %+v", c.name, c.tasks, found)
+			continue
+		}
+		if text := strings.Join(found[0].Detail, "\n"); !strings.Contains(text, c.detail) || strings.Contains(text, "task_events") != (c.detail != "") {
+			t.Errorf("%s, %d tasks: %s", c.name, c.tasks, text)
 		}
 	}
 }

@@ -132,6 +132,31 @@ func TestKnowledgeStandsOnce(t *testing.T) {
 	}
 }
 
+// TestTaskEvents reads of how many tasks Ray's gcs_server keeps events.
+func TestTaskEvents(t *testing.T) {
+	for _, c := range []struct {
+		command, value string
+		want           int64 // 0 for none
+	}{
+		{"/site-packages/ray/core/src/ray/gcs/gcs_server --log_dir=/tmp", "", 100_000},
+		{"gcs_server", "5000", 5000},
+		{"gcs_server", "many", 100_000},
+		{"gcs_server", "-1", -1},
+		{"gcs_server", "0", -1},
+		{"raylet", "5000", 0},
+	} {
+		got := int64(0)
+		if n := CachesOf(strings.Fields(c.command), func(name string) string {
+			return map[string]string{"RAY_task_events_max_num_task_in_gcs": c.value}[name]
+		}).Tasks; n != nil {
+			got = *n
+		}
+		if got != c.want {
+			t.Errorf("%s, %q: %d, want %d", c.command, c.value, got, c.want)
+		}
+	}
+}
+
 // TestPromptCache reads the bound of llama.cpp's cache of prompts from commands and variables.
 func TestPromptCache(t *testing.T) {
 	const none = -2
@@ -154,7 +179,7 @@ func TestPromptCache(t *testing.T) {
 		{"", "", none},
 	} {
 		got := int64(none)
-		if n := PromptCache(strings.Fields(c.command), func(string) string { return c.variable }); n != nil {
+		if n := CachesOf(strings.Fields(c.command), func(string) string { return c.variable }).Prompts; n != nil {
 			if got = *n; got > 0 {
 				got >>= 20
 			}

@@ -8,6 +8,7 @@ import (
 	"strandline/finding"
 	"strandline/host/sampling/levels"
 	"strandline/judge/gate"
+	"strandline/plan/engine"
 	"strandline/record"
 )
 
@@ -105,7 +106,8 @@ func TestCaching(t *testing.T) {
 	} {
 		r := run(func(s float64) float64 { return 100 + 10*s })
 		for i := range r.Samples.Processes {
-			r.Samples.Processes[i].Command = command
+			p := &r.Samples.Processes[i]
+			p.Command, p.Caches = command, engine.CachesOf(strings.Fields(command), func(string) string { return "" })
 		}
 		got := Judge(r, Limits{gate.Host: {}}, nil)
 		if got.Verdict != want || strings.Contains(strings.Join(got.Missing, " "), "cache-ram") != (want == finding.Unknown) {

@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -12,11 +11,9 @@ import (
 
 	"strandline/finding"
 	"strandline/host/sampling/levels"
-	"strandline/host/sampling/sample"
 	"strandline/judge/gate"
 	"strandline/judge/processes"
 	"strandline/judge/samples"
-	"strandline/plan/engine"
 	"strandline/record"
 )
 
@@ -355,13 +352,7 @@ func (m *Measured) caching(j *gate.Judgment) {
 	if i < 0 {
 		return
 	}
-	command := m.Samples.Processes[i].Command
-	args := strings.Fields(command)
-	if len(args) == 0 {
-		return
-	}
-	p := &sample.Process{Name: filepath.Base(args[0]), Command: command, PromptCache: engine.PromptCache(args, os.Getenv)}
-	if text := samples.CacheDoubt(p, int64(s.Bytes[len(s.Bytes)-1]-s.Bytes[0])); text != "" {
+	if text := samples.CacheDoubt(m.Samples.Processes[i].Caches, int64(s.Bytes[len(s.Bytes)-1]-s.Bytes[0])); text != "" {
 		j.Verdict, j.Course.Growing = finding.Unknown, undecided
 		j.Why = fmt.Sprintf("grows by %s. %s", j.Growth, text)
 	}

@@ -24,7 +24,7 @@ func (e *experiment) caching(j *judged) {
 	for i := range e.caches {
 		p := &e.caches[i]
 		grew := hostBytes(now, p) - hostBytes(first, p)
-		if text := samples.CacheDoubt(p, grew); text != "" && 2*grew >= after-before {
+		if text := samples.CacheDoubt(samples.Caches(p), grew); text != "" && 2*grew >= after-before {
 			j.Verdict, j.Course.Growing = finding.Unknown, undecided
 			j.Why = fmt.Sprintf("grows by %s. %s", j.Growth, text)
 			return

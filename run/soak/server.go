@@ -250,7 +250,7 @@ func (e *experiment) read(ctx context.Context, exact bool) (*reading, error) {
 		if p.State == sample.Zombie {
 			continue
 		}
-		if samples.CacheDoubt(p, 0) != "" {
+		if samples.CacheDoubt(samples.Caches(p), 0) != "" {
 			e.caches = append(e.caches, *p)
 		}
 		bytes, ok := host[p.ID()]

@@ -2,15 +2,13 @@ package trace
 
 import (
 	"slices"
-	"strings"
 
 	"strandline/finding"
 	"strandline/host/calls/ledger"
 	"strandline/host/proc/procfs"
-	"strandline/host/sampling/sample"
+	"strandline/host/sampling/levels"
 	"strandline/judge/processes"
 	"strandline/judge/samples"
-	"strandline/plan/engine"
 )
 
 // doubtCaches doubts growth of the heap of a program that is known to fill a cache up to a bound, such
@@ -23,14 +21,7 @@ func (w *Session) doubtCaches(found []finding.Finding) {
 			continue
 		}
 		p := &w.sums.Processes[of]
-		args, environ := procfs.Process(p.PID).Args(), map[string]string{}
-		if args[0] == "" { // it has ended
-			args = strings.Fields(p.Command)
-		} else if all, err := procfs.Process(p.PID).Environ(); err == nil {
-			environ = all
-		}
-		cache := engine.PromptCache(args, func(name string) string { return environ[name] })
-		if text := samples.CacheDoubt(&sample.Process{Name: p.Name, Command: p.Command, PromptCache: cache}, *f.Bytes); text != "" {
+		if text := samples.CacheDoubt(levels.CachesOf(procfs.Process(p.PID), p.Command), *f.Bytes); text != "" {
 			processes.Doubt(f, text, w.sums)
 		}
 	}

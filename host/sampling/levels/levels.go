@@ -4,12 +4,13 @@
 package levels
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"strandline/host/proc/procfs"
+	"strandline/plan/engine"
 )
 
 // The sampling. A sample is taken as often as it costs no more than a share of the
@@ -24,6 +25,7 @@ const (
 type Process struct {
 	PID     int
 	Command string
+	Caches  engine.Caches // that it is known to fill
 	started uint64
 	read    uint64 // with system calls so far, in bytes
 }
@@ -178,8 +180,22 @@ func (s *Sampler) index(p procfs.Process) (int, bool) {
 		s.all.Processes = append(s.all.Processes, Process{PID: int(p), started: started})
 	}
 	q := &s.all.Processes[i]
-	q.Command = cmp.Or(p.Command(), q.Command) // exec replaces it soon after a fork
+	if command := p.Command(); command != "" && command != q.Command { // exec replaces it soon after a fork
+		q.Command, q.Caches = command, CachesOf(p, command)
+	}
 	return i, true
+}
+
+// CachesOf are the caches of a process that has, or had, a command.
+func CachesOf(p procfs.Process, command string) engine.Caches {
+	args := p.Args()
+	if args[0] == "" { // it has ended
+		args = strings.Fields(command)
+	}
+	return engine.CachesOf(args, func(name string) string {
+		environ, _ := p.Environ()
+		return environ[name]
+	})
 }
 
 // Samples returns those so far.

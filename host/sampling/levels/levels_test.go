@@ -13,12 +13,12 @@ import (
 	"strandline/internal/test/live"
 )
 
-// TestSampler samples this process and a child of it.
+// TestSampler samples this process and a child of it, whose own environment bounds a cache.
 func TestSampler(t *testing.T) {
 	live.Waits(t)
 	live.Linux(t)
-	child := exec.Command(os.Args[0], "-test.run", "^$")
-	child.Args = append(child.Args, "-test.timeout", "1h")
+	child := exec.Command(os.Args[0])
+	child.Args = []string{"/opt/gcs_server", "-test.run", "^$", "-test.timeout", "1h"}
 	in, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestSampler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child.Env = append(os.Environ(), "STRANDLINE_TEST_WAITS=1")
+	child.Env = append(os.Environ(), "STRANDLINE_TEST_WAITS=1", "RAY_task_events_max_num_task_in_gcs=7")
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +57,9 @@ func TestSampler(t *testing.T) {
 	for i, p := range all.Processes {
 		if p.PID != os.Getpid() && p.PID != child.Process.Pid || p.Command == "" || step.Bytes[i] == 0 && !strings.Contains(p.Command, "test") {
 			t.Errorf("%+v has %d bytes", p, step.Bytes[i])
+		}
+		if n := p.Caches.Tasks; (n != nil && *n == 7) != (p.PID == child.Process.Pid) {
+			t.Errorf("%s keeps events of tasks: %v", p.Command, n)
 		}
 	}
 }

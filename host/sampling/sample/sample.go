@@ -102,7 +102,9 @@ type Process struct {
 	// PromptCache is the bound of the cache of prompts in main memory that llama.cpp's server keeps,
 	// bytes; -1 if it has no bound, nil of other programs.
 	PromptCache *int64 `json:"prompt_cache_bytes,omitempty"`
-	Group       string `json:"group,omitempty"` // the name of a [Group]
+	// TaskEvents is of how many tasks Ray's gcs_server keeps events; -1 of all, nil of other programs.
+	TaskEvents *int64 `json:"task_events,omitempty"`
+	Group      string `json:"group,omitempty"` // the name of a [Group]
 
 	Host        *Host `json:"host"` // nil of a zombie, and of one that is not visible
 	Threads     *int  `json:"threads,omitempty"`

@@ -263,7 +263,8 @@ func (p *process) describe(s *Sampler) {
 		p.now.Launch = procfs.Process(pid).Launch(environ)
 	}
 	if line != "" {
-		p.now.PromptCache = engine.PromptCache(strings.Split(strings.TrimSuffix(line, "\x00"), "\x00"), func(name string) string { return environ[name] })
+		caches := engine.CachesOf(strings.Split(strings.TrimSuffix(line, "\x00"), "\x00"), func(name string) string { return environ[name] })
+		p.now.PromptCache, p.now.TaskEvents = caches.Prompts, caches.Tasks
 	}
 	p.visible = nil
 	if list, ok := environ["CUDA_VISIBLE_DEVICES"]; ok {

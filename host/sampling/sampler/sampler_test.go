@@ -517,14 +517,14 @@ func TestRayKills(t *testing.T) {
 	}
 }
 
-// TestPromptCache reads the bound of llama.cpp's cache of prompts from the end of a long command,
-// and from the environment.
-func TestPromptCache(t *testing.T) {
+// TestCaches reads the bounds of caches from the end of a long command, and from the environment.
+func TestCaches(t *testing.T) {
 	tr := newTree(t)
 	for pid, c := range map[int][2]string{
 		10: {"/opt/llama-server\x00-m\x00/" + strings.Repeat("x", 2000) + "\x00--cache-ram\x0064\x00", ""},
 		11: {"llama-server\x00", "A=b\x00LLAMA_ARG_CACHE_RAM=32\x00"},
 		12: {"python\x00", "LLAMA_ARG_CACHE_RAM=32\x00"},
+		13: {"/ray/gcs_server\x00--log_dir=/tmp\x00", "RAY_task_events_max_num_task_in_gcs=5000\x00"},
 	} {
 		tr.process(pid, 1, 100, "p", 1000)
 		tr.write(fmt.Sprint(pid, "/cmdline"), c[0])
@@ -535,8 +535,11 @@ func TestPromptCache(t *testing.T) {
 		if p.PromptCache != nil {
 			got[p.PID] = *p.PromptCache >> 20
 		}
+		if p.TaskEvents != nil {
+			got[p.PID] = *p.TaskEvents
+		}
 	}
-	if want := map[int]int64{10: 64, 11: 32}; !maps.Equal(got, want) {
+	if want := map[int]int64{10: 64, 11: 32, 13: 5000}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
