@@ -452,7 +452,7 @@ func TestLinesAreQuiet(t *testing.T) {
 		t.Run(python, func(t *testing.T) {
 			t.Parallel()
 			r := program{
-				code:    "import os, strandline._lines as lines\nodd = os.path.join(os.path.dirname(__file__), 'odd.py')\nprint([n.lineno for n in lines.Lines().tree(odd).body])",
+				code:    "import os, strandline._lines as lines\nodd = os.path.join(os.path.dirname(__file__), 'odd.py')\nprint([n.lineno for n in lines._tree(odd).body])",
 				command: []string{python}, modules: map[string]string{"odd.py": "import re\na = re.compile('\\d\\\\\\'\\\n')\nb = f'\\N{BULLET}'\nc = '\\N{EM DASH}'\n"},
 			}.run(t)
 			r.silent(t, 0, "[1, 2, 4, 5]\n")

@@ -97,6 +97,8 @@ class Holders:
                 try:
                     walk.seed()
                     tensors.list()
+                    walk.own(tensors.sought())
+                    tensors.list_rest()
                     left = walk.names(tensors.ids) - tensors.gradients()
                     tensors.in_arrays()
                     # A variable would keep the list: frames that were seen live on.
@@ -192,11 +194,24 @@ class _Tensors:
         self.walk = walk
         self.wanted = wanted
         self.ids: Dict[int, bool] = {}  # whether the walk must find them
+        self.once: Set[int] = set()  # ids of those to which there is one reference, which may be C++'s
         self.looked = 0.0  # seconds that a look at all objects took
         self.of_gradients: Optional[Dict[int, Any]] = None
 
     def list(self) -> None:
-        """Look for them among all objects, in half of the time that there is."""
+        """Look for those that Python surely owns. Of the others, the ids are kept."""
+        began = _clock.now()
+        found = _owned.shared(self.kinds, self.once)
+        self.looked = _clock.now() - began
+        self.add_all(found)
+        self.once.difference_update(map(id, found), self.gradients_of(self.leaves))
+
+    def list_rest(self) -> None:
+        """Look for the others: those that the walk came to, and if it missed some, among all objects, in half of the time that there is."""
+        self.add_all(itertools.compress(self.walk.objects, map(self.once.__contains__, map(id, self.walk.objects))))
+        self.once.difference_update(self.walk.seen)
+        if not self.once:
+            return
         limit = itertools.repeat(True, self.walk.nodes)
         began = _clock.now()
         until = began + (self.walk.deadline - began) / 2
@@ -206,6 +221,13 @@ class _Tensors:
             self.walk.bound = f"{self.walk.nodes} objects"
         elif began + self.looked > until:
             self.walk.bound = "time"
+        self.add_all(itertools.compress(found, map(self.once.__contains__, map(id, found))))
+
+    def sought(self) -> Set[int]:
+        """The ids of those that the walk is to come to."""
+        return self.once.union(self.ids)
+
+    def add_all(self, found: Iterable[Any]) -> None:
         for n, t in enumerate(found):
             if n & 255 == 255 and self.walk.late():
                 raise Bound("time")
@@ -239,18 +261,22 @@ class _Tensors:
             if self.walk.found(t):
                 by_owner.setdefault(self.walk.parents[self.walk.seen[id(t)]], []).append((t, size))
         groups: Dict[Any, List[Any]] = {}  # by shape: paths, number and bytes
+        alike: Dict[int, List[Any]] = {}  # the group of the owners to which one object refers, and how many were looked at
         for owner, members in sorted(by_owner.items(), key=lambda item: -sum(size for _, size in item[1])):
             if self.walk.late():
                 break
-            g: List[Any] = []
+            above = alike.setdefault(self.walk.parents[owner], [[], 0])
+            g: List[Any] = above[0] if above[1] >= _SAMPLE else []
+            few = not g and len(members) <= _SAMPLE  # members of one long container have paths of one shape
             for t, size in members:
-                if not g or len(members) <= _SAMPLE or owner in self.walk.roots:  # members of one long container have paths of one shape
+                if not g or few or owner in self.walk.roots:
                     path = self.walk.path(t)
                     g = groups.setdefault(path.shape(), [_paths.Group(), 0, 0])
                     g[0].add(path)
                 elif len(g[0].paths) < 2:
                     g[0].add(self.walk.path(t))
                 g[1], g[2] = g[1] + 1, g[2] + size
+            above[:] = g, (above[1] + 1 if above[0] is g or not above[0] else -len(by_owner))
         most = sorted(groups.values(), key=lambda g: -int(g[2]))[:_SITES]
         return [{"kind": "python", "path": g.text(), "count": n, "bytes": size} for g, n, size in most], [g.paths[0] for g, _, _ in most]
 
@@ -268,7 +294,10 @@ class _Tensors:
 
     def gradients(self) -> Set[int]:
         """The ids of the gradients of leaves that were found, which C++ refers to."""
-        return {id(t.grad) for t in self.leaves if self.walk.found(t)} if self.idle else set()
+        return self.gradients_of(filter(self.walk.found, self.leaves))
+
+    def gradients_of(self, leaves: Iterable[Any]) -> Set[int]:
+        return {id(t.grad) for t in leaves} if self.idle else set()
 
     def gradient(self, address: int) -> Optional[_paths.Path]:
         """The path to a block that is the gradient of a leaf that was found."""
@@ -333,12 +362,16 @@ class Walk:
         self.locals: List[_paths.Locals] = []
         self.arrays: List[Any] = []  # of objects, which were come to
         self.ours: Set[int] = set()  # ids of lists of this pass that hold tensors
-        self.rest: Iterable[int] = ()  # that was not followed, as nothing was left to find
+        self.rest: Iterable[int] = ()  # that was not followed
+
+    def own(self, targets: Set[int]) -> None:
+        """Find objects from the program's own names, in half of the time that there is."""
+        self.spread_for((self.deadline - _clock.now()) / 2, self.tiers[0], targets)
 
     def names(self, targets: Mapping[int, bool]) -> Set[int]:
-        """Find objects from the program's own names, and return the ids of those that must be found and are not."""
-        left = set(targets)
-        self.spread(self.tiers[0], left)
+        """Go on to find objects from the program's own names, and return the ids of those that must be found and are not."""
+        left = targets.keys() - self.seen.keys()
+        self.spread(self.rest, left)
         if any(targets[i] for i in left):
             named = len(self.tiers[0])
             self.suspended()
@@ -348,10 +381,14 @@ class Walk:
 
     def go_on(self) -> None:
         """Follow what is left of the program's own names for some time, in search of arrays."""
-        deadline, self.deadline = self.deadline, min(self.deadline, _clock.now() + LIBRARIES)
+        if _paths.array_class() is not None:
+            self.spread_for(LIBRARIES, self.rest, {-1})  # which is the id of nothing
+
+    def spread_for(self, seconds: float, begin: Iterable[int], left: Set[int]) -> None:
+        """Follow references until nothing is left to find, or for so many seconds."""
+        deadline, self.deadline = self.deadline, min(self.deadline, _clock.now() + seconds)
         try:
-            if _paths.array_class() is not None:
-                self.spread(self.rest, {-1})  # which is the id of nothing
+            self.spread(begin, left)
         except Bound:
             pass
         self.deadline = deadline
@@ -485,6 +522,7 @@ class Walk:
         seen, objects, parents = self.seen, self.objects, self.parents
         looks = 0
         array = _paths.array_class()
+        self.rest = queue
         while queue and left:
             at = queue.popleft()
             o = objects[at]
@@ -500,6 +538,7 @@ class Walk:
                 if looks > 255:
                     looks = 0
                     if self.late():
+                        queue.appendleft(at)
                         raise Bound("time")
                 for o in some:
                     key = id(o)
@@ -510,7 +549,6 @@ class Walk:
                     parents.append(at)
                     queue.append(i)
                     left.discard(key)
-        self.rest = queue
 
     def late(self) -> bool:
         return _clock.now() > self.deadline

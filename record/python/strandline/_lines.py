@@ -26,7 +26,7 @@ class Lines:
     """Lines of source, read once."""
 
     def __init__(self) -> None:
-        self.trees: Dict[str, Any] = {}
+        self.sets: Dict[str, List[Tuple[Any, Tuple[str, ...]]]] = {}  # by file, the nodes that may set something, as _walk has them
         self.codes: Optional[List[types.CodeType]] = None  # of functions, and of what runs; None if not looked for
         self.counted: Dict[str, Dict[int, List[_Counter]]] = {}  # by file and line
         self.known: Dict[Any, Tuple[str, List[int], int]] = {}  # file, lines and rank
@@ -68,11 +68,10 @@ class Lines:
 
         Of several, those are meant that have run, and of these one in a loop. The rank of such has the bit 2.
         """
-        tree = self.tree(file)
         best: List[Any] = []  # nodes, and whether they are in a loop
         top = 0
         inner = scope.rpartition(".")[2]
-        for node, scopes in _walk(tree) if tree is not None else ():
+        for node, scopes in self.setting(file):
             rank = _rank(node, name, attribute)
             if not rank and attribute and [s for s in scopes if s != _LOOP][-1:] == [inner]:  # in the body of its class
                 rank = min(_rank(node, name, False), 1)
@@ -132,14 +131,22 @@ class Lines:
         """Let code be looked at anew."""
         self.codes, self.counted = None, {}
 
-    def tree(self, file: str) -> Any:
-        if file not in self.trees:
-            self.trees[file] = None
+    def setting(self, file: str) -> List[Tuple[Any, Tuple[str, ...]]]:
+        """The nodes of a source that may set something or add to it."""
+        if file not in self.sets:
+            self.sets[file] = []
             if file.endswith(".py") and os.path.getsize(file) <= _LONGEST:
-                with open(file, "rb") as f:
-                    source = f.read().decode("utf-8", "replace").lstrip("\ufeff")  # other codecs would be imported
-                self.trees[file] = ast.parse(_ESCAPE.sub(_quiet, source))
-        return self.trees[file]
+                self.sets[file] = [*filter(lambda one: isinstance(one[0], _SETTING), _walk(_tree(file)))]
+        return self.sets[file]
+
+
+_SETTING = (ast.Call, ast.Assign, ast.AnnAssign, ast.AugAssign)
+
+
+def _tree(file: str) -> Any:
+    with open(file, "rb") as f:
+        source = f.read().decode("utf-8", "replace").lstrip("\ufeff")  # other codecs would be imported
+    return ast.parse(_ESCAPE.sub(_quiet, source))
 
 
 _ESCAPE = re.compile(r"\\(N\{[^{}\n]*\}|[\s\S])")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import itertools
 import operator
+import sys
 import types
 from typing import Any, Callable, Iterable, Iterator, List, Set
 
@@ -32,6 +33,24 @@ class _Listed(List[Any]):
 
 # The ids of classes whose objects refer to no others of interest: values of a function or class are in a tuple or dict.
 _WITHOUT = set(map(id, (_Listed, types.FunctionType, type, types.WrapperDescriptorType, types.MethodDescriptorType, types.GetSetDescriptorType)))
+
+
+def shared(kinds: Set[int], ids: Set[int]) -> List[Any]:
+    """The objects of some classes, given by their ids, to which there are several references. The ids of all are added to ids.
+
+    C++ has one at most, so that Python owns these.
+    """
+    every, members = _Listed(), _Listed()
+    counts: List[int] = []
+    steps = itertools.chain(
+        map(every.extend, itertools.starmap(gc.get_objects, ((),))),
+        map(members.extend, (itertools.compress(iter(every), _among(kinds, iter(every))),)),
+        map(_Listed.clear, (every,)),
+        map(counts.extend, (map(sys.getrefcount, iter(members)),)),
+        map(ids.update, (map(id, iter(members)),)),
+    )
+    out = itertools.compress(iter(members), map(_ONCE.__lt__, iter(counts)))
+    return list(itertools.chain(filter(None, steps), out, filter(None, map(_Listed.clear, (members,)))))
 
 
 def referred(kinds: Set[int], without: Set[int], limit: Iterator[bool], deadline: float) -> List[Any]:
@@ -105,3 +124,6 @@ def _chosen(kinds: Set[int], of_them: bool, found: Iterator[Any], examined: Iter
 def _among(kinds: Set[int], objects: Iterator[Any]) -> Iterator[bool]:
     """Of each of some objects whether its class is one of those given by their ids."""
     return map(kinds.__contains__, map(id, map(type, objects)))
+
+
+_ONCE = 1 + next(map(sys.getrefcount, [object()]))  # references to an object of a list that one other thing refers to

@@ -21,7 +21,7 @@ from . import _about, _control, _engine, _hook, _journal, _levels, _options, _re
 
 _STEP_WAIT = 5.0  # seconds that a snapshot of the schedule waits for the end of a step
 _FREE = 4.0  # seconds of the processor that snapshots at steps may take, or half of the time that the steps did
-_SHARE = 0.03  # of the time since the first step, which all may take with another one of the clock; half of a check's
+_SHARE = 0.02  # of the time since the first step, which all may take with another one of the clock; half of a check's
 _LOOK = 0.5  # seconds between two looks at what is reserved
 _OOM_BURST = 3  # snapshots at out-of-memory, then one in _OOM_PAUSE seconds
 _OOM_PAUSE = 60.0
