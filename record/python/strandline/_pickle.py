@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import pickle
-from typing import Any, Iterable, Iterator, Mapping
+from typing import Any, Iterator, List, Mapping
 
 from . import _folder
 
@@ -14,6 +14,7 @@ from . import _folder
 _PROTOCOL = 3
 _START = b"\x80\x03"  # PROTO 3
 _BATCH = 1000  # as pickle itself; a viewer passes a batch as arguments of a call
+_PUTS = {ord("q"): 2, ord("r"): 5}  # bytes of an instruction that numbers a value
 
 
 def pieces(snapshot: Mapping[str, Any]) -> Iterator[bytes]:
@@ -22,37 +23,29 @@ def pieces(snapshot: Mapping[str, Any]) -> Iterator[bytes]:
     pickler = pickle.Pickler(part, _PROTOCOL)  # its memo holds over all parts
     out = bytearray()
 
-    def add(value: Any) -> None:
-        """Append the pickle of a value without its head and its STOP."""
+    def pickled(value: Any) -> memoryview:
+        """The pickle of a value without its head and its STOP."""
         part.seek(0)
         part.truncate()
         pickler.dump(value)
-        out.extend(part.getbuffer()[len(_START) : -1])
+        return part.getbuffer()[len(_START) : -1]
 
     def taken() -> bytes:
         data = bytes(out)
         out.clear()
         return data
 
-    def each(items: Iterable[Any]) -> Iterator[bytes]:
+    def each(items: List[Any]) -> Iterator[bytes]:
         """A list, in batches."""
         out.extend(b"]")
-        waiting = 0
-        for item in items:
-            if waiting == 0:
-                out.extend(b"(")
-            add(item)
-            waiting += 1
-            if waiting == _BATCH:
-                out.extend(b"e")
-                waiting = 0
-                yield taken()
-        if waiting:
-            out.extend(b"e")
+        for i in range(0, len(items), _BATCH):
+            with pickled(items[i : i + _BATCH]) as batch:  # a list, with its number, which no other part refers to
+                out.extend(batch[1 + _PUTS[batch[1]] :])
+            yield taken()
 
     out.extend(_START + b"}(")
     for key, value in snapshot.items():
-        add(key)
+        out.extend(pickled(key))
         if key == "device_traces":
             out.extend(b"](")
             for trace in value:
@@ -61,7 +54,7 @@ def pieces(snapshot: Mapping[str, Any]) -> Iterator[bytes]:
         elif isinstance(value, list):
             yield from each(value)
         else:
-            add(value)
+            out.extend(pickled(value))
         yield taken()
     yield b"u."
 
