@@ -47,7 +47,7 @@ var columns = [][]string{
 	{"host/code/symbolize"},
 	{
 		"torch/timeline", "torch/allocator", "torch/replay", "torch/digest", "torch/purpose", "torch/compare", "torch/tile",
-		"host/calls/ledger", "host/gpu/gpudriver", "host/proc/hooks", "host/proc/footprint", "host/gpu/gpuaccount", "host/sampling/sampler",
+		"host/calls/ledger", "host/calls/malloc", "host/gpu/gpudriver", "host/proc/hooks", "host/proc/footprint", "host/gpu/gpuaccount", "host/sampling/sampler",
 	},
 	{"plan"},
 	{"plan/serving", "plan/training"},

@@ -311,6 +311,7 @@ if [ -n "$all" ]; then
 	built "BPF object" host/calls/bpf/build.sh
 	built "reader of NVML" host/gpu/nvml/build.sh
 	built "library of pausable memory" pausable/build.sh
+	built "library that samples malloc" host/calls/malloc/build.sh
 	check_module
 	if (cd release && go mod download) >/dev/null 2>&1; then
 		step "what builds a release" check_release

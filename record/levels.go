@@ -111,6 +111,16 @@ func (s *Session) Tracing() (since time.Time) {
 	return since
 }
 
+// TracesObjects reports whether a process traces its allocations now, in steps or in periods.
+func (s *Session) TracesObjects() bool {
+	for _, name := range append(s.levelFiles(".lines+"), s.levelFiles(".lines~")...) {
+		if pid, err := strconv.Atoi(strings.TrimRight(filepath.Base(name), ".lines+~")); err == nil && alive(pid) {
+			return true
+		}
+	}
+	return false
+}
+
 // levelFiles are the files of levels whose names end so, in order.
 func (s *Session) levelFiles(ending string) []string {
 	return filesIn(filepath.Join(s.Options.Dir, journals, "levels"), ending)

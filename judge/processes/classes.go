@@ -328,7 +328,7 @@ func (h host) checkpointAt(at time.Duration) int {
 
 // madeBy names the place that made what a finding reports.
 func madeBy(f *finding.Finding, u *ledger.Use) {
-	f.Stack, f.Site = hostFrames(u.Frames), HostSite(u.Frames)
+	f.Stack, f.Site = HostFrames(u.Frames), HostSite(u.Frames)
 	f.Title = located(f.Title, u)
 }
 

@@ -80,7 +80,7 @@ func driverGrows(uses []*gpudriver.Use, sums *gpudriver.Sums, devices []recordin
 	}
 	f = finding.Finding{
 		Kind: finding.DriverLeak, Bytes: finding.Int(live), Count: finding.Int(pieces), Trend: all.Bytes,
-		Stack: hostFrames(u.Frames), Site: DriverSite(u.Frames), Evidence: e, Detail: hostDetail(finding.DriverLeak, &u.Use),
+		Stack: HostFrames(u.Frames), Site: DriverSite(u.Frames), Evidence: e, Detail: hostDetail(finding.DriverLeak, &u.Use),
 	}
 	taken := fmt.Sprintf("%s took %s of %s from the driver", u.Owner, units.Bytes(live), memoryName(u.Memory))
 	v := trend.Judge(all, trend.Past{})

@@ -137,7 +137,8 @@ func withoutParameters(function string) string {
 // outermost are the functions that every stack ends in.
 var outermost = map[string]bool{"_start": true, "Py_RunMain": true, "Py_BytesMain": true, "Py_Main": true}
 
-func hostFrames(frames []symbolize.Frame) []finding.Frame {
+// HostFrames are those of a stack, as findings have them.
+func HostFrames(frames []symbolize.Frame) []finding.Frame {
 	out := make([]finding.Frame, len(frames))
 	for i, f := range frames {
 		out[i] = hostFrame(f)

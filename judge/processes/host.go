@@ -94,7 +94,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	f = finding.Finding{
 		Kind: g.kind, Severity: finding.Warning, Confidence: g.confidence, Basis: g.verdict.Basis(),
 		Bytes: finding.Int(g.resident), Count: finding.Int(g.count), Trend: g.all.Bytes,
-		Stack: hostFrames(top.Frames), Site: HostSite(top.Frames),
+		Stack: HostFrames(top.Frames), Site: HostSite(top.Frames),
 		Evidence: e, Process: processOf(h.sums.Processes, sharesOf(g.uses)),
 	}
 	loading := h.loading(g.kind, g.uses, g.resident)

@@ -25,8 +25,8 @@ import (
 )
 
 // A line is named for a leak that the levels show. What names it neither measures nor
-// judges: Python's own trace of its objects in some steps, and the calls that take memory
-// from the system. Both begin when the levels so far look like a leak, so that a command
+// judges: Python's own trace of its objects in some steps, the calls that take memory from
+// the system, and a sample of malloc's calls. All begin when the levels so far look like a leak, so that a command
 // which does not leak runs undisturbed.
 
 // suspect has lines looked for if the levels so far look like a leak on the host. Python
@@ -83,11 +83,13 @@ func (j *judging) lines(findings []finding.Finding) {
 		traced := j.tracedFor(f)
 		if traced != nil {
 			if cause := processes.Cause(traced.Findings, j.run.grower(f)); cause != nil {
-				processes.Attribute(f, cause)
+				if !retains(cause.Kind) || !j.byMalloc(f) { // what is not freed is not kept by an allocator
+					processes.Attribute(f, cause)
+				}
 				continue
 			}
 		}
-		if byObjects(f, cmp.Or(j.run.alike(f), j.run.grower(f)), j.run.growing, j.seriesOf(f)) || traced != nil && (byCalls(f, traced) || byKind(f, traced, j.run.grower(f))) {
+		if byObjects(f, cmp.Or(j.run.alike(f, j.run.tracedObjects), j.run.grower(f)), j.run.growing, j.seriesOf(f)) || traced != nil && byCalls(f, traced) || j.byMalloc(f) || traced != nil && byKind(f, traced, j.run.grower(f)) {
 			continue
 		}
 		f.Detail = append(f.Detail, noLine+j.unnamed(f))
@@ -115,9 +117,14 @@ func (j *judging) tracedFor(f *finding.Finding) *report.Trace {
 	}
 	out := *j.run.traced
 	out.Findings = slices.DeleteFunc(slices.Clone(out.Findings), func(g finding.Finding) bool {
-		return g.Kind == finding.ArenaRetention || g.Kind == finding.AllocatorRetention
+		return retains(g.Kind)
 	})
 	return &out
+}
+
+// retains reports whether a kind is memory that an allocator keeps after it was freed.
+func retains(kind finding.Kind) bool {
+	return kind == finding.ArenaRetention || kind == finding.AllocatorRetention
 }
 
 // noLine begins the detail that says so.
@@ -133,7 +140,7 @@ func (j *judging) unnamed(f *finding.Finding) string {
 	case len(j.run.growing) > 0:
 		return "neither one line of Python nor one call to the system took most of it"
 	}
-	return "no single call to the system took most of it: it is in the heap of malloc, or another allocator's" + j.heap(processes.PIDOf(f.Process))
+	return "no single call to the system took most of it, nor one line by a sample of malloc's calls" + j.heap(processes.PIDOf(f.Process))
 }
 
 // heap states which calls made the heap of a process grow, 0 for any; "" if that is not
@@ -201,37 +208,53 @@ func byObjects(f *finding.Finding, pid int, all []record.Growing, levels *gate.S
 		return false
 	}
 	g := &all[i]
-	grew := float64(g.Grew) // of the process meanwhile
+	kept := grown{steps: g.Steps, seconds: g.Seconds, bytes: g.Grew, stacks: map[finding.Site][]finding.Frame{}}
 	if g.Seconds == 0 {
 		if f.BytesPerStep == nil {
 			return false
 		}
-		grew = float64(*f.BytesPerStep) * float64(g.Steps)
+		kept.bytes = *f.BytesPerStep * int64(g.Steps)
 	}
-	if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Unit == gate.Second {
-		if grew < tolerance*float64(e.LowBytes)*g.Seconds {
+	for _, l := range g.Lines {
+		site, frames := siteOf(l.Frames)
+		if kept.stacks[site] == nil {
+			kept.stacks[site] = frames
+		}
+		kept.places = append(kept.places, finding.Place{Site: site, Bytes: l.Bytes, Count: l.Count})
+	}
+	kept.places = merged(kept.places)
+	return byKept(f, kept, "traced", levels)
+}
+
+// grown is what a process kept while it was looked into, in some steps or in a time.
+type grown struct {
+	steps   int
+	seconds float64
+	bytes   int64           // by which the process grew meanwhile
+	places  []finding.Place // that allocated what was kept, the one with most bytes first
+	stacks  map[finding.Site][]finding.Frame
+}
+
+// byKept names the line of a leak by what its process kept, and reports whether there is one.
+// The word says how that was seen.
+func byKept(f *finding.Finding, g grown, seen string, levels *gate.Series) bool {
+	grew, places := float64(g.bytes), g.places
+	if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Unit == gate.Second && g.seconds > 0 {
+		if grew < tolerance*float64(e.LowBytes)*g.seconds {
 			return false // what leaks is not made of objects
 		}
-		if grew > underWay*float64(e.HighBytes)*g.Seconds {
+		if grew > underWay*float64(e.HighBytes)*g.seconds {
 			return false // more of it was under way than leaks
 		}
-		if least := minLeakShare * float64(e.LowBytes) * g.Seconds; grew < least && levels != nil && usual(levels, g.Seconds) < least {
-			f.Detail = append(f.Detail, fmt.Sprintf("most of it came in bursts: in %.1f traced seconds, which saw none, objects of Python grew by %s", g.Seconds, units.Bytes(g.Grew)))
+		if least := minLeakShare * float64(e.LowBytes) * g.seconds; grew < least && levels != nil && usual(levels, g.seconds) < least {
+			f.Detail = append(f.Detail, fmt.Sprintf("most of it came in bursts: in %.1f %s seconds, which saw none, the process grew by %s", g.seconds, seen, units.Bytes(g.bytes)))
 			return false
 		}
 	}
-	var places []finding.Place
 	var sum int64
-	stacks := map[finding.Site][]finding.Frame{} // the one with most bytes of each place
-	for _, l := range g.Lines {
-		site, frames := siteOf(l.Frames)
-		if stacks[site] == nil {
-			stacks[site] = frames
-		}
-		places = append(places, finding.Place{Site: site, Bytes: l.Bytes, Count: l.Count})
-		sum += l.Bytes
+	for _, p := range places {
+		sum += p.Bytes
 	}
-	places = merged(places)
 	if len(places) == 0 || grew <= 0 || float64(sum) < minLeakShare*grew {
 		return false
 	}
@@ -246,10 +269,10 @@ func byObjects(f *finding.Finding, pid int, all []record.Growing, levels *gate.S
 	} else {
 		others = shares(places, sum)
 	}
-	f.Site, f.Stack, f.Sites = &places[0].Site, stacks[places[0].Site], places
-	text := fmt.Sprintf("in %d traced steps, kept allocations %s grew by %s a step", g.Steps, at(*f.Site), units.Bytes(places[0].Bytes/int64(max(g.Steps, 1))))
-	if g.Seconds > 0 {
-		text = fmt.Sprintf("in %.1f traced seconds, the process grew by %s, and kept allocations %s by %s", g.Seconds, units.Bytes(g.Grew), at(*f.Site), units.Bytes(places[0].Bytes))
+	f.Site, f.Stack, f.Sites = &places[0].Site, g.stacks[places[0].Site], places
+	text := fmt.Sprintf("in %d %s steps, kept allocations %s grew by %s a step", g.steps, seen, at(*f.Site), units.Bytes(places[0].Bytes/int64(max(g.steps, 1))))
+	if g.seconds > 0 {
+		text = fmt.Sprintf("in %.1f %s seconds, the process grew by %s, and kept allocations %s by %s", g.seconds, seen, units.Bytes(g.bytes), at(*f.Site), units.Bytes(places[0].Bytes))
 	}
 	if others != "" && len(places) > 1 {
 		text += " (" + others + ")"

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"strandline/face/report"
+	"strandline/host/calls/malloc"
 	"strandline/host/proc/procfs"
 	"strandline/host/sampling/levels"
 	"strandline/judge/processes"
@@ -94,6 +95,9 @@ type Run struct {
 	// reason in untraced.
 	traced   *report.Trace
 	untraced error
+	// kept is what a process allocated by malloc and did not free until a time, and in which
+	// spans; nil if that was not sampled.
+	kept func(pid int, until time.Time) ([]malloc.Kept, []malloc.Span)
 	// containers are those of a Python process that grew while it was traced.
 	containers func(pid int) []processes.Container
 }
@@ -109,8 +113,15 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	var mallocs *malloc.Sampling // nil where calls of malloc cannot be sampled
+	if o.Lines != nil {
+		if mallocs, err = malloc.New(); err == nil {
+			defer mallocs.Close()
+			env = mallocs.Environ(env)
+		}
+	}
 	r := &Run{Measured: Measured{began: time.Now(), only: o.Only, guessed: o.Steps == "auto"}, command: o.Command}
-	w := &watch{o: o, run: r, session: session, running: make(chan struct{}), stop: make(chan struct{})}
+	w := &watch{o: o, run: r, session: session, mallocs: mallocs, running: make(chan struct{}), stop: make(chan struct{})}
 	command := record.Command{Args: o.Command, Env: env, Stdout: o.Stdout, Stop: w.stop, Started: w.started, Look: w.look, Every: often, Interrupted: w.interrupted}
 	finish := func() {}
 	if o.Line != nil {
@@ -128,6 +139,10 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 	if w.follower != nil {
 		r.traced, r.untraced = w.follower.Close()
 		r.containers = w.follower.Containers
+	}
+	if mallocs != nil {
+		mallocs.Sample(false)
+		r.kept = mallocs.Kept
 	}
 	w.measure()
 	if !r.Killed {
@@ -158,6 +173,7 @@ type watch struct {
 	o       Options
 	run     *Run
 	session *record.Session
+	mallocs *malloc.Sampling               // nil for none
 	sampler atomic.Pointer[levels.Sampler] // nil until the command runs
 	running chan struct{}                  // closed when the sampler has been set
 	steps   atomic.Int64                   // lines that ended a step
@@ -203,6 +219,7 @@ const often = 50 * time.Millisecond
 func (w *watch) look(pid int) {
 	w.suspect(pid)
 	w.endPeriod()
+	w.sampleMallocs()
 	if time.Since(w.looked) < time.Second {
 		return
 	}

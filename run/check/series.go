@@ -383,26 +383,31 @@ func (m *Measured) grower(f *finding.Finding) int {
 // alike is the process that stands for all that a finding is about, where those that grow run one
 // command, as the workers of a data loader do: of those whose lines are known, the one that grew most,
 // unless another grew twice as much. It is 0 if there is none.
-func (m *Measured) alike(f *finding.Finding) (pid int) {
+func (m *Measured) alike(f *finding.Finding, known func(pid int) bool) (pid int) {
 	if processes.PIDOf(f.Process) > 0 {
 		return 0
 	}
 	var command string
-	var known, most int64
+	var grew, most int64
 	for i, b := range m.grew() {
 		p := m.Samples.Processes[i]
 		if command != "" && command != p.Command {
 			return 0
 		}
 		command, most = p.Command, max(most, b)
-		if b > known && slices.ContainsFunc(m.growing, func(g record.Growing) bool { return g.PID == p.PID }) {
-			pid, known = p.PID, b
+		if b > grew && known(p.PID) {
+			pid, grew = p.PID, b
 		}
 	}
-	if 2*known < most {
+	if 2*grew < most {
 		return 0
 	}
 	return pid
+}
+
+// tracedObjects reports whether the lines of a process are known by a trace of its objects.
+func (m *Measured) tracedObjects(pid int) bool {
+	return slices.ContainsFunc(m.growing, func(g record.Growing) bool { return g.PID == pid })
 }
 
 // grew is by how much processes without a series of their own grew since a quarter of the time, by

@@ -1,0 +1,96 @@
+// Package malloc samples the calls of malloc in the processes of a command that was
+// started with its library in LD_PRELOAD; see c/malloc.c. While it samples, it knows
+// which stacks allocated what is not freed, up to the error of the sample.
+//
+// A call is sampled every so many bytes, at random, so that each byte has the same
+// chance. The calling thread waits until its stack has been copied. As long as nothing
+// is sampled, each call costs some instructions more. Note that an allocator that a program
+// has built in is not seen.
+package malloc
+
+import (
+	"slices"
+	"time"
+
+	"strandline/host/code/symbolize"
+)
+
+// A Kept is what the calls with one stack allocated in a time and did not free.
+type Kept struct {
+	Frames   []symbolize.Frame // of the stack, innermost first
+	Bytes    float64           // estimated; negative if more was freed
+	Count    float64           // of allocations, estimated
+	Variance float64           // of Bytes, by the sampling
+}
+
+// A Span is a time in which calls were sampled.
+type Span struct{ From, To time.Time }
+
+// sum is what the samples of one stack stand for.
+type sum struct{ bytes, count, variance float64 }
+
+// A process tells processes and the programs that they run apart.
+type process struct {
+	pid  uint32
+	born uint64
+}
+
+// A look is what was allocated and not freed at a moment, by process and number of the
+// stack.
+type look struct {
+	at    time.Time
+	first bool // of a time in which calls were sampled
+	kept  map[process]map[int]sum
+}
+
+// maxLooks bounds the looks that are kept; every second one goes when there are more.
+const maxLooks = 256
+
+// thinned drops every second look of each span, but not its first and last.
+func thinned(all []look) []look {
+	out := all[:0]
+	odd := false
+	for i := range all {
+		ends := i+1 == len(all) || all[i+1].first
+		if odd = !odd && !all[i].first; !odd || ends {
+			out = append(out, all[i])
+		}
+	}
+	clear(all[len(out):])
+	return out
+}
+
+// kept returns what each stack of a process held more at the ends of spans than at their
+// beginnings, by the number of the stack, with these spans. Of each span a first quarter is
+// left out: what lives for a time is then there already. Looks after until do not count.
+func kept(looks []look, p process, until time.Time) (out map[int]sum, spans []Span) {
+	out = map[int]sum{}
+	for begin := 0; begin < len(looks); {
+		end := begin + 1
+		for end < len(looks) && !looks[end].first {
+			end++
+		}
+		span := looks[begin:end]
+		begin = end
+		span = slices.DeleteFunc(slices.Clone(span), func(l look) bool { return l.kept[p] == nil || l.at.After(until) })
+		if len(span) < 2 {
+			continue
+		}
+		last := &span[len(span)-1]
+		from := span[0].at.Add(last.at.Sub(span[0].at) / 4)
+		first := &span[slices.IndexFunc(span, func(l look) bool { return !l.at.Before(from) })]
+		if first == last {
+			continue
+		}
+		spans = append(spans, Span{first.at, last.at})
+		for stack, s := range last.kept[p] {
+			was := out[stack]
+			out[stack] = sum{was.bytes + s.bytes, was.count + s.count, was.variance + s.variance}
+		}
+		for stack, s := range first.kept[p] {
+			was := out[stack]
+			out[stack] = sum{was.bytes - s.bytes, was.count - s.count, was.variance + s.variance}
+		}
+	}
+	return out, spans
+}

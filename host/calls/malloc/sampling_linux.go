@@ -1,0 +1,428 @@
+//go:build amd64 || arm64
+
+package malloc
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"strandline/host/calls/event"
+	"strandline/host/code/pyframes"
+	"strandline/host/code/symbolize"
+)
+
+// variable is the environment variable that tells the library where the shared memory is.
+const variable = "STRANDLINE_MALLOC"
+
+// How often calls are sampled. The distance between two samples follows how much a program
+// allocates.
+const (
+	firstInterval = 256 << 10 // bytes
+	minInterval   = 64 << 10
+	maxInterval   = 1 << 34
+	pace          = 250 * time.Millisecond // between two looks, after which the interval is set
+	maxPaced      = 200                    // samples in that time
+	minPaced      = 60
+)
+
+// maxPrograms bounds those that are known at once.
+const maxPrograms = 1 << 12
+
+// maxWaiting bounds the samples whose stacks have been copied and not yet named.
+const maxWaiting = 64
+
+// A Sampling is that of one command. Its methods may be called from any goroutine.
+type Sampling struct {
+	library, file *os.File // in memory
+	shared        *shared
+	memory        []byte
+
+	mu       sync.Mutex
+	on       bool
+	first    bool // the next look is the first after a pause
+	interval uint64
+	looks    []look
+	programs map[process]*program
+	stacks   stacks
+	began    bool // whether the goroutines run
+
+	samples chan sample
+	close   chan struct{}
+	done    sync.WaitGroup
+}
+
+// A program is one that was seen to ask.
+type program struct {
+	ready  bool // its samples can be read
+	python *event.PythonLayout
+}
+
+// A sample is a stack that was copied, with the entry that it is for, or prepare where the
+// image of its program is to be read.
+type sample struct {
+	process
+	event.Sample
+	entry  int
+	ticket uint32
+}
+
+const prepare = -1
+
+// ticket marks the number that an entry has until its stack is named.
+const ticket = 1 << 31
+
+// New makes the library and the memory that is shared with it. The error says why calls of
+// malloc cannot be sampled.
+func New() (*Sampling, error) {
+	s := &Sampling{interval: firstInterval, programs: map[process]*program{}, samples: make(chan sample, maxWaiting), close: make(chan struct{})}
+	var err error
+	if s.library, err = inMemory("strandline-malloc", library, 0); err != nil {
+		return nil, fmt.Errorf("calls of malloc cannot be sampled: %w", err)
+	}
+	if err := s.share(); err != nil {
+		s.library.Close()
+		return nil, fmt.Errorf("calls of malloc cannot be sampled: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Sampling) share() error {
+	code, err := unix.Mmap(int(s.library.Fd()), 0, len(library), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
+	if err != nil { // the system does not run what is in memory
+		return err
+	}
+	unix.Munmap(code)
+	if s.file, err = inMemory("strandline-samples", nil, int64(unsafe.Sizeof(shared{}))); err != nil {
+		return err
+	}
+	if s.memory, err = unix.Mmap(int(s.file.Fd()), 0, int(unsafe.Sizeof(shared{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		s.file.Close()
+		return err
+	}
+	s.shared = (*shared)(unsafe.Pointer(&s.memory[0]))
+	var token [8]byte
+	rand.Read(token[:])
+	s.shared.token = binary.LittleEndian.Uint64(token[:])>>1 | 1
+	return nil
+}
+
+// inMemory makes a file that exists only in memory, with a content or a size.
+func inMemory(name string, content []byte, size int64) (*os.File, error) {
+	const executable = 0x10 // MFD_EXEC, since Linux 6.3
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|executable)
+	if errors.Is(err, unix.EINVAL) {
+		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if _, err = f.Write(content); err == nil && size > 0 {
+		err = f.Truncate(size)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Environ is the environment env with what makes programs load the library, before others
+// that stand before malloc.
+func (s *Sampling) Environ(env []string) []string {
+	preload := path(s.library)
+	out := make([]string, 0, len(env)+3)
+	sanitizer := "verify_asan_link_order=0" // it need not be the first library
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		switch {
+		case name == variable:
+		case name == "LD_PRELOAD" && value != "":
+			preload += ":" + value
+		case name == "LD_PRELOAD":
+		case name == "ASAN_OPTIONS" && value != "":
+			sanitizer += ":" + value
+		case name == "ASAN_OPTIONS":
+		default:
+			out = append(out, e)
+		}
+	}
+	return append(out, "LD_PRELOAD="+preload, "ASAN_OPTIONS="+sanitizer, fmt.Sprintf("%s=%s %d", variable, path(s.file), s.shared.token))
+}
+
+// path is where another process finds a file of this one, as long as it runs.
+func path(f *os.File) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd()) }
+
+// Sample begins to sample, or stops to, while what was sampled is still seen to be freed.
+func (s *Sampling) Sample(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.on == on {
+		return
+	}
+	s.look()
+	s.on, s.first = on, on
+	if !on {
+		s.shared.interval.Store(0)
+		return
+	}
+	s.shared.began.Store(1)
+	s.shared.interval.Store(s.interval)
+	if !s.began {
+		s.began = true
+		s.done.Go(s.serve)
+		s.done.Go(s.name)
+	}
+}
+
+// Close ends the sampling. What is known stays so.
+func (s *Sampling) Close() {
+	s.Sample(false)
+	close(s.close)
+	s.done.Wait()
+	unix.Munmap(s.memory)
+	s.file.Close()
+	s.library.Close()
+}
+
+// serve answers requests, and looks at what is there.
+func (s *Sampling) serve() {
+	defer close(s.samples)
+	looked, n := time.Now(), 0
+	for {
+		select {
+		case <-s.close:
+			s.answer()
+			return
+		default:
+		}
+		asked := s.shared.asked.Load()
+		n += s.answer()
+		if passed := time.Since(looked); passed >= pace {
+			s.mu.Lock()
+			if s.on {
+				s.look()
+				s.adapt(n)
+			}
+			s.mu.Unlock()
+			looked, n = time.Now(), 0
+		}
+		most := unix.NsecToTimespec(int64(20 * time.Millisecond))
+		const wait = 0 // FUTEX_WAIT
+		unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&s.shared.asked)), wait, uintptr(asked), uintptr(unsafe.Pointer(&most)), 0, 0)
+	}
+}
+
+// adapt sets the interval by how many samples there were since the last look.
+func (s *Sampling) adapt(n int) {
+	switch {
+	case n > maxPaced:
+		s.interval = min(s.interval*2, maxInterval)
+	case n < minPaced:
+		s.interval = max(s.interval/2, minInterval)
+	}
+	s.shared.interval.Store(s.interval)
+}
+
+// look notes what is allocated. What ended processes had is gone.
+func (s *Sampling) look() {
+	now := look{at: time.Now(), first: s.first, kept: map[process]map[int]sum{}}
+	s.first = false
+	gone := map[process]bool{}
+	for i := range s.shared.entries {
+		if s.shared.addresses[i].Load() <= reserved {
+			continue
+		}
+		e := &s.shared.entries[i]
+		p, stack := process{e.pid, e.born}, int(e.stack.Load())
+		if known := now.kept[p] != nil || gone[p]; !known {
+			if gone[p] = s.programs[p] == nil || unix.Kill(int(p.pid), 0) == unix.ESRCH; !gone[p] {
+				now.kept[p] = map[int]sum{}
+			}
+		}
+		if gone[p] {
+			s.shared.addresses[i].Store(0)
+			continue
+		}
+		if stack >= len(s.stacks.nodes) { // it is not named yet
+			stack = 0
+		}
+		was, one := now.kept[p][stack], of(float64(e.bytes), float64(e.interval))
+		now.kept[p][stack] = sum{was.bytes + one.bytes, was.count + one.count, was.variance + one.variance}
+	}
+	if s.looks = append(s.looks, now); len(s.looks) > maxLooks {
+		s.looks = thinned(s.looks)
+	}
+}
+
+// answer copies the stacks of the threads that wait, and returns how many did.
+func (s *Sampling) answer() (n int) {
+	for i := range s.shared.requests {
+		r := &s.shared.requests[i]
+		if !r.state.CompareAndSwap(waiting, taken) {
+			continue
+		}
+		n++
+		if !s.take(r) {
+			r.entry = entries // there is none
+		}
+		if !r.state.CompareAndSwap(taken, answered) {
+			r.state.Store(free) // the thread did not wait
+			continue
+		}
+		const wake = 1 // FUTEX_WAKE
+		unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&r.state)), wake, 1, 0, 0, 0)
+	}
+	return n
+}
+
+// take copies the stack of a thread that waits, and reports whether it could.
+func (s *Sampling) take(r *request) bool {
+	pid, tid, sp := r.pid, r.tid, r.sp // the program may write to them
+	out := sample{process: process{pid, r.born}, entry: int(r.entry)}
+	if out.entry >= entries {
+		return false
+	}
+	python, ready := s.program(out.process)
+	if !ready {
+		return false
+	}
+	memory := memory(pid)
+	var born [8]byte
+	if memory.Read(born[:], r.self+uint64(unsafe.Offsetof(r.born))) != nil || binary.LittleEndian.Uint64(born[:]) != out.born {
+		return false // its number is one of another namespace
+	}
+	out.Sample = event.Sample{Time: event.Now(), PID: pid, TID: tid, Regs: event.Regs{IP: r.ip, SP: sp, BP: r.bp}, Base: sp &^ (page - 1)}
+	out.Stack = memory.pages(out.Base)
+	if python != nil {
+		out.Python, out.PythonState = pyframes.Walk(memory, python, pyframes.Thread{Native: int(tid), Pthread: r.pthread})
+	}
+	out.ticket = ticket | s.shared.asked.Load()
+	s.shared.entries[out.entry].stack.Store(out.ticket)
+	return s.put(out)
+}
+
+// program returns where a program's interpreter keeps its frames, nil if it has none. It is
+// not ready before its image was read.
+func (s *Sampling) program(p process) (python *event.PythonLayout, ready bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.programs[p]; known != nil {
+		return known.python, known.ready
+	}
+	if len(s.programs) == maxPrograms {
+		maps.DeleteFunc(s.programs, func(p process, _ *program) bool { return unix.Kill(int(p.pid), 0) == unix.ESRCH })
+	}
+	if len(s.programs) < maxPrograms && s.put(sample{process: p, entry: prepare}) {
+		s.programs[p] = &program{}
+	}
+	return nil, false
+}
+
+// put has a sample named, unless too many wait.
+func (s *Sampling) put(x sample) bool {
+	select {
+	case s.samples <- x:
+		return true
+	default:
+		return false
+	}
+}
+
+// name names stacks.
+func (s *Sampling) name() {
+	names := symbolize.New()
+	defer names.Close()
+	layout := func(pid int, python *event.PythonLayout) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for p, program := range s.programs {
+			if int(p.pid) == pid {
+				program.python = python
+			}
+		}
+	}
+	names.Python = func(pid int, p event.PythonLayout) { layout(pid, &p) }
+	for x := range s.samples {
+		if x.entry == prepare {
+			layout(int(x.pid), nil)
+			names.Forget(x.pid)
+			names.Prepare(x.pid)
+			s.mu.Lock()
+			if p := s.programs[x.process]; p != nil {
+				p.ready = true
+			}
+			s.mu.Unlock()
+			continue
+		}
+		if s.shared.addresses[x.entry].Load() == 0 {
+			continue // it is freed, as most are
+		}
+		stack := names.Stack(&x.Sample)
+		s.mu.Lock()
+		n := s.stacks.number(stack)
+		s.mu.Unlock()
+		s.shared.entries[x.entry].stack.CompareAndSwap(x.ticket, uint32(n))
+	}
+}
+
+// Kept returns what a process allocated in spans until a time, and did not free, by stack,
+// with the spans. What has no stack is left out.
+func (s *Sampling) Kept(pid int, until time.Time) (out []Kept, spans []Span) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var last process // the program that the process ran last
+	for p := range s.programs {
+		if int(p.pid) == pid && p.born >= last.born {
+			last = p
+		}
+	}
+	sums, spans := kept(s.looks, last, until)
+	for stack, sum := range sums {
+		if stack > 0 {
+			out = append(out, Kept{s.stacks.at(stack), sum.bytes, sum.count, sum.variance})
+		}
+	}
+	return out, spans
+}
+
+const page = 4096
+
+// memory is that of a process.
+type memory uint32
+
+// Read fills b with what is at an address.
+func (m memory) Read(b []byte, addr uint64) error {
+	local := []unix.Iovec{{Base: &b[0], Len: uint64(len(b))}}
+	n, err := unix.ProcessVMReadv(int(m), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
+	if err == nil && n < len(b) {
+		err = syscall.EFAULT
+	}
+	return err
+}
+
+// pages returns the pages of a stack from an address on, up to 64 KiB.
+func (m memory) pages(at uint64) []byte {
+	const most = 16
+	out := make([]byte, most*page)
+	remote := make([]unix.RemoteIovec, most)
+	for i := range remote {
+		remote[i] = unix.RemoteIovec{Base: uintptr(at) + uintptr(i)*page, Len: page}
+	}
+	n, err := unix.ProcessVMReadv(int(m), []unix.Iovec{{Base: &out[0], Len: uint64(len(out))}}, remote, 0)
+	if err != nil {
+		return nil
+	}
+	return out[:n]
+}

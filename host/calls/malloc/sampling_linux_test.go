@@ -1,0 +1,356 @@
+//go:build amd64 || arm64
+
+package malloc
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"strandline/internal/test/live"
+)
+
+// TestLibraryIsOfSources shows that the sources were not changed without rebuilding the
+// library. test.sh builds it where the same compilers are.
+func TestLibraryIsOfSources(t *testing.T) {
+	live.Sequential(t)
+	h := sha256.New()
+	for _, name := range []string{"c/shared.h", "c/malloc.c"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Write(text)
+	}
+	noted, err := os.ReadFile("object/library.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, _, _ := strings.Cut(string(noted), "\n"); sum != hex.EncodeToString(h.Sum(nil)) {
+		t.Error("the sources changed since the library was built: run host/calls/malloc/build.sh")
+	}
+}
+
+// TestLibraryNeedsNothing shows that every program can load the library: it needs no other
+// one, and each function that it takes from the program may be missing.
+func TestLibraryNeedsNothing(t *testing.T) {
+	live.Sequential(t)
+	for _, file := range []string{"object/library_amd64.so", "object/library_arm64.so"} {
+		f, err := elf.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if needed, err := f.ImportedLibraries(); err != nil || len(needed) > 0 {
+			t.Errorf("%s needs %v, %v", file, needed, err)
+		}
+		symbols, err := f.DynamicSymbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var exported []string
+		for _, s := range symbols {
+			switch {
+			case s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC:
+				exported = append(exported, s.Name)
+			case s.Section == elf.SHN_UNDEF && elf.ST_BIND(s.Info) != elf.STB_WEAK:
+				t.Errorf("%s needs %s", file, s.Name)
+			}
+		}
+		slices.Sort(exported)
+		if got := strings.Join(exported, " "); got != "aligned_alloc calloc free free_aligned_sized free_sized malloc memalign posix_memalign pvalloc realloc valloc" {
+			t.Errorf("%s has %s", file, got)
+		}
+	}
+}
+
+// TestLayout shows that C and Go mean the same memory.
+func TestLayout(t *testing.T) {
+	live.Sequential(t)
+	dir, err := filepath.Abs("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const source = `
+#include "shared.h"
+#include <stddef.h>
+#include <stdio.h>
+int main(void) {
+	printf("%zu %zu %zu ", sizeof(struct shared), sizeof(struct request), sizeof(struct entry));
+	printf("%zu %zu %zu %zu ", offsetof(struct shared, interval), offsetof(struct shared, asked), offsetof(struct shared, dropped), offsetof(struct shared, requests));
+	printf("%zu %zu ", offsetof(struct shared, addresses), offsetof(struct shared, entries));
+	printf("%zu %zu %zu %zu ", offsetof(struct request, entry), offsetof(struct request, born), offsetof(struct request, ip), offsetof(struct request, bp));
+	printf("%zu %zu %d %d", offsetof(struct entry, pid), offsetof(struct entry, stack), WAITING, LEFT);
+}`
+	out, err := exec.Command(live.Build(t, source, nil, "-I"+dir)).Output()
+	var s shared
+	var r request
+	var e entry
+	want := fmt.Sprint(
+		unsafe.Sizeof(s), unsafe.Sizeof(r), unsafe.Sizeof(e),
+		unsafe.Offsetof(s.interval), unsafe.Offsetof(s.asked), unsafe.Offsetof(s.dropped), unsafe.Offsetof(s.requests),
+		unsafe.Offsetof(s.addresses), unsafe.Offsetof(s.entries),
+		unsafe.Offsetof(r.entry), unsafe.Offsetof(r.born), unsafe.Offsetof(r.ip), unsafe.Offsetof(r.bp),
+		unsafe.Offsetof(e.pid), unsafe.Offsetof(e.stack), waiting, left)
+	if err != nil || string(out) != want {
+		t.Errorf("C has %s, Go %s; %v", out, want, err)
+	}
+}
+
+// TestEstimate shows that what samples stand for is what was allocated, and that the
+// variance is that of the estimate.
+func TestEstimate(t *testing.T) {
+	live.Sequential(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct{ bytes, interval float64 }{{100, 10_000}, {10_000, 10_000}, {100_000, 10_000}} {
+		one := of(c.bytes, c.interval)
+		var total, variance, squares float64
+		const n, rounds = 2000, 200
+		for range rounds {
+			var s float64
+			for range n {
+				if r.Float64() < -math.Expm1(-c.bytes/c.interval) {
+					s += one.bytes
+					variance += one.variance / rounds
+				}
+			}
+			total += s / rounds
+			squares += (s - n*c.bytes) * (s - n*c.bytes) / rounds
+		}
+		if off := math.Abs(total-n*c.bytes) / (n * c.bytes); off > 0.05 {
+			t.Errorf("%v: the mean is off by %.3f", c, off)
+		}
+		if squares > 1 && math.Abs(math.Log(variance/squares)) > 0.5 {
+			t.Errorf("%v: a variance of %.3g, and of the estimates %.3g", c, variance, squares)
+		}
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	live.Sequential(t)
+	s := begun(t)
+	got := s.Environ([]string{"A=1", "LD_PRELOAD=/lib/jemalloc.so", "STRANDLINE_MALLOC=/proc/1/fd/3 4", "ASAN_OPTIONS=detect_leaks=0"})
+	want := []string{
+		"A=1", fmt.Sprintf("LD_PRELOAD=/proc/%d/fd/%d:/lib/jemalloc.so", os.Getpid(), s.library.Fd()),
+		"ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0", fmt.Sprintf("STRANDLINE_MALLOC=/proc/%d/fd/%d %d", os.Getpid(), s.file.Fd(), s.shared.token),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// begun returns a sampling that ends with the test.
+func begun(t testing.TB) *Sampling {
+	t.Helper()
+	s, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// keeps allocates in ways that are distinct by function: what is kept, what is freed soon,
+// what is freed by another function, and what grows in place. It does so at once, or in a
+// child, or as another program.
+const keeps = `
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#define APART __attribute__((noinline, noclone))
+static void *hold;
+APART void kept(void) { hold = malloc(20000); memset(hold, 1, 20000); }
+APART void zeroed(void) { hold = calloc(10, 1000); }
+APART void aligned(void) { if (!posix_memalign(&hold, 64, 30000)) memset(hold, 1, 30000); }
+APART void churn(void) { for (int i = 0; i < 20; i++) { hold = malloc(15000); free(hold); } }
+APART void ring(int i) { static void *all[50]; free(all[i % 50]); all[i % 50] = memalign(16, 25000); }
+APART void grows(int i) { static char *text; static size_t n; if (i % 100 == 0) text = realloc(text, n += 500000), text[n - 1] = 1; }
+static int rounds = 100000;
+static void work(void)
+{
+	puts("begins"), fflush(stdout);
+	for (int i = 0; i < rounds; i++) {
+		kept(), zeroed(), aligned(), churn(), ring(i), grows(i);
+		usleep(1000);
+	}
+}
+int main(int n, char **args)
+{
+	(void)n;
+	if (!strcmp(args[1], "fork")) {
+		if (!fork())
+			prctl(PR_SET_PDEATHSIG, 9), work();
+		wait(NULL);
+	} else if (!strcmp(args[1], "exec")) {
+		execl(args[0], args[0], "now", NULL);
+	} else if (!strcmp(args[1], "short")) {
+		rounds = 300;
+	}
+	work();
+}`
+
+// sampled starts a program with the library, lets it run for a time, and returns by what
+// each function's estimate differs from what it kept for each call of kept, and how many
+// calls there were by that estimate.
+func sampled(t *testing.T, s *Sampling, args ...string) (bytes map[string]float64) {
+	t.Helper()
+	c := exec.Command(args[0], args[1:]...)
+	c.Env, c.Stderr = s.Environ(os.Environ()), os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	if _, err := out.Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	s.Sample(true)
+	var sums []Kept
+	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(50 * time.Millisecond) {
+		for p := range s.known() {
+			if kept, spans := s.Kept(int(p.pid), time.Now()); len(spans) > 0 && spans[0].To.Sub(spans[0].From) > 2*time.Second {
+				sums = kept
+			}
+		}
+		if sums != nil {
+			break
+		}
+	}
+	bytes = map[string]float64{}
+	for _, k := range sums {
+		for _, f := range k.Frames {
+			if f.Function == "main" || f.Function == "work" {
+				break
+			}
+			name := f.Function
+			if f.Line > 0 {
+				name = fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+			}
+			bytes[name] += k.Bytes
+		}
+	}
+	return bytes
+}
+
+func (s *Sampling) known() map[process]*program {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[process]*program{}
+	for p, q := range s.programs {
+		out[p] = q
+	}
+	return out
+}
+
+// TestSampling shows that what functions keep is estimated: of each in proportion to the
+// others, and nothing where all is freed.
+func TestSampling(t *testing.T) {
+	live.Traces(t)
+	program := live.Build(t, keeps, nil, "-fno-builtin")
+	for _, how := range []string{"now", "fork", "exec"} {
+		t.Run(how, func(t *testing.T) {
+			got := sampled(t, begun(t), program, how)
+			kept := got["kept"]
+			if kept < 2<<20 {
+				t.Fatalf("%v", got)
+			}
+			for name, share := range map[string]float64{"zeroed": 0.5, "aligned": 1.5, "grows": 0.25, "churn": 0, "ring": 0} {
+				if off := math.Abs(got[name]/kept - share); off > 0.2+0.2*share {
+					t.Errorf("%s: %.2f of what kept keeps, want %.2f of it: %v", name, got[name]/kept, share, got)
+				}
+			}
+		})
+	}
+}
+
+// TestSamplingOfPython shows that the line of Python is known that called a library.
+func TestSamplingOfPython(t *testing.T) {
+	live.Traces(t)
+	file := filepath.Join(t.TempDir(), "leaks.py")
+	const source = `import time
+kept = []
+def keep(i):
+    kept.append(bytes(50_000))
+def run():
+    print("begins", flush=True)
+    for i in range(6000):
+        keep(i)
+        [bytes(40_000) for _ in range(10)]
+        time.sleep(0.001)
+run()
+`
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := sampled(t, begun(t), live.Tool(t, "python3"), file)
+	if got["leaks.py:4"] < 10<<20 || math.Abs(got["leaks.py:9"]) > 0.2*got["leaks.py:4"] || got["leaks.py:8"] < got["leaks.py:4"] {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestLibraryAlone shows that a program ends as ever whose calls nobody answers.
+func TestLibraryAlone(t *testing.T) {
+	live.Traces(t)
+	s := begun(t)
+	s.shared.began.Store(1)
+	s.shared.interval.Store(1000)
+	c := exec.Command(live.Build(t, keeps, nil, "-fno-builtin"), "short")
+	c.Env, c.Stderr = s.Environ(os.Environ()), os.Stderr
+	if err := c.Run(); err != nil {
+		t.Error(err)
+	}
+	if n := s.shared.asked.Load(); n < 2 || n > 1000 {
+		t.Errorf("%d calls asked", n)
+	}
+	if n := slices.IndexFunc(unsafe.Slice((*uint64)(unsafe.Pointer(&s.shared.addresses)), entries), func(a uint64) bool { return a != 0 }); n >= 0 {
+		t.Error("an allocation without a stack is left")
+	}
+}
+
+// FuzzShared lets a program write anything into the memory that it shares.
+func FuzzShared(f *testing.F) {
+	f.Add(uint64(1), uint32(1), uint32(0), uint64(0), uint64(8), []byte{1, 2, 3})
+	f.Fuzz(func(t *testing.T, address uint64, pid, number uint32, self, bytes uint64, more []byte) {
+		s := begun(t)
+		for i := range 3 {
+			r := &s.shared.requests[i]
+			r.state.Store(waiting)
+			r.pid, r.tid, r.entry, r.self, r.sp, r.ip = pid, number, number+uint32(i), self, address, self
+			r.born = bytes
+			e := &s.shared.entries[i]
+			e.bytes, e.interval, e.born, e.pid = bytes, self, bytes, pid
+			e.stack.Store(number)
+			s.shared.addresses[i].Store(address)
+		}
+		at := unsafe.Slice((*byte)(unsafe.Pointer(&s.shared.requests[3])), 128)
+		copy(at, more)
+		s.programs[process{pid, bytes}] = &program{ready: true}
+		s.Sample(true)
+		s.mu.Lock()
+		s.look()
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		s.Sample(false)
+		s.Kept(int(pid), time.Now())
+	})
+}

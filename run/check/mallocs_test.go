@@ -1,0 +1,66 @@
+package check
+
+import (
+	"testing"
+	"time"
+
+	"strandline/finding"
+	"strandline/host/calls/malloc"
+	"strandline/host/code/symbolize"
+	"strandline/host/sampling/levels"
+	"strandline/judge/gate"
+	"strandline/stack"
+)
+
+// TestLinesByMalloc judges samples of a process that grows by 100 MiB in ten seconds.
+func TestLinesByMalloc(t *testing.T) {
+	const mib = 1 << 20
+	python := func(line int64) symbolize.Frame {
+		return symbolize.Frame{Frame: stack.Frame{File: "/app/train.py", Line: line, Function: "step"}}
+	}
+	native := symbolize.Frame{Frame: stack.Frame{Function: "keep"}, Object: "/app/libkeep.so"}
+	libc := symbolize.Frame{Frame: stack.Frame{Function: "__libc_start_main"}, Object: "/lib/libc.so.6"}
+	kept := func(mibs, sd float64, frames ...symbolize.Frame) malloc.Kept {
+		return malloc.Kept{Frames: frames, Bytes: mibs * mib, Count: mibs, Variance: sd * sd * mib * mib}
+	}
+	for _, c := range []struct {
+		name string
+		kept []malloc.Kept
+		want int64 // line; -1 for the native function, 0 for none
+	}{
+		{"a line", []malloc.Kept{kept(95, 5, native, python(5))}, 5},
+		{"two stacks of a line", []malloc.Kept{kept(30, 9, native, python(5)), kept(40, 9, python(5)), kept(35, 5, python(6))}, 5},
+		{"no Python", []malloc.Kept{kept(95, 5, native, libc)}, -1},
+		{"a little", []malloc.Kept{kept(40, 2, native, python(5))}, 0},
+		{"too few samples", []malloc.Kept{kept(95, 40, native, python(5))}, 0},
+		{"beside a cache that replaces what was there", []malloc.Kept{kept(300, 10, python(8)), kept(95, 5, python(5))}, 5},
+		{"as much as no line", []malloc.Kept{kept(300, 10, python(8))}, 0},
+		{"beside one of which more is freed", []malloc.Kept{kept(95, 5, python(5)), kept(-90, 5, python(8))}, 5},
+		{"no place", []malloc.Kept{kept(95, 5, libc)}, 0},
+		{"nothing", nil, 0},
+	} {
+		began := time.Unix(1000, 0)
+		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+		r := &Run{}
+		r.Samples.Processes = []levels.Process{{PID: 7}}
+		for i := range 21 {
+			r.Samples.Samples = append(r.Samples.Samples, levels.Sample{At: at(i), Bytes: map[int]int64{0: int64(i) * 10 * mib}})
+		}
+		r.kept = func(pid int, until time.Time) ([]malloc.Kept, []malloc.Span) {
+			if pid != 7 || until != at(19) {
+				t.Errorf("%s: of %d until %v", c.name, pid, until)
+			}
+			return c.kept, []malloc.Span{{From: at(2), To: at(8)}, {From: at(10), To: at(14)}}
+		}
+		f := leaking()
+		f.Evidence = &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second, LowBytes: 9 * mib, HighBytes: 11 * mib}
+		j := judging{run: r}
+		got := j.byMalloc(f)
+		switch {
+		case got != (c.want != 0), got && len(f.Detail) != 1:
+			t.Errorf("%s: %v, %q", c.name, got, f.Detail)
+		case c.want > 0 && f.Site.Line != c.want, c.want < 0 && f.Site.Function != "keep":
+			t.Errorf("%s: %+v", c.name, f.Site)
+		}
+	}
+}
