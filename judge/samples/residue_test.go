@@ -218,13 +218,14 @@ func TestOtherJobs(t *testing.T) {
 }
 
 // TestSplitWatched watches two ranks, of which one keeps tensors that keep the rest of their segments: no cache stays,
-// also where the segments were not read since.
+// also where the segments were not read since, or never.
 func TestSplitWatched(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
 		split int64
+		read  bool
 		want  string
-	}{{100 * mib, "[tensors in no region]"}, {0, "[PyTorch's cache tensors in no region]"}} {
+	}{{100 * mib, true, "[tensors in no region]"}, {0, true, "[PyTorch's cache tensors in no region]"}, {0, false, "[tensors in no region]"}} {
 		w := New()
 		for at := range 90 {
 			s := &sample.Sample{Seconds: float64(at)}
@@ -235,6 +236,9 @@ func TestSplitWatched(t *testing.T) {
 					Pools: &sample.Pools{Split: of * c.split}}
 				if at/10%3 != 1 {
 					d.Pools = &sample.Pools{Stale: true}
+				}
+				if !c.read {
+					d.Pools = nil
 				}
 				s.Processes = append(s.Processes, sleeper(rank, at, d))
 			}
@@ -248,7 +252,7 @@ func TestSplitWatched(t *testing.T) {
 		}
 		slices.Sort(found)
 		if fmt.Sprint(found) != c.want {
-			t.Errorf("%d of the cache in segments of tensors: %q", c.split, found)
+			t.Errorf("%d of the cache in segments of tensors, read %t: %q", c.split, c.read, found)
 		}
 	}
 }

@@ -163,6 +163,8 @@ func (w *Watch) addCourse(p *sample.Process) {
 		if pools.Stale {
 			m.Cache = nil // tensors may have come into its segments
 		}
+	} else if m.Tensors != nil && *m.Tensors > 0 {
+		m.Cache = nil // a part of it may be in segments of these tensors
 	}
 	w.turned = c.Add(m) || w.turned
 }

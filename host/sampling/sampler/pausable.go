@@ -63,7 +63,7 @@ func (t *pausables) follow(ctx context.Context, pid int, own *pausing) {
 }
 
 // look asks a process once, and reports whether it answered. While some memory is paused, what is in no region is
-// read once after each change, and no more often than takes a hundredth of the time.
+// read once after each change, and no more often than takes a hundredth of a processor.
 func (t *pausables) look(ctx context.Context, pid int, own *pausing) bool {
 	const patience = 10 * time.Second
 	asking, end := context.WithTimeout(ctx, patience)
@@ -75,11 +75,13 @@ func (t *pausables) look(ctx context.Context, pid int, own *pausing) bool {
 		now.tags, now.paused = tagsOf(s), pausedOf(s)
 		now.due = own.due || !slices.Equal(now.tags, own.tags)
 		sleeps := slices.ContainsFunc(now.tags, func(t sample.Tag) bool { return t.Held < t.Bytes })
-		if began := time.Now(); sleeps && now.due && began.After(own.rest) {
-			if read := t.outsideNow(ctx, pid, now.tags); read != nil {
-				now.outside, now.due = read, false
-			}
-			now.rest = time.Now().Add(100 * time.Since(began))
+		if sleeps && now.due && time.Now().After(own.rest) {
+			took := processorTime(func() {
+				if read := t.outsideNow(ctx, pid, now.tags); read != nil {
+					now.outside, now.due = read, false
+				}
+			})
+			now.rest = time.Now().Add(100 * took)
 		}
 	}
 	t.mu.Lock()

@@ -110,6 +110,16 @@ func TestNotInRegions(t *testing.T) {
 			t.Errorf("look %d: %+v, stale %t, want that of read %d", i, got, own.due, c.want)
 		}
 	}
+	const waits = 20 * time.Millisecond
+	read := p.read
+	p.read = func(ctx context.Context, pid int) (map[int]*state.Outside, *state.Status) {
+		time.Sleep(waits) // as for a processor
+		return read(ctx, pid)
+	}
+	own = pausing{}
+	if p.look(t.Context(), 7, &own); own.outside == nil || !own.rest.Before(time.Now().Add(100*waits-waits)) {
+		t.Error("the wait for a processor counts as one")
+	}
 	own = pausing{rest: time.Now().Add(time.Hour)}
 	if p.look(t.Context(), 7, &own); own.outside != nil || own.rest.IsZero() {
 		t.Error("it is read before its time")
