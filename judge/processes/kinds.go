@@ -243,7 +243,7 @@ var (
 	arenas    = lazyregexp.New(`^_?PyObject_(Arena|Malloc|Realloc|Calloc)|^_PyMem_ArenaAlloc|^new_arena|^pymalloc_alloc`)
 	threads   = lazyregexp.New(`^(__)?pthread_create|^allocate_stack`)
 	allocator = lazyregexp.New(`(jemalloc|tcmalloc|mimalloc|rpmalloc)[^/]*$`)
-	library   = lazyregexp.New(`^(libc[.-]|memfd:strandline-malloc|libpthread|ld-linux|libstdc\+\+|libgcc_s|libm[.-])`)
+	library   = lazyregexp.New(`^(libc[.-]|(memfd:|lib)strandline-malloc|libpthread|ld-linux|libstdc\+\+|libgcc_s|libm[.-])`)
 )
 
 // pythonArena reports whether Python maps memory for its objects in units of this size.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"strandline/host/calls/event"
 	"strandline/host/code/pyframes"
 	"strandline/host/code/symbolize"
+	"strandline/internal/safefile"
 )
 
 // variable is the environment variable that tells the library where the shared memory is.
@@ -44,7 +46,8 @@ const maxWaiting = 64
 
 // A Sampling is that of one command. Its methods may be called from any goroutine.
 type Sampling struct {
-	library, file *os.File // in memory
+	library, file *os.File         // in memory
+	folder        *safefile.Folder // of the library for all users; nil for none
 	shared        *shared
 	memory        []byte
 
@@ -92,17 +95,22 @@ func New() (*Sampling, error) {
 	}
 	if err := s.share(); err != nil {
 		s.library.Close()
+		if s.folder != nil {
+			remove(s.folder)
+		}
 		return nil, fmt.Errorf("calls of malloc cannot be sampled: %w", err)
 	}
 	return s, nil
 }
 
 func (s *Sampling) share() error {
-	code, err := unix.Mmap(int(s.library.Fd()), 0, len(library), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
-	if err != nil { // the system does not run what is in memory
+	if err := runnable(s.library); err != nil {
 		return err
 	}
-	unix.Munmap(code)
+	if os.Geteuid() == 0 {
+		s.folder = forAll("/run", "/tmp")
+	}
+	var err error
 	if s.file, err = inMemory("strandline-samples", nil, int64(unsafe.Sizeof(shared{}))); err != nil {
 		return err
 	}
@@ -115,6 +123,48 @@ func (s *Sampling) share() error {
 	rand.Read(token[:])
 	s.shared.token = binary.LittleEndian.Uint64(token[:])>>1 | 1
 	return nil
+}
+
+// runnable returns why the system does not run what is in a file, nil if it does.
+func runnable(f *os.File) error {
+	code, err := unix.Mmap(int(f.Fd()), 0, len(library), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
+	if err == nil {
+		unix.Munmap(code)
+	}
+	return err
+}
+
+// libraryName is that of its file in a folder.
+const libraryName = "libstrandline-malloc.so"
+
+// forAll puts the library into a new folder of the first of these in which that works; it returns nil
+// if there is none. A program that root starts may become another user, who cannot open the files of
+// this process.
+func forAll(folders ...string) *safefile.Folder {
+	for _, parent := range folders {
+		folder, err := safefile.MakeSharedFolder(filepath.Join(parent, "strandline-"+rand.Text()))
+		if err != nil {
+			continue
+		}
+		if err = folder.Write(libraryName, library); err == nil {
+			var f *os.File
+			if f, err = safefile.Open(filepath.Join(folder.Path(), libraryName), int64(len(library))); err == nil {
+				err = runnable(f)
+				f.Close()
+			}
+		}
+		if err == nil {
+			return folder
+		}
+		remove(folder)
+	}
+	return nil
+}
+
+func remove(folder *safefile.Folder) {
+	folder.Remove(libraryName)
+	folder.Close()
+	os.Remove(folder.Path())
 }
 
 // inMemory makes a file that exists only in memory, with a content or a size.
@@ -142,6 +192,9 @@ func inMemory(name string, content []byte, size int64) (*os.File, error) {
 // that stand before malloc.
 func (s *Sampling) Environ(env []string) []string {
 	preload := path(s.library)
+	if s.folder != nil {
+		preload = filepath.Join(s.folder.Path(), libraryName)
+	}
 	out := make([]string, 0, len(env)+3)
 	sanitizer := "verify_asan_link_order=0" // it need not be the first library
 	for _, e := range env {
@@ -182,7 +235,7 @@ func (s *Sampling) Sample(on bool) {
 	if !s.began {
 		s.began = true
 		s.done.Go(s.serve)
-		s.done.Go(s.name)
+		s.done.Go(s.nameStacks)
 	}
 }
 
@@ -194,6 +247,9 @@ func (s *Sampling) Close() {
 	unix.Munmap(s.memory)
 	s.file.Close()
 	s.library.Close()
+	if s.folder != nil {
+		remove(s.folder)
+	}
 }
 
 // serve answers requests, and looks at what is there.
@@ -340,8 +396,8 @@ func (s *Sampling) put(x sample) bool {
 	}
 }
 
-// name names stacks.
-func (s *Sampling) name() {
+// nameStacks names what was copied.
+func (s *Sampling) nameStacks() {
 	names := symbolize.New()
 	defer names.Close()
 	layout := func(pid int, python *event.PythonLayout) {
