@@ -8,16 +8,16 @@
     --rounds N         runs with it and runs without it, in turn (default 3)
 
 record: the processor time of a step of a transformer, with and without, and that of an allocation in a step of a
-model of real size, where kernels do nothing. watch: what it takes of a core itself.
-soak: the latency of a server that it reads, to which it sends next to nothing, with a soak that starts at each turn. A machine that does other work
-makes wall times say little, so that processor time is taken where there is one.
+model of real size, where kernels do nothing; and the time of steps whose kernels take some, meanwhile. watch: what it
+takes of a core itself. soak: the latency of a server that it reads, to which it sends next to nothing, with a soak that
+starts at each turn. A machine that does other work makes wall times say little, so that processor time is taken
+where there is one.
 """
 import argparse
 import json
 import os
 import re
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -32,10 +32,12 @@ from run import built  # noqa: E402
 PROGRAMS = os.path.join(HERE, "programs")
 STEPS = 200
 RUNS = {  # with layers and width by which a step takes 100 ms and more
-    "cuda": ("steps.py", 160, 128, STEPS),
-    "cpu": ("steps.py", 4, 256, STEPS),
-    "llama": ("large.py", STEPS),
+    "cuda": ("steps.py", 160, 128),
+    "cpu": ("steps.py", 4, 256),
+    "llama": ("large.py",),
 }
+KERNELS = (10_000, 20_000, 40_000)  # ns of each kernel of a step on the device; less than its launch takes, and more
+KERNEL_STEPS = {"cuda": 40, "llama": 10}
 # Seconds of a step of Llama 3.1 8B on 8 H100, of two times 8,192 tokens, by the tokens a second and device that torchtitan
 # published: https://github.com/pytorch/torchtitan/blob/main/benchmarks/llama3_h100_202412_torchtitan.md, table 1, FSDP.
 REAL_STEP = 2 * 8192 / 5762
@@ -49,37 +51,50 @@ def spent(line, **more):
     return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.time() - began
 
 
-def steps_of(text):
-    found = re.search(r"^steps (.*)", text, re.M)
+def line_of(name, text):
+    """The numbers of a line that a program prints, none if it does not."""
+    found = re.search(rf"^{name} (.*)", text, re.M)
     return [float(t) for t in found[1].split()] if found else []
 
 
+def runs(o, device, names, kernel=0, steps=STEPS):
+    """The outputs of some rounds of a program by name: alone, with record, and with PyTorch's history."""
+    env = dict(os.environ, FAKE_CUDA_TOTAL_MEM="900g", FAKE_CUDA_KERNEL_NS=str(kernel), **({"CUDA_VISIBLE_DEVICES": "", "FAKE_CUDA_DEVICES": "0"} if device == "cpu" else {}))
+    program = [os.path.join(HERE, "..", "pytorch", "run.sh"), o.torch, os.path.join(PROGRAMS, RUNS[device][0]), *map(str, RUNS[device][1:]), str(steps)]
+    out = {name: [] for name in names}
+    with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
+        for n in range(o.rounds):
+            for name in names:
+                before = [o.strandline, "record", "-o", os.path.join(folder, str(n)), "--"] if name == "record" else []
+                out[name].append(spent(before + program + ["history"] * (name == "history"), env=env)[0])
+    return out
+
+
+def best(texts, line, of=statistics.median):
+    """The least of all rounds. The first step sets up."""
+    return min(of(line_of(line, text)[1:]) for text in texts)
+
+
 def record(o):
-    folder = tempfile.mkdtemp(prefix="overhead-")
-    for device, run in RUNS.items():
-        env = dict(os.environ, FAKE_CUDA_TOTAL_MEM="900g", **({"CUDA_VISIBLE_DEVICES": "", "FAKE_CUDA_DEVICES": "0"} if device == "cpu" else {}))
-        program = [os.path.join(HERE, "..", "pytorch", "run.sh"), o.torch, os.path.join(PROGRAMS, run[0]), *map(str, run[1:])]
-        ordinary, whole, made = {}, {}, 0
-        for _ in range(o.rounds):
-            for name in ("alone", "record", *(["history"] if device == "cuda" else [])):
-                out = os.path.join(folder, "out")
-                shutil.rmtree(out, ignore_errors=True)
-                text, _, _ = spent(([o.strandline, "record", "-o", out, "--"] if name == "record" else []) + program + ["history"] * (name == "history"), env=env)
-                got = steps_of(text)
-                ordinary.setdefault(name, []).append(statistics.median(got))
-                whole.setdefault(name, []).append(sum(got[1:]))  # the first one sets up
-                made = max([made, *map(int, re.findall(r"^allocations (\d+)", text, re.M))])
-        a, r = min(ordinary["alone"]), min(ordinary["record"])
-        b, s = min(whole["alone"]), min(whole["record"])
+    for device in RUNS:
+        got = runs(o, device, ["alone", "record", *(["history"] if device == "cuda" else [])])
+        a, r = best(got["alone"], "steps"), best(got["record"], "steps")
+        b, s = best(got["alone"], "steps", sum), best(got["record"], "steps", sum)
         print(f"record {device}, a step: {1000 * a:.0f} ms, with it {100 * (r / a - 1):+.1f}%", flush=True)
-        if "history" in ordinary:
-            print(f"PyTorch's history {device}, a step: {1000 * a:.0f} ms, with it alone {100 * (min(ordinary['history']) / a - 1):+.1f}%", flush=True)
+        if "history" in got:
+            print(f"PyTorch's history {device}, a step: {1000 * a:.0f} ms, with it alone {100 * (best(got['history'], 'steps') / a - 1):+.1f}%", flush=True)
         print(f"record {device}, {STEPS} steps: {b:.0f} s, with it {100 * (s / b - 1):+.1f}%", flush=True)
-        if made:
-            print(f"record {device}, an allocation and its free: {1e6 * (r - a) / made:.1f} µs, {1000 * (r - a):.1f} ms for the {made:,} of a step", flush=True)
+        made = line_of("made", got["alone"][0])
+        if not made:
+            continue
+        allocations, launches = map(int, made)
+        print(f"record {device}, an allocation and its free: {1e6 * (r - a) / allocations:.1f} µs, {1000 * (r - a):.1f} ms for the {allocations:,} of a step", flush=True)
         if device == "llama":
-            print(f"record {device}, of a published step of {REAL_STEP:.2f} s: {100 * (r - a) / REAL_STEP:.2f}%", flush=True)
-    shutil.rmtree(folder)
+            print(f"record {device}, of a published step of {REAL_STEP:.2f} s, if the device waits for all of it: {100 * (r - a) / REAL_STEP:.2f}%", flush=True)
+        for kernel in KERNELS if device == "cuda" else (round(1e9 * REAL_STEP / launches),):
+            got = runs(o, device, ["alone", "record"], kernel, KERNEL_STEPS[device])
+            a, r = best(got["alone"], "walls"), best(got["record"], "walls")
+            print(f"record {device}, a step of {launches:,} kernels of {kernel / 1000:.0f} µs: {1000 * a:.0f} ms, with it {100 * (r / a - 1):+.2f}%", flush=True)
 
 
 def watch(o):

@@ -1,7 +1,8 @@
-"""Trains a model of Llama 3.1 8B's shape on the test device, where kernels do nothing. Prints the processor time of
-each step in seconds, and the allocations of a step.
+"""Trains a model of Llama 3.1 8B's shape on the test device, where kernels do nothing. Prints the processor time and the
+time of each step, in seconds, and of one its allocations and launches.
 
     large.py STEPS [history]      history: PyTorch's own is on, with stacks of Python"""
+import ctypes
 import sys
 import time
 
@@ -9,8 +10,9 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 
-def allocations():
-    return torch.cuda.memory_stats()["allocation.all.allocated"]
+def counts():
+    """The allocations and launches on the test device until now."""
+    return torch.cuda.memory_stats()["allocation.all.allocated"], ctypes.CDLL("libcuda.so.1").fk_tick()
 
 
 def main():
@@ -22,16 +24,20 @@ def main():
         model = LlamaForCausalLM(config).train()
     optimizer = torch.optim.AdamW(model.parameters())
     tokens = torch.zeros((1, 8192), dtype=torch.long, device="cuda")
-    took = []
+    took, walls = [], []
     for _ in range(int(sys.argv[1])):
-        before, began = allocations(), time.process_time()
-        model(input_ids=tokens, labels=tokens).loss.backward()
+        before, began, at = counts(), time.process_time(), time.monotonic()
+        loss = model(input_ids=tokens, labels=tokens).loss
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+        loss.item()  # as programs log it: they wait for the device
         took.append(time.process_time() - began)
-        made = allocations() - before
-    print("steps", *(f"{t:.5f}" for t in took), flush=True)
-    print("allocations", made, flush=True)
+        walls.append(time.monotonic() - at)
+        made = [now - then for now, then in zip(counts(), before)]
+    print("steps", *(f"{t:.5f}" for t in took))
+    print("walls", *(f"{t:.5f}" for t in walls))
+    print("made", *made, flush=True)
 
 
 main()

@@ -1,6 +1,8 @@
-"""Trains a transformer, and prints the processor time of each step, in seconds, and the allocations of one on a device.
+"""Trains a transformer, and prints the processor time and the time of each step, in seconds, and of one on a device
+its allocations and launches.
 
     steps.py LAYERS WIDTH STEPS [history]      history: PyTorch's own is on, with stacks of Python"""
+import ctypes
 import sys
 import time
 
@@ -9,8 +11,11 @@ import torch
 LAYERS, WIDTH, STEPS = map(int, sys.argv[1:4])
 
 
-def allocations(device):
-    return torch.cuda.memory_stats()["allocation.all.allocated"] if device == "cuda" else 0
+def counts(device):
+    """The allocations and launches on the test device until now."""
+    if device == "cpu":
+        return []
+    return torch.cuda.memory_stats()["allocation.all.allocated"], ctypes.CDLL("libcuda.so.1").fk_tick()
 
 
 def main():
@@ -20,19 +25,21 @@ def main():
     layers = [torch.nn.TransformerEncoderLayer(WIDTH, 4, 4 * WIDTH, batch_first=True) for _ in range(LAYERS)]
     model = torch.nn.Sequential(torch.nn.Embedding(512, WIDTH), *layers, torch.nn.Linear(WIDTH, 512)).to(device)
     optimizer = torch.optim.AdamW(model.parameters())
-    took, made = [], 0
+    took, walls = [], []
     for _ in range(STEPS):
-        before, began = allocations(device), time.process_time()
+        before, began, at = counts(device), time.process_time(), time.monotonic()
         x = torch.randint(0, 512, (8, 64), device=device)
         loss = torch.nn.functional.cross_entropy(model(x).flatten(0, 1), x.flatten())
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+        loss.item()  # as programs log it: they wait for the device
         took.append(time.process_time() - began)
-        made = allocations(device) - before
-    print("steps", *(f"{t:.5f}" for t in took), flush=True)
-    if made:
-        print("allocations", made, flush=True)
+        walls.append(time.monotonic() - at)
+        made = [now - then for now, then in zip(counts(device), before)]
+    print("steps", *(f"{t:.5f}" for t in took))
+    print("walls", *(f"{t:.5f}" for t in walls))
+    print("made", *made, flush=True)
 
 
 main()

@@ -170,6 +170,7 @@ EXPORT cudaError cudaEventRecord(void *p, void *st) {
   struct fk_stream *s = stream(st);
   e->recorded = 1;
   e->tick = fk_tick();
+  e->done = fk_done();
   e->capture = s->capture;
   set_deps(&e->deps, s->deps.list, s->capture ? s->deps.n : 0);
   return E_OK;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define VA_PER_DEVICE ((uintptr_t)1 << 41) /* 2 TiB of malloc VA per device */
@@ -23,7 +24,7 @@ typedef int CUresult;
 static struct {
   int devices, sm, sms;
   size_t total, context, copy_limit;
-  u64 event_lag;
+  u64 event_lag, kernel;
   uintptr_t base;
   FILE *log;
 } cfg;
@@ -125,6 +126,7 @@ __attribute__((constructor)) static void fk_init(void) {
   cfg.context = parse_size("FAKE_CUDA_CONTEXT_MEM", 0);
   cfg.copy_limit = parse_size("FAKE_CUDA_COPY_LIMIT", (size_t)1 << 20);
   cfg.event_lag = parse_int("FAKE_CUDA_EVENT_LAG", 0);
+  cfg.kernel = parse_int("FAKE_CUDA_KERNEL_NS", 0);
   cfg.base = (uintptr_t)parse_int("FAKE_CUDA_BASE", 0x7a0000000000ull);
   const char *log = getenv("FAKE_CUDA_LOG");
   if (log && *log) {
@@ -269,13 +271,37 @@ EXPORT void fk_fill(void *dst, int v, size_t n) {
   if (dst && n <= cfg.copy_limit) memset(dst, v, n);
 }
 
-EXPORT void fk_work(void) { __atomic_add_fetch(&work, 1, __ATOMIC_RELAXED); }
+/* Kernels and copies take time one after another, if they take any. */
+enum { QUEUE = 1024 }; /* launches that a program may be ahead of the device, as on a real one */
+static u64 done;       /* when the device will have done all, in ns */
+
+static u64 clock_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+static void wait_until(u64 ns) {
+  struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+  while (cfg.kernel && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL)) continue;
+}
+
+EXPORT void fk_work(void) {
+  __atomic_add_fetch(&work, 1, __ATOMIC_RELAXED);
+  if (!cfg.kernel) return;
+  u64 now = clock_ns(), old = __atomic_load_n(&done, __ATOMIC_RELAXED), new;
+  do new = (old > now ? old : now) + cfg.kernel;
+  while (!__atomic_compare_exchange_n(&done, &old, new, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  if (new > now + QUEUE * cfg.kernel) wait_until(new - QUEUE * cfg.kernel);
+}
 EXPORT u64 fk_tick(void) { return __atomic_load_n(&work, __ATOMIC_RELAXED); }
+EXPORT u64 fk_done(void) { return __atomic_load_n(&done, __ATOMIC_RELAXED); }
 EXPORT void fk_sync(void) {
+  wait_until(fk_done());
   __atomic_store_n(&synced, fk_tick() + 1, __ATOMIC_RELAXED);
 }
 EXPORT int fk_event_ready(struct fk_event *e) {
   if (!e || !e->recorded) return 1;
+  if (cfg.kernel) return clock_ns() >= e->done;
   u64 now = fk_tick();
   return now >= e->tick + cfg.event_lag ||
          e->tick < __atomic_load_n(&synced, __ATOMIC_RELAXED);

@@ -29,6 +29,7 @@ struct fk_stream {
 struct fk_event {
   int recorded;
   uint64_t tick; /* value of the work counter when recorded */
+  uint64_t done; /* when the device has done what came before it, in ns */
   uint64_t capture;
   struct fk_deps deps;
 };
@@ -59,9 +60,10 @@ void fk_fill(void *dst, int v, size_t n);
 
 /* "Work" is a counter of launched kernels and copies.  An event becomes ready
  * when FAKE_CUDA_EVENT_LAG further units of work were issued after it was
- * recorded, or on any synchronisation. */
+ * recorded, or on any synchronisation.  Each unit takes FAKE_CUDA_KERNEL_NS. */
 void fk_work(void);
 uint64_t fk_tick(void);
+uint64_t fk_done(void);
 void fk_sync(void);
 int fk_event_ready(struct fk_event *e);
 
