@@ -66,7 +66,7 @@ var launches = []struct {
 	alone    bool
 }{
 	{"MASTER_ADDR", false}, {"MASTER_PORT", true}, {"PMIX_NAMESPACE", true}, {"RAY_JOB_ID", true},
-	{"SLURM_JOB_ID", false}, {"SLURM_STEP_ID", false}, {"TORCHELASTIC_RUN_ID", false}, {"WORLD_SIZE", false},
+	{"SLURM_JOB_ID", false}, {"SLURM_STEP_ID", false}, {"TORCHELASTIC_RUN_ID", false}, {"TORCHELASTIC_RESTART_COUNT", false}, {"WORLD_SIZE", false},
 }
 
 // Rank is the place in its job that a process has by its environment; nil if it has none.

@@ -41,6 +41,10 @@ func TestLaunch(t *testing.T) {
 	torchrun := func(rank, port string) map[string]string {
 		return map[string]string{"RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port}
 	}
+	again := func(environment map[string]string, restarts string) map[string]string {
+		environment["TORCHELASTIC_RESTART_COUNT"] = restarts
+		return environment
+	}
 	ranks := func(rank, world string) map[string]string {
 		return map[string]string{"RANK": rank, "WORLD_SIZE": world}
 	}
@@ -52,6 +56,7 @@ func TestLaunch(t *testing.T) {
 		{"one torchrun", process{torchrun("0", "29500"), "python a.py", "net:1", 10, "torchrun"}, process{torchrun("1", "29500"), "python a.py", "net:1", 10, "torchrun"}, true},
 		{"one address, from two shells", process{torchrun("0", "29500"), "python a.py", "net:1", 10, "bash"}, process{torchrun("1", "29500"), "python a.py", "net:1", 11, "bash"}, true},
 		{"two of torchrun", process{torchrun("0", "29500"), "python a.py", "net:1", 10, "torchrun"}, process{torchrun("1", "29501"), "python a.py", "net:1", 11, "torchrun"}, false},
+		{"a restart", process{again(torchrun("0", "29500"), "0"), "python a.py", "net:1", 10, "torchrun"}, process{again(torchrun("1", "29500"), "1"), "python a.py", "net:1", 10, "torchrun"}, false},
 		{"two containers", process{torchrun("0", "29500"), "python a.py", "net:1", 10, "torchrun"}, process{torchrun("1", "29500"), "python a.py", "net:2", 11, "torchrun"}, false},
 		{"a launcher", process{ranks("0", "2"), "python a.py", "", 10, "python3"}, process{ranks("1", "2"), "python a.py", "", 10, "python3"}, true},
 		{"two launchers", process{ranks("0", "2"), "python a.py", "", 10, "python3"}, process{ranks("1", "2"), "python a.py", "", 11, "python3"}, false},
