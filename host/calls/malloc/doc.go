@@ -29,6 +29,14 @@ type Span struct{ From, To time.Time }
 // sum is what the samples of one stack stand for.
 type sum struct{ bytes, count, variance float64 }
 
+func (s sum) plus(t sum) sum {
+	return sum{s.bytes + t.bytes, s.count + t.count, s.variance + t.variance}
+}
+
+func (s sum) minus(t sum) sum {
+	return sum{s.bytes - t.bytes, s.count - t.count, s.variance + t.variance}
+}
+
 // A process tells processes and the programs that they run apart.
 type process struct {
 	pid  uint32
@@ -84,12 +92,10 @@ func kept(looks []look, p process, until time.Time) (out map[int]sum, spans []Sp
 		}
 		spans = append(spans, Span{first.at, last.at})
 		for stack, s := range last.kept[p] {
-			was := out[stack]
-			out[stack] = sum{was.bytes + s.bytes, was.count + s.count, was.variance + s.variance}
+			out[stack] = out[stack].plus(s)
 		}
 		for stack, s := range first.kept[p] {
-			was := out[stack]
-			out[stack] = sum{was.bytes - s.bytes, was.count - s.count, was.variance + s.variance}
+			out[stack] = out[stack].minus(s)
 		}
 	}
 	return out, spans

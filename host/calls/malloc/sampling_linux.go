@@ -41,8 +41,12 @@ const (
 // maxPrograms bounds those that are known at once.
 const maxPrograms = 1 << 12
 
-// maxWaiting bounds the samples whose stacks have been copied and not yet named.
-const maxWaiting = 64
+// maxWaiting bounds the samples whose stacks have been copied and not yet named, and
+// maxPending those that looks have seen, as a program can write any number.
+const (
+	maxWaiting = 64
+	maxPending = 1 << 12
+)
 
 // A Sampling is that of one command. Its methods may be called from any goroutine.
 type Sampling struct {
@@ -58,8 +62,10 @@ type Sampling struct {
 	looks    []look
 	programs map[process]*program
 	stacks   stacks
-	began    bool // whether the goroutines run
+	pending  map[uint32][]pending // by ticket: what looks have seen of a stack that is not named
+	began    bool                 // whether the goroutines run
 
+	tickets uint32 // so far
 	samples chan sample
 	close   chan struct{}
 	done    sync.WaitGroup
@@ -82,13 +88,19 @@ type sample struct {
 
 const prepare = -1
 
+// pending is what the stack of a sample is to be added to, once it is named.
+type pending struct {
+	kept map[int]sum
+	sum
+}
+
 // ticket marks the number that an entry has until its stack is named.
 const ticket = 1 << 31
 
 // New makes the library and the memory that is shared with it. The error says why calls of
 // malloc cannot be sampled.
 func New() (*Sampling, error) {
-	s := &Sampling{interval: firstInterval, programs: map[process]*program{}, samples: make(chan sample, maxWaiting), close: make(chan struct{})}
+	s := &Sampling{interval: firstInterval, programs: map[process]*program{}, pending: map[uint32][]pending{}, samples: make(chan sample, maxWaiting), close: make(chan struct{})}
 	var err error
 	if s.library, err = inMemory("strandline-malloc", library, 0); err != nil {
 		return nil, fmt.Errorf("calls of malloc cannot be sampled: %w", err)
@@ -311,11 +323,13 @@ func (s *Sampling) look() {
 			s.shared.addresses[i].Store(0)
 			continue
 		}
-		if stack >= len(s.stacks.nodes) { // it is not named yet
-			stack = 0
+		one := of(float64(e.bytes), float64(e.interval))
+		switch {
+		case stack < len(s.stacks.nodes):
+			now.kept[p][stack] = now.kept[p][stack].plus(one)
+		case len(s.pending) < maxPending:
+			s.pending[uint32(stack)] = append(s.pending[uint32(stack)], pending{now.kept[p], one})
 		}
-		was, one := now.kept[p][stack], of(float64(e.bytes), float64(e.interval))
-		now.kept[p][stack] = sum{was.bytes + one.bytes, was.count + one.count, was.variance + one.variance}
 	}
 	if s.looks = append(s.looks, now); len(s.looks) > maxLooks {
 		s.looks = thinned(s.looks)
@@ -364,7 +378,8 @@ func (s *Sampling) take(r *request) bool {
 	if python != nil {
 		out.Python, out.PythonState = pyframes.Walk(memory, python, pyframes.Thread{Native: int(tid), Pthread: r.pthread})
 	}
-	out.ticket = ticket | s.shared.asked.Load()
+	s.tickets++
+	out.ticket = ticket | s.tickets
 	s.shared.entries[out.entry].stack.Store(out.ticket)
 	return s.put(out)
 }
@@ -422,12 +437,19 @@ func (s *Sampling) nameStacks() {
 			s.mu.Unlock()
 			continue
 		}
-		if s.shared.addresses[x.entry].Load() == 0 {
+		s.mu.Lock()
+		wanted := s.shared.addresses[x.entry].Load() != 0 || s.pending[x.ticket] != nil
+		s.mu.Unlock()
+		if !wanted {
 			continue // it is freed, as most are
 		}
 		stack := names.Stack(&x.Sample)
 		s.mu.Lock()
 		n := s.stacks.number(stack)
+		for _, p := range s.pending[x.ticket] {
+			p.kept[n] = p.kept[n].plus(p.sum)
+		}
+		delete(s.pending, x.ticket)
 		s.mu.Unlock()
 		s.shared.entries[x.entry].stack.CompareAndSwap(x.ticket, uint32(n))
 	}
