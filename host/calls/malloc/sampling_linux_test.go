@@ -199,11 +199,13 @@ func TestLibraryOfAnotherUser(t *testing.T) {
 const keeps = `
 #define _GNU_SOURCE
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #define APART __attribute__((noinline, noclone))
 static void *hold;
@@ -213,6 +215,7 @@ APART void aligned(void) { if (!posix_memalign(&hold, 64, 30000)) memset(hold, 1
 APART void churn(void) { for (int i = 0; i < 20; i++) { hold = malloc(15000); free(hold); } }
 APART void ring(int i) { static void *all[50]; free(all[i % 50]); all[i % 50] = memalign(16, 25000); }
 APART void grows(int i) { static char *text; static size_t n; if (i % 100 == 0) text = realloc(text, n += 500000), text[n - 1] = 1; }
+static void handle(int number) { (void)number; }
 static int rounds = 100000;
 static void work(void)
 {
@@ -232,6 +235,9 @@ int main(int n, char **args)
 	} else if (!strcmp(args[1], "exec")) {
 		execl(args[0], args[0], "now", NULL);
 	} else if (!strcmp(args[1], "short")) {
+		struct itimerval often = {{0, 5000}, {0, 5000}};
+		signal(SIGALRM, handle);
+		setitimer(ITIMER_REAL, &often, NULL);
 		rounds = 300;
 	}
 	work();
@@ -341,7 +347,8 @@ run()
 	}
 }
 
-// TestLibraryAlone shows that a program ends as ever whose calls nobody answers.
+// TestLibraryAlone shows that a program ends as ever whose calls nobody answers, even if
+// signals interrupt each wait.
 func TestLibraryAlone(t *testing.T) {
 	live.Traces(t)
 	s := begun(t)
@@ -349,6 +356,8 @@ func TestLibraryAlone(t *testing.T) {
 	s.shared.interval.Store(1000)
 	c := exec.Command(live.Build(t, keeps, nil, "-fno-builtin"), "short")
 	c.Env, c.Stderr = s.Environ(os.Environ()), os.Stderr
+	killed := time.AfterFunc(time.Minute, func() { c.Process.Kill() })
+	defer killed.Stop()
 	if err := c.Run(); err != nil {
 		t.Error(err)
 	}

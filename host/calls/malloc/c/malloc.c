@@ -111,13 +111,20 @@ static bool is_prefix(const char *prefix, const char *text)
 	return true;
 }
 
+/* now is the monotonic time in ns. */
+static uint64_t now(void)
+{
+	struct timespec t;
+	call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0, 0, 0, 0);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 /* join maps the memory of whoever samples, which the environment names: a path, a space and
  * a number that tells that it is the right one. */
 static __attribute__((constructor)) void join(void)
 {
 	static const char name[] = "STRANDLINE_MALLOC=";
 	static char path[64];
-	struct timespec now;
 	uint64_t token = 0;
 	size_t n = 0;
 	char **e = &environ ? environ : NULL;
@@ -132,7 +139,7 @@ static __attribute__((constructor)) void join(void)
 		return;
 	for (at++; *at >= '0' && *at <= '9'; at++)
 		token = token * 10 + (uint64_t)(*at - '0');
-	long fd = call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
+	long fd = call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC | O_NOCTTY, 0, 0, 0);
 	if (fd < 0)
 		return;
 	/* Memory beyond the end of a smaller file cannot be read. */
@@ -145,8 +152,7 @@ static __attribute__((constructor)) void join(void)
 		call(SYS_munmap, map, sizeof(struct shared), 0, 0, 0, 0);
 		return;
 	}
-	call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0, 0, 0);
-	born = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	born = now();
 	__atomic_store_n(&shared, (struct shared *)map, __ATOMIC_RELEASE);
 }
 
@@ -207,17 +213,17 @@ static void forget(struct shared *s, uint64_t at)
 	}
 }
 
-static long wait_for(uint32_t *futex, uint32_t value, long ms)
+static void wait_for(uint32_t *futex, uint32_t value, long ns)
 {
-	struct timespec most = {0, ms * 1000000};
-	return call(SYS_futex, (long)futex, FUTEX_WAIT, value, (long)&most, 0, 0);
+	struct timespec most = {0, ns};
+	call(SYS_futex, (long)futex, FUTEX_WAIT, value, (long)&most, 0, 0);
 }
 
 /* ask has the stack of this thread read, and reports whether it was. The more calls were not
  * answered, the fewer ask: whoever samples may have ended. */
 static bool ask(struct shared *s, uint32_t pid, uint32_t entry, const uint64_t *frame, uint64_t sp)
 {
-	enum { PATIENCE = 50, LONGEST = 200 /* ms */, MOST = 16 };
+	enum { PATIENCE = 50000000, LONGEST = 200000000 /* ns */, MOST = 16 };
 	static uint32_t from;
 	struct request *r = NULL;
 	uint32_t first = __atomic_fetch_add(&from, 1, __ATOMIC_RELAXED), state = FREE;
@@ -240,13 +246,12 @@ static bool ask(struct shared *s, uint32_t pid, uint32_t entry, const uint64_t *
 	__atomic_store_n(&r->state, WAITING, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&s->asked, 1, __ATOMIC_RELEASE);
 	call(SYS_futex, (long)&s->asked, FUTEX_WAKE, 1, 0, 0, 0);
-	for (int waited = 0;;) {
+	for (uint64_t began = now();;) { /* by the clock, as signals end a wait */
 		state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
 		if (state == ANSWERED)
 			break;
-		if (wait_for(&r->state, state, PATIENCE) == -ETIMEDOUT)
-			waited += PATIENCE;
-		if (waited < (state == WAITING ? PATIENCE : LONGEST))
+		wait_for(&r->state, state, PATIENCE);
+		if (now() - began < (state == WAITING ? PATIENCE : LONGEST))
 			continue;
 		if (__atomic_compare_exchange_n(&r->state, &state, state == WAITING ? FREE : LEFT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			uint32_t n = __atomic_add_fetch(&late, 1, __ATOMIC_RELAXED);
