@@ -45,7 +45,7 @@ READERS = {
     "memory_viz": "its pages are for the eyes; `compare` fails on files of `_dump_snapshot`",
     "stormlog": "it reads its own telemetry, and no PyTorch snapshots",
 }
-KINDS = ("clean", "objects", "native", "library", "maps", "objects-runs", "maps-runs")
+KINDS = ("clean", "objects", "native", "library", "maps", "objects-runs", "library-runs", "maps-runs")
 
 
 def parts(o):
@@ -158,7 +158,7 @@ def peers(lines, before):
             word = {"no line": "found, no line", "line": "line named"}.get(m[3], "silent" if m[2] == "clean" else "not found")
             cells.setdefault(m[1], {})[m[2]] = f"{word}, {float(m[4]):.0f} s, {m[5].rstrip('x')}×".replace(", ?×", "")
     rows = [[tool, *(got.get(kind, "not run") for kind in KINDS), NEEDS.get(tool, "")] for tool, got in cells.items()]
-    head = ["tool", "clean", "Python objects", "malloc by ctypes", "malloc of a library", "mmap", "Python objects, running", "mmap, running", "the user must know"]
+    head = ["tool", "clean", "Python objects", "malloc by ctypes", "malloc of a library", "mmap", "Python objects, running", "malloc of a library, running", "mmap, running", "the user must know"]
     return table(head, rows) + ([""] + [f"- not run, {', '.join(tools)}: {why}" for why, tools in skipped.items()] if skipped else [])
 
 

@@ -8,7 +8,7 @@
     --strandline PATH  the program to try (default: built from this checkout)
     --steps N          how long a program runs, 10 ms each (default 1000)
     --kinds LIST       clean, objects (of Python), native (malloc called by ctypes), library (malloc called by a
-                       compiled library; needs cc), maps (mmap), objects-runs and maps-runs, which run already
+                       compiled library; needs cc), maps (mmap), objects-runs, library-runs and maps-runs, which run already
                        when a tool is asked (default: all)
 
 An answer is the first place of a tool's own report of leaks, or, where it has none, of the report that its
@@ -36,7 +36,7 @@ from run import built, findings_of  # noqa: E402
 
 PROGRAM = os.path.join(HERE, "programs", "leaks.py")
 BEFORE = 2  # seconds that a program runs before a tool is asked of it
-KINDS = ["clean", "objects", "native", "library", "maps", "objects-runs", "maps-runs"]
+KINDS = ["clean", "objects", "native", "library", "maps", "objects-runs", "library-runs", "maps-runs"]
 LIBRARY = "#include <stdlib.h>\n#include <string.h>\nvoid *keep(size_t n) { return memset(malloc(n), 1, n); }\n"
 # A command in the files of another Debian, where the machine's own files are seen as well.
 INSIDE = """
@@ -111,7 +111,7 @@ class Peers:
         self.folder = tempfile.mkdtemp(prefix="peers-")
         self.python = os.path.join(options.peers, "bin", "python")
         self.bin = lambda name: os.path.join(options.peers, "bin", name)
-        if "library" in options.kinds:
+        if any(kind.startswith("library") for kind in options.kinds):
             os.environ["LEAKS_LIBRARY"] = os.path.join(self.folder, "libkeep.so")
             subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", os.environ["LEAKS_LIBRARY"], "-x", "c", "-"], input=LIBRARY, text=True, check=True)
 
