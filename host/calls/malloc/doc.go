@@ -52,7 +52,7 @@ type look struct {
 }
 
 // maxLooks bounds the looks that are kept; every second one goes when there are more.
-const maxLooks = 256
+const maxLooks = 64
 
 // thinned drops every second look of each span, but not its first and last.
 func thinned(all []look) []look {

@@ -179,19 +179,26 @@ func remove(folder *safefile.Folder) {
 	os.Remove(folder.Path())
 }
 
-// inMemory makes a file that exists only in memory, with a content or a size.
+// inMemory makes a file that exists only in memory, with a content or a size, which others
+// cannot change: what is cut off a file that is mapped ends the process.
 func inMemory(name string, content []byte, size int64) (*os.File, error) {
 	const executable = 0x10 // MFD_EXEC, since Linux 6.3
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|executable)
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|executable)
 	if errors.Is(err, unix.EINVAL) {
-		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	}
 	if err != nil {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), name)
+	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 	if _, err = f.Write(content); err == nil && size > 0 {
 		err = f.Truncate(size)
+	} else {
+		seals |= unix.F_SEAL_WRITE
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals)
 	}
 	if err != nil {
 		f.Close()
@@ -236,8 +243,8 @@ func (s *Sampling) Sample(on bool) {
 	if s.on == on {
 		return
 	}
-	s.look()
 	s.on, s.first = on, on
+	s.look()
 	if !on {
 		s.shared.interval.Store(0)
 		return
@@ -284,6 +291,7 @@ func (s *Sampling) serve() {
 				s.adapt(n)
 			}
 			s.mu.Unlock()
+			s.reclaim()
 			looked, n = time.Now(), 0
 		}
 		most := unix.NsecToTimespec(int64(20 * time.Millisecond))
@@ -355,6 +363,16 @@ func (s *Sampling) answer() (n int) {
 		unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&r.state)), wake, 1, 0, 0, 0)
 	}
 	return n
+}
+
+// reclaim frees the requests of threads that ended before they saw the answer.
+func (s *Sampling) reclaim() {
+	for i := range s.shared.requests {
+		r := &s.shared.requests[i]
+		if r.state.Load() == answered && unix.Tgkill(int(r.pid), int(r.tid), 0) == unix.ESRCH {
+			r.state.CompareAndSwap(answered, free)
+		}
+	}
 }
 
 // take copies the stack of a thread that waits, and reports whether it could.

@@ -369,6 +369,29 @@ func TestLibraryAlone(t *testing.T) {
 	}
 }
 
+// TestRequestsOfEndedThreads shows that a thread which ends while it waits takes no request
+// with it, and that a program cannot cut off what is shared.
+func TestRequestsOfEndedThreads(t *testing.T) {
+	live.Sequential(t)
+	s := begun(t)
+	c := exec.Command(live.Tool(t, "true"))
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for i, pid := range []int{c.Process.Pid, os.Getpid()} {
+		r := &s.shared.requests[i]
+		r.pid, r.tid = uint32(pid), uint32(pid)
+		r.state.Store(answered)
+	}
+	s.reclaim()
+	if a, b := s.shared.requests[0].state.Load(), s.shared.requests[1].state.Load(); a != free || b != answered {
+		t.Errorf("states %d and %d", a, b)
+	}
+	if err := s.file.Truncate(0); err == nil {
+		t.Error("the shared memory can be cut off")
+	}
+}
+
 // FuzzShared lets a program write anything into the memory that it shares.
 func FuzzShared(f *testing.F) {
 	f.Add(uint64(1), uint32(1), uint32(0), uint64(0), uint64(8), []byte{1, 2, 3})

@@ -185,14 +185,20 @@ static bool due(size_t n, uint64_t mean)
 	return true;
 }
 
-/* Which addresses may be in the table, so that it is not read whenever something is freed. */
-static uint8_t maybe[1 << 13];
+/* How many addresses of a kind are in the table, so that it is not read whenever something is
+ * freed. A number that was ever too large stays so. */
+static uint8_t noted[1 << 16];
 
 static uint64_t hash(uint64_t at) { return (at >> 4) * 0x9e3779b97f4a7c15; }
 
-static void note(uint64_t at) { __atomic_or_fetch(&maybe[hash(at) >> 51], 1 << (hash(at) >> 48 & 7), __ATOMIC_RELAXED); }
+static void note(uint64_t at, int n)
+{
+	uint8_t *number = &noted[hash(at) >> 48], was = LOAD(*number);
+	while (was != UINT8_MAX && !__atomic_compare_exchange_n(number, &was, (uint8_t)(was + n), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
 
-static bool is_noted(uint64_t at) { return LOAD(maybe[hash(at) >> 51]) & 1 << (hash(at) >> 48 & 7); }
+static bool is_noted(uint64_t at) { return LOAD(noted[hash(at) >> 48]); }
 
 static uint64_t *places(struct shared *s, uint64_t at) { return &s->addresses[hash(at) >> 40 & (ENTRIES - 1) & ~(WAYS - 1)]; }
 
@@ -261,7 +267,7 @@ static bool ask(struct shared *s, uint32_t pid, uint32_t entry, const uint64_t *
 	}
 	__atomic_store_n(&late, 0, __ATOMIC_RELAXED);
 	bool read = r->entry == entry; /* otherwise it could not be */
-	__atomic_store_n(&r->state, FREE, __ATOMIC_RELEASE);
+	__atomic_compare_exchange_n(&r->state, &state, FREE, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	return read;
 }
 
@@ -277,10 +283,11 @@ static __attribute__((noinline)) void sample(void *p, size_t n, uint64_t mean, c
 			continue;
 		uint32_t entry = (uint32_t)(place + i - s->addresses);
 		s->entries[entry] = (struct entry){.bytes = n, .interval = mean, .born = born, .pid = pid};
-		note(at);
+		note(at, 1);
 		__atomic_store_n(&place[i], at, __ATOMIC_RELEASE);
 		if (!ask(s, pid, entry, frame, sp)) {
 			__atomic_store_n(&place[i], 0, __ATOMIC_RELEASE);
+			note(at, -1);
 			__atomic_add_fetch(&s->dropped, 1, __ATOMIC_RELAXED);
 		}
 		return;
