@@ -51,8 +51,25 @@ type look struct {
 	kept  map[process]map[int]sum
 }
 
-// maxLooks bounds the looks that are kept; every second one goes when there are more.
-const maxLooks = 64
+// maxLooks bounds the looks that are kept; every second one goes when there are more. The
+// first of a span are a pace apart.
+const (
+	maxLooks = 64
+	pace     = 250 * time.Millisecond
+)
+
+// isDue reports whether another look is to be kept: the longer a span, the fewer are. If all
+// were a pace apart, only those of the last minutes would be left of some hours.
+func isDue(looks []look, now time.Time) bool {
+	if len(looks) == 0 {
+		return true
+	}
+	begin, last := len(looks)-1, looks[len(looks)-1].at
+	for begin > 0 && !looks[begin].first {
+		begin--
+	}
+	return now.Sub(last) >= max(pace, last.Sub(looks[begin].at)/(maxLooks/2))
+}
 
 // thinned drops every second look of each span, but not its first and last.
 func thinned(all []look) []look {

@@ -63,6 +63,29 @@ func TestThinned(t *testing.T) {
 	}
 }
 
+// TestLooksOfHours shows that the looks of a long time reach back to its first quarter, and that
+// there is one near each moment at which judging may end.
+func TestLooksOfHours(t *testing.T) {
+	p := process{7, 1}
+	for _, hours := range []float64{0.02, 0.3, 1, 3, 12} {
+		var looks []look
+		all := hours * 3600
+		for at := 0.0; at <= all; at += pace.Seconds() {
+			if !isDue(looks, moment(at)) {
+				continue
+			}
+			looks = append(looks, look{at: moment(at), first: at == 0, kept: map[process]map[int]sum{p: {1: {bytes: at}}}})
+			if len(looks) > maxLooks {
+				looks = thinned(looks)
+			}
+		}
+		sums, spans := kept(looks, p, moment(all*15/16))
+		if got := sums[1].bytes / all; len(spans) != 1 || got < 0.6 || got > 0.72 {
+			t.Errorf("%v hours: %d spans, %.2f of them", hours, len(spans), got)
+		}
+	}
+}
+
 func TestStacks(t *testing.T) {
 	var s stacks
 	frames := func(names ...string) (out symbolize.Stack) {

@@ -3,11 +3,12 @@
 package malloc
 
 import (
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,13 +29,12 @@ import (
 const variable = "STRANDLINE_MALLOC"
 
 // How often calls are sampled. The distance between two samples follows how much a program
-// allocates.
+// allocates in each pace.
 const (
 	firstInterval = 256 << 10 // bytes
 	minInterval   = 64 << 10
 	maxInterval   = 1 << 34
-	pace          = 250 * time.Millisecond // between two looks, after which the interval is set
-	maxPaced      = 200                    // samples in that time
+	maxPaced      = 200 // samples in that time
 	minPaced      = 60
 )
 
@@ -59,6 +59,7 @@ type Sampling struct {
 	on       bool
 	first    bool // the next look is the first after a pause
 	interval uint64
+	least    uint64 // interval
 	looks    []look
 	programs map[process]*program
 	stacks   stacks
@@ -100,7 +101,7 @@ const ticket = 1 << 31
 // New makes the library and the memory that is shared with it. The error says why calls of
 // malloc cannot be sampled.
 func New() (*Sampling, error) {
-	s := &Sampling{interval: firstInterval, programs: map[process]*program{}, pending: map[uint32][]pending{}, samples: make(chan sample, maxWaiting), close: make(chan struct{})}
+	s := &Sampling{interval: firstInterval, least: minInterval, programs: map[process]*program{}, pending: map[uint32][]pending{}, samples: make(chan sample, maxWaiting), close: make(chan struct{})}
 	var err error
 	if s.library, err = inMemory("strandline-malloc", library, 0); err != nil {
 		return nil, fmt.Errorf("calls of malloc cannot be sampled: %w", err)
@@ -132,7 +133,7 @@ func (s *Sampling) share() error {
 	}
 	s.shared = (*shared)(unsafe.Pointer(&s.memory[0]))
 	var token [8]byte
-	rand.Read(token[:])
+	cryptorand.Read(token[:])
 	s.shared.token = binary.LittleEndian.Uint64(token[:])>>1 | 1
 	return nil
 }
@@ -154,7 +155,7 @@ const libraryName = "libstrandline-malloc.so"
 // this process.
 func forAll(folders ...string) *safefile.Folder {
 	for _, parent := range folders {
-		folder, err := safefile.MakeSharedFolder(filepath.Join(parent, "strandline-"+rand.Text()))
+		folder, err := safefile.MakeSharedFolder(filepath.Join(parent, "strandline-"+cryptorand.Text()))
 		if err != nil {
 			continue
 		}
@@ -287,7 +288,10 @@ func (s *Sampling) serve() {
 		if passed := time.Since(looked); passed >= pace {
 			s.mu.Lock()
 			if s.on {
-				s.look()
+				s.sweep()
+				if isDue(s.looks, time.Now()) {
+					s.look()
+				}
 				s.adapt(n)
 			}
 			s.mu.Unlock()
@@ -306,30 +310,69 @@ func (s *Sampling) adapt(n int) {
 	case n > maxPaced:
 		s.interval = min(s.interval*2, maxInterval)
 	case n < minPaced:
-		s.interval = max(s.interval/2, minInterval)
+		s.interval = s.interval / 2
 	}
+	s.interval = max(s.interval, s.least)
 	s.shared.interval.Store(s.interval)
 }
 
-// look notes what is allocated. What ended processes had is gone.
+// sweep drops what ended processes had, and half of the samples where there is little room
+// for more.
+func (s *Sampling) sweep() {
+	gone, n := map[process]bool{}, 0
+	for i := range s.shared.entries {
+		if s.shared.addresses[i].Load() <= reserved {
+			continue
+		}
+		e := &s.shared.entries[i]
+		p := process{e.pid, e.born}
+		if _, known := gone[p]; !known {
+			gone[p] = s.programs[p] == nil || unix.Kill(int(p.pid), 0) == unix.ESRCH
+		}
+		if gone[p] {
+			s.shared.addresses[i].Store(0)
+			continue
+		}
+		n++
+	}
+	if n > entries/2 {
+		s.halve()
+	}
+}
+
+// halve samples the samples, so that they are as if the interval had been twice as long.
+func (s *Sampling) halve() {
+	s.least = min(s.least*2, maxInterval)
+	for i := range s.shared.entries {
+		at, e := s.shared.addresses[i].Load(), &s.shared.entries[i]
+		if at <= reserved {
+			continue
+		}
+		bytes, interval := float64(e.bytes), float64(e.interval)
+		if rand.Float64() > of(bytes, interval).count/of(bytes, 2*interval).count {
+			s.shared.addresses[i].CompareAndSwap(at, 0)
+			continue
+		}
+		e.interval *= 2
+	}
+}
+
+// look notes what is allocated.
 func (s *Sampling) look() {
+	s.sweep()
 	now := look{at: time.Now(), first: s.first, kept: map[process]map[int]sum{}}
 	s.first = false
-	gone := map[process]bool{}
 	for i := range s.shared.entries {
 		if s.shared.addresses[i].Load() <= reserved {
 			continue
 		}
 		e := &s.shared.entries[i]
 		p, stack := process{e.pid, e.born}, int(e.stack.Load())
-		if known := now.kept[p] != nil || gone[p]; !known {
-			if gone[p] = s.programs[p] == nil || unix.Kill(int(p.pid), 0) == unix.ESRCH; !gone[p] {
-				now.kept[p] = map[int]sum{}
-			}
-		}
-		if gone[p] {
-			s.shared.addresses[i].Store(0)
+		if s.programs[p] == nil {
 			continue
+		}
+		if now.kept[p] == nil {
+			now.kept[p] = map[int]sum{}
 		}
 		one := of(float64(e.bytes), float64(e.interval))
 		switch {

@@ -138,6 +138,36 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// TestHalve shows that samples which become fewer stand for as much as before.
+func TestHalve(t *testing.T) {
+	live.Sequential(t)
+	s := begun(t)
+	p := process{uint32(os.Getpid()), 1}
+	s.programs[p] = &program{ready: true}
+	estimate := func() (bytes float64, n int) {
+		for i := range s.shared.entries {
+			if e := &s.shared.entries[i]; s.shared.addresses[i].Load() != 0 {
+				bytes, n = bytes+of(float64(e.bytes), float64(e.interval)).bytes, n+1
+			}
+		}
+		return bytes, n
+	}
+	for i := range entries * 3 / 4 {
+		e := &s.shared.entries[i]
+		e.bytes, e.interval, e.pid, e.born = uint64(1000+i%3*50_000), minInterval, p.pid, p.born
+		s.shared.addresses[i].Store(uint64(16 * (i + 1)))
+	}
+	was, n := estimate()
+	s.sweep()
+	now, left := estimate()
+	if left < n/2 || left > n*7/10 || math.Abs(now/was-1) > 0.05 {
+		t.Errorf("%d of %d samples are left, which stand for %.3f of the bytes", left, n, now/was)
+	}
+	if s.adapt(0); s.shared.interval.Load() < 2*minInterval {
+		t.Error("the interval is as short as before")
+	}
+}
+
 func TestEnviron(t *testing.T) {
 	live.Sequential(t)
 	s := begun(t)
