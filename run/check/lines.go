@@ -201,7 +201,7 @@ func usual(s *gate.Series, seconds float64) float64 {
 //
 // A cache that drops its oldest, and what is kept for some steps, also grow while they
 // are traced: what they replace was allocated before. So if the lines grow by more than
-// the process does, the one that grows by as much is named.
+// the process does, the only one that grows by about as much is named.
 func byObjects(f *finding.Finding, pid int, all []record.Growing, levels *gate.Series) bool {
 	i := slices.IndexFunc(all, func(g record.Growing) bool { return pid == g.PID })
 	if i < 0 {
@@ -261,11 +261,10 @@ func byKept(f *finding.Finding, g grown, seen string, levels *gate.Series) bool 
 	others := ""
 	if float64(sum) > (1+tolerance)*grew {
 		off := func(p finding.Place) float64 { return math.Abs(float64(p.Bytes) - grew) }
-		best := slices.MinFunc(places, func(a, b finding.Place) int { return cmp.Compare(off(a), off(b)) })
-		if off(best) > tolerance*grew {
-			return false
+		places = slices.DeleteFunc(slices.Clone(places), func(p finding.Place) bool { return off(p) > minLeakShare*grew })
+		if len(places) != 1 || off(places[0]) > tolerance*grew {
+			return false // none, or it could be either
 		}
-		places = []finding.Place{best}
 	} else {
 		others = shares(places, sum)
 	}

@@ -38,6 +38,7 @@ func TestLinesByObjects(t *testing.T) {
 		{"several lines", 7, []record.GrowingLine{line(5, 6000), line(6, 4000)}, 5},
 		{"two stacks of one line", 7, []record.GrowingLine{line(6, 4000), line(5, 3000), line(5, 3000)}, 5},
 		{"beside a cache that replaces older objects", 7, []record.GrowingLine{line(8, 60_000), line(5, 9500)}, 5},
+		{"beside a cache that replaces as much", 7, []record.GrowingLine{line(8, 7000), line(5, 9500)}, 0},
 		{"as much as no line", 7, []record.GrowingLine{line(8, 60_000), line(5, 3000)}, 0},
 		{"little of Python", 7, []record.GrowingLine{line(5, 1000)}, 0},
 		{"another process", 8, []record.GrowingLine{line(5, 10_000)}, 0},
