@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -28,14 +29,14 @@ import (
 // variable is the environment variable that tells the library where the shared memory is.
 const variable = "STRANDLINE_MALLOC"
 
-// How often calls are sampled. The distance between two samples follows how much a program
-// allocates in each pace.
+// How often calls are sampled. The distance between two samples follows the time that they
+// take, of the thread that waits and to name them.
 const (
 	firstInterval = 256 << 10 // bytes
 	minInterval   = 64 << 10
 	maxInterval   = 1 << 34
-	maxPaced      = 200 // samples in that time
-	minPaced      = 60
+	maxSpent      = pace / 5 // in a pace
+	minSpent      = pace / 15
 )
 
 // maxPrograms bounds those that are known at once.
@@ -66,7 +67,8 @@ type Sampling struct {
 	pending  map[uint32][]pending // by ticket: what looks have seen of a stack that is not named
 	began    bool                 // whether the goroutines run
 
-	tickets uint32 // so far
+	tickets uint32       // so far
+	spent   atomic.Int64 // ns that samples took since the last look
 	samples chan sample
 	close   chan struct{}
 	done    sync.WaitGroup
@@ -275,7 +277,7 @@ func (s *Sampling) Close() {
 // serve answers requests, and looks at what is there.
 func (s *Sampling) serve() {
 	defer close(s.samples)
-	looked, n := time.Now(), 0
+	looked := time.Now()
 	for {
 		select {
 		case <-s.close:
@@ -284,7 +286,7 @@ func (s *Sampling) serve() {
 		default:
 		}
 		asked := s.shared.asked.Load()
-		n += s.answer()
+		s.answer()
 		if passed := time.Since(looked); passed >= pace {
 			s.mu.Lock()
 			if s.on {
@@ -292,11 +294,11 @@ func (s *Sampling) serve() {
 				if isDue(s.looks, time.Now()) {
 					s.look()
 				}
-				s.adapt(n)
+				s.adapt()
 			}
 			s.mu.Unlock()
 			s.reclaim()
-			looked, n = time.Now(), 0
+			looked = time.Now()
 		}
 		most := unix.NsecToTimespec(int64(20 * time.Millisecond))
 		const wait = 0 // FUTEX_WAIT
@@ -304,13 +306,13 @@ func (s *Sampling) serve() {
 	}
 }
 
-// adapt sets the interval by how many samples there were since the last look.
-func (s *Sampling) adapt(n int) {
-	switch {
-	case n > maxPaced:
+// adapt sets the interval by the time that samples took since the last look.
+func (s *Sampling) adapt() {
+	switch spent := time.Duration(s.spent.Swap(0)); {
+	case spent > maxSpent:
 		s.interval = min(s.interval*2, maxInterval)
-	case n < minPaced:
-		s.interval = s.interval / 2
+	case spent < minSpent:
+		s.interval /= 2
 	}
 	s.interval = max(s.interval, s.least)
 	s.shared.interval.Store(s.interval)
@@ -387,17 +389,18 @@ func (s *Sampling) look() {
 	}
 }
 
-// answer copies the stacks of the threads that wait, and returns how many did.
-func (s *Sampling) answer() (n int) {
+// answer copies the stacks of the threads that wait.
+func (s *Sampling) answer() {
 	for i := range s.shared.requests {
 		r := &s.shared.requests[i]
 		if !r.state.CompareAndSwap(waiting, taken) {
 			continue
 		}
-		n++
+		began := time.Now()
 		if !s.take(r) {
 			r.entry = entries // there is none
 		}
+		s.spent.Add(int64(time.Since(began)))
 		if !r.state.CompareAndSwap(taken, answered) {
 			r.state.Store(free) // the thread did not wait
 			continue
@@ -405,7 +408,6 @@ func (s *Sampling) answer() (n int) {
 		const wake = 1 // FUTEX_WAKE
 		unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&r.state)), wake, 1, 0, 0, 0)
 	}
-	return n
 }
 
 // reclaim frees the requests of threads that ended before they saw the answer.
@@ -437,7 +439,7 @@ func (s *Sampling) take(r *request) bool {
 	out.Sample = event.Sample{Time: event.Now(), PID: pid, TID: tid, Regs: event.Regs{IP: r.ip, SP: sp, BP: r.bp}, Base: sp &^ (page - 1)}
 	out.Stack = memory.pages(out.Base)
 	if python != nil {
-		out.Python, out.PythonState = pyframes.Walk(memory, python, pyframes.Thread{Native: int(tid), Pthread: r.pthread})
+		out.Python, out.PythonState = pyframes.Walk(&paged{memory: memory}, python, pyframes.Thread{Native: int(tid), Pthread: r.pthread})
 	}
 	s.tickets++
 	out.ticket = ticket | s.tickets
@@ -504,7 +506,9 @@ func (s *Sampling) nameStacks() {
 		if !wanted {
 			continue // it is freed, as most are
 		}
+		began := time.Now()
 		stack := names.Stack(&x.Sample)
+		s.spent.Add(int64(time.Since(began)))
 		s.mu.Lock()
 		n := s.stacks.number(stack)
 		for _, p := range s.pending[x.ticket] {
@@ -564,4 +568,33 @@ func (m memory) pages(at uint64) []byte {
 		return nil
 	}
 	return out[:n]
+}
+
+// paged is the memory of a process, of which each page is read once.
+type paged struct {
+	memory
+	pages map[uint64][]byte
+}
+
+// Read fills b with what is at an address.
+func (m *paged) Read(b []byte, addr uint64) error {
+	at := addr &^ (page - 1)
+	if addr+uint64(len(b)) > at+page {
+		return m.memory.Read(b, addr)
+	}
+	p, known := m.pages[at]
+	if !known {
+		if p = make([]byte, page); m.memory.Read(p, at) != nil {
+			p = nil
+		}
+		if m.pages == nil {
+			m.pages = map[uint64][]byte{}
+		}
+		m.pages[at] = p
+	}
+	if p == nil {
+		return syscall.EFAULT
+	}
+	copy(b, p[addr-at:])
+	return nil
 }

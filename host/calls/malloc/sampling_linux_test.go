@@ -163,7 +163,7 @@ func TestHalve(t *testing.T) {
 	if left < n/2 || left > n*7/10 || math.Abs(now/was-1) > 0.05 {
 		t.Errorf("%d of %d samples are left, which stand for %.3f of the bytes", left, n, now/was)
 	}
-	if s.adapt(0); s.shared.interval.Load() < 2*minInterval {
+	if s.adapt(); s.shared.interval.Load() < 2*minInterval {
 		t.Error("the interval is as short as before")
 	}
 }
