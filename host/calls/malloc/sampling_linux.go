@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -76,7 +75,7 @@ type Sampling struct {
 
 // A program is one that was seen to ask.
 type program struct {
-	ready  bool // its samples can be read
+	shared uint64 // where it has what is shared; its samples can be read
 	python *event.PythonLayout
 }
 
@@ -123,10 +122,10 @@ func (s *Sampling) share() error {
 		return err
 	}
 	if os.Geteuid() == 0 {
-		s.folder = forAll("/run", "/tmp")
+		s.folder = forAll("/run", "/var/lib")
 	}
 	var err error
-	if s.file, err = inMemory("strandline-samples", nil, int64(unsafe.Sizeof(shared{}))); err != nil {
+	if s.file, err = inMemory(samplesName, nil, int64(unsafe.Sizeof(shared{}))); err != nil {
 		return err
 	}
 	if s.memory, err = unix.Mmap(int(s.file.Fd()), 0, int(unsafe.Sizeof(shared{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
@@ -149,12 +148,16 @@ func runnable(f *os.File) error {
 	return err
 }
 
-// libraryName is that of its file in a folder.
-const libraryName = "libstrandline-malloc.so"
+// libraryName is that of its file in a folder, samplesName of what is shared.
+const (
+	libraryName = "libstrandline-malloc.so"
+	samplesName = "strandline-samples"
+)
 
 // forAll puts the library into a new folder of the first of these in which that works; it returns nil
 // if there is none. A program that root starts may become another user, who cannot open the files of
-// this process.
+// this process. In a folder where others can write, they could make it anew after it is gone, for
+// what still runs with its name.
 func forAll(folders ...string) *safefile.Folder {
 	for _, parent := range folders {
 		folder, err := safefile.MakeSharedFolder(filepath.Join(parent, "strandline-"+cryptorand.Text()))
@@ -427,13 +430,14 @@ func (s *Sampling) take(r *request) bool {
 	if out.entry >= entries {
 		return false
 	}
-	python, ready := s.program(out.process)
-	if !ready {
+	python, shared := s.program(out.process)
+	self := shared + uint64(uintptr(unsafe.Pointer(r))-uintptr(unsafe.Pointer(s.shared)))
+	if shared == 0 || r.self != self {
 		return false
 	}
 	memory := memory(pid)
 	var born [8]byte
-	if memory.Read(born[:], r.self+uint64(unsafe.Offsetof(r.born))) != nil || binary.LittleEndian.Uint64(born[:]) != out.born {
+	if memory.Read(born[:], self+uint64(unsafe.Offsetof(r.born))) != nil || binary.LittleEndian.Uint64(born[:]) != out.born {
 		return false // its number is one of another namespace
 	}
 	out.Sample = event.Sample{Time: event.Now(), PID: pid, TID: tid, Regs: event.Regs{IP: r.ip, SP: sp, BP: r.bp}, Base: sp &^ (page - 1)}
@@ -447,13 +451,13 @@ func (s *Sampling) take(r *request) bool {
 	return s.put(out)
 }
 
-// program returns where a program's interpreter keeps its frames, nil if it has none. It is
-// not ready before its image was read.
-func (s *Sampling) program(p process) (python *event.PythonLayout, ready bool) {
+// program returns where a program's interpreter keeps its frames, nil if it has none, and
+// where it has what is shared, 0 before its image was read.
+func (s *Sampling) program(p process) (python *event.PythonLayout, shared uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.programs[p]; known != nil {
-		return known.python, known.ready
+		return known.python, known.shared
 	}
 	if len(s.programs) == maxPrograms {
 		maps.DeleteFunc(s.programs, func(p process, _ *program) bool { return unix.Kill(int(p.pid), 0) == unix.ESRCH })
@@ -461,7 +465,7 @@ func (s *Sampling) program(p process) (python *event.PythonLayout, ready bool) {
 	if len(s.programs) < maxPrograms && s.put(sample{process: p, entry: prepare}) {
 		s.programs[p] = &program{}
 	}
-	return nil, false
+	return nil, 0
 }
 
 // put has a sample named, unless too many wait.
@@ -490,12 +494,16 @@ func (s *Sampling) nameStacks() {
 	names.Python = func(pid int, p event.PythonLayout) { layout(pid, &p) }
 	for x := range s.samples {
 		if x.entry == prepare {
+			shared := s.sharedWith(x.pid)
+			if shared == 0 {
+				continue
+			}
 			layout(int(x.pid), nil)
 			names.Forget(x.pid)
 			names.Prepare(x.pid)
 			s.mu.Lock()
 			if p := s.programs[x.process]; p != nil {
-				p.ready = true
+				p.shared = shared
 			}
 			s.mu.Unlock()
 			continue
@@ -538,63 +546,4 @@ func (s *Sampling) Kept(pid int, until time.Time) (out []Kept, spans []Span) {
 		}
 	}
 	return out, spans
-}
-
-const page = 4096
-
-// memory is that of a process.
-type memory uint32
-
-// Read fills b with what is at an address.
-func (m memory) Read(b []byte, addr uint64) error {
-	local := []unix.Iovec{{Base: &b[0], Len: uint64(len(b))}}
-	n, err := unix.ProcessVMReadv(int(m), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
-	if err == nil && n < len(b) {
-		err = syscall.EFAULT
-	}
-	return err
-}
-
-// pages returns the pages of a stack from an address on, up to 64 KiB.
-func (m memory) pages(at uint64) []byte {
-	const most = 16
-	out := make([]byte, most*page)
-	remote := make([]unix.RemoteIovec, most)
-	for i := range remote {
-		remote[i] = unix.RemoteIovec{Base: uintptr(at) + uintptr(i)*page, Len: page}
-	}
-	n, err := unix.ProcessVMReadv(int(m), []unix.Iovec{{Base: &out[0], Len: uint64(len(out))}}, remote, 0)
-	if err != nil {
-		return nil
-	}
-	return out[:n]
-}
-
-// paged is the memory of a process, of which each page is read once.
-type paged struct {
-	memory
-	pages map[uint64][]byte
-}
-
-// Read fills b with what is at an address.
-func (m *paged) Read(b []byte, addr uint64) error {
-	at := addr &^ (page - 1)
-	if addr+uint64(len(b)) > at+page {
-		return m.memory.Read(b, addr)
-	}
-	p, known := m.pages[at]
-	if !known {
-		if p = make([]byte, page); m.memory.Read(p, at) != nil {
-			p = nil
-		}
-		if m.pages == nil {
-			m.pages = map[uint64][]byte{}
-		}
-		m.pages[at] = p
-	}
-	if p == nil {
-		return syscall.EFAULT
-	}
-	copy(b, p[addr-at:])
-	return nil
 }

@@ -143,7 +143,7 @@ func TestHalve(t *testing.T) {
 	live.Sequential(t)
 	s := begun(t)
 	p := process{uint32(os.Getpid()), 1}
-	s.programs[p] = &program{ready: true}
+	s.programs[p] = &program{shared: uint64(uintptr(unsafe.Pointer(s.shared)))}
 	estimate := func() (bytes float64, n int) {
 		for i := range s.shared.entries {
 			if e := &s.shared.entries[i]; s.shared.addresses[i].Load() != 0 {
@@ -208,7 +208,7 @@ func TestLibraryOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.folder == nil {
-		live.Missing(t, "a folder of programs", "neither /run nor /tmp is one")
+		live.Missing(t, "a folder of programs", "neither /run nor /var/lib is one")
 	}
 	c := exec.Command(live.Tool(t, "cat"), "/proc/self/maps")
 	c.Env, c.Dir = s.Environ(os.Environ()), "/"
@@ -422,6 +422,32 @@ func TestRequestsOfEndedThreads(t *testing.T) {
 	}
 }
 
+// TestMemoryOfOthers shows that no process is read which has no part in what is shared.
+func TestMemoryOfOthers(t *testing.T) {
+	live.Traces(t)
+	s := begun(t)
+	c := exec.Command(live.Tool(t, "sleep"), "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	s.Sample(true)
+	for _, pid := range []int{c.Process.Pid, os.Getpid()} { // read in this order
+		s.program(process{uint32(pid), 1})
+	}
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, own := s.program(process{uint32(os.Getpid()), 1}); own == uint64(uintptr(unsafe.Pointer(s.shared))) {
+			break
+		} else if time.Since(began) > time.Minute {
+			t.Fatalf("this process has what is shared at %#x", own)
+		}
+	}
+	if _, other := s.program(process{uint32(c.Process.Pid), 1}); other != 0 {
+		t.Error("another process is read")
+	}
+}
+
 // FuzzShared lets a program write anything into the memory that it shares.
 func FuzzShared(f *testing.F) {
 	f.Add(uint64(1), uint32(1), uint32(0), uint64(0), uint64(8), []byte{1, 2, 3})
@@ -439,7 +465,7 @@ func FuzzShared(f *testing.F) {
 		}
 		at := unsafe.Slice((*byte)(unsafe.Pointer(&s.shared.requests[3])), 128)
 		copy(at, more)
-		s.programs[process{pid, bytes}] = &program{ready: true}
+		s.programs[process{pid, bytes}] = &program{shared: uint64(uintptr(unsafe.Pointer(s.shared)))}
 		s.Sample(true)
 		s.mu.Lock()
 		s.look()
