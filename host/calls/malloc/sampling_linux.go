@@ -448,7 +448,11 @@ func (s *Sampling) take(r *request) bool {
 	s.tickets++
 	out.ticket = ticket | s.tickets
 	s.shared.entries[out.entry].stack.Store(out.ticket)
-	return s.put(out)
+	if !s.put(out) {
+		s.shared.entries[out.entry].stack.Store(0) // no look waits for its name
+		return false
+	}
+	return true
 }
 
 // program returns where a program's interpreter keeps its frames, nil if it has none, and

@@ -448,6 +448,26 @@ func TestMemoryOfOthers(t *testing.T) {
 	}
 }
 
+// TestManySamplesAtOnce shows that no look waits for the name of a stack for which there was no room.
+func TestManySamplesAtOnce(t *testing.T) {
+	live.Sequential(t)
+	s := begun(t)
+	p := process{uint32(os.Getpid()), 1}
+	s.programs[p] = &program{shared: uint64(uintptr(unsafe.Pointer(s.shared)))}
+	var full bool
+	for i := range maxWaiting + 1 {
+		r := &s.shared.requests[0]
+		r.pid, r.born, r.entry, r.self = p.pid, p.born, uint32(i), uint64(uintptr(unsafe.Pointer(r)))
+		full = !s.take(r)
+		if known := s.shared.entries[i].stack.Load() != 0; known == full {
+			t.Fatalf("sample %d: no room %v, a stack %v", i, full, known)
+		}
+	}
+	if !full {
+		t.Error("there is room for each")
+	}
+}
+
 // FuzzShared lets a program write anything into the memory that it shares.
 func FuzzShared(f *testing.F) {
 	f.Add(uint64(1), uint32(1), uint32(0), uint64(0), uint64(8), []byte{1, 2, 3})
