@@ -145,7 +145,7 @@ func (s *stay) stands(d *deep) bool {
 	return s.bytes >= least && 2*s.cycles > s.of
 }
 
-// exceeds reports whether a process keeps more than each other one.
+// exceeds reports whether a process keeps more than each other one, in most cycles.
 func (s *stay) exceeds(runs []run, at int) bool {
 	own := runs[at].deep.levels[s.pool]
 	least, most, known := int64(0), int64(0), 0
@@ -163,7 +163,7 @@ func (s *stay) exceeds(runs []run, at int) bool {
 	s.bytes, s.how = sorts.Median(own)-most, others
 	s.cycles = count(own, most+minShare)
 	// Stages of a pipeline differ too, but from each other.
-	return known > 0 && s.bytes >= minShare && s.bytes >= 4*(most-least)
+	return known > 0 && s.bytes >= minShare && s.bytes >= 4*(most-least) && 2*s.cycles > s.of
 }
 
 func count(levels []int64, least int64) (n int) {
