@@ -71,8 +71,8 @@ func TestStays(t *testing.T) {
 		{"a cache of one cycle", [][]cycle{repeat(1, func(_ int, c *cycle) { c.unused = 500 })}, "[warning residue [rank 0] PyTorch's cache , 1 of 1]"},
 		{"graphs", [][]cycle{repeat(6, func(_ int, c *cycle) { c.graphs = 90 }), repeat(6, func(_ int, c *cycle) { c.graphs = 90 })}, "[warning residue [rank 0 rank 1] CUDA graph pools , 6 of 6]"},
 		{"a shard", [][]cycle{clean, clean, repeat(6, func(_ int, c *cycle) { c.tensors = 128 })}, "[warning residue [rank 2] tensors in no region , 6 of 6]"},
-		{"in half of the cycles more", [][]cycle{clean, repeat(4, func(i int, c *cycle) { c.other = int64(100 * (i % 2)) })}, "[]"}, // as if counted before the pause
-		{"in most cycles more", [][]cycle{clean, repeat(4, func(i int, c *cycle) { c.other = int64(100 * min(i, 1)) })}, "[warning residue [rank 1] driver memory of libraries , 3 of 4]"},
+		{"in half of the cycles more", [][]cycle{clean, repeat(4, func(i int, c *cycle) { c.other += int64(100 * (i % 2)) })}, "[]"}, // as if counted before the pause
+		{"in most cycles more", [][]cycle{clean, repeat(4, func(i int, c *cycle) { c.other += int64(100 * min(i, 1)) })}, "[warning residue [rank 1] driver memory of libraries , 3 of 4]"},
 		{"the trainer of all", [][]cycle{repeat(6, func(_ int, c *cycle) { c.tensors = 128 }), repeat(6, func(_ int, c *cycle) { c.tensors = 128 })}, "[]"},
 		{"stages of a pipeline", [][]cycle{clean, repeat(6, func(_ int, c *cycle) { c.tensors = 128 }), repeat(6, func(_ int, c *cycle) { c.tensors = 256 })}, "[]"},
 		{"a communicator that comes later", [][]cycle{clean, repeat(8, func(i int, c *cycle) {
