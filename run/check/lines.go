@@ -231,6 +231,7 @@ type grown struct {
 	steps   int
 	seconds float64
 	bytes   int64           // by which the process grew meanwhile
+	most    *int64          // of it that can be of these places; nil if that is not known
 	places  []finding.Place // that allocated what was kept, the one with most bytes first
 	stacks  map[finding.Site][]finding.Frame
 }
@@ -239,6 +240,9 @@ type grown struct {
 // The word says how that was seen.
 func byKept(f *finding.Finding, g grown, seen string, levels *gate.Series) bool {
 	grew, places := float64(g.bytes), g.places
+	if g.most != nil {
+		grew = min(grew, float64(*g.most))
+	}
 	if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Unit == gate.Second && g.seconds > 0 {
 		if grew < tolerance*float64(e.LowBytes)*g.seconds {
 			return false // what leaks is not made of objects

@@ -39,9 +39,17 @@ func (r *Run) sampled(pid int) (g grown) {
 		return g
 	}
 	kept, spans := r.kept(pid, levels[len(levels)-1-len(levels)/16].at) // at the very end processes free what they hold
+	var inUse int64
+	known := len(spans) > 0
 	for _, s := range spans {
+		if known = known && s.InUse != nil; known {
+			inUse += *s.InUse
+		}
 		g.seconds += s.To.Sub(s.From).Seconds()
 		g.bytes += heldAt(levels, s.To) - heldAt(levels, s.From)
+	}
+	if known { // a cache keeps what is new, and frees what was there before
+		g.most = &inUse
 	}
 	return g.of(kept)
 }

@@ -23,21 +23,26 @@ func TestLinesByMalloc(t *testing.T) {
 	kept := func(mibs, sd float64, frames ...symbolize.Frame) malloc.Kept {
 		return malloc.Kept{Frames: frames, Bytes: mibs * mib, Count: mibs, Variance: sd * sd * mib * mib}
 	}
+	nothing, all := finding.Int(0), finding.Int(50*mib) // in each of two spans
 	for _, c := range []struct {
-		name string
-		kept []malloc.Kept
-		want int64 // line; -1 for the native function, 0 for none
+		name  string
+		kept  []malloc.Kept
+		want  int64  // line; -1 for the native function, 0 for none
+		inUse *int64 // more of it in a span
 	}{
-		{"a line", []malloc.Kept{kept(95, 5, native, python(5))}, 5},
-		{"two stacks of a line", []malloc.Kept{kept(30, 9, native, python(5)), kept(40, 9, python(5)), kept(35, 5, python(6))}, 5},
-		{"no Python", []malloc.Kept{kept(95, 5, native, libc)}, -1},
-		{"a little", []malloc.Kept{kept(40, 2, native, python(5))}, 0},
-		{"too few samples", []malloc.Kept{kept(95, 40, native, python(5))}, 0},
-		{"beside a cache that replaces what was there", []malloc.Kept{kept(300, 10, python(8)), kept(95, 5, python(5))}, 5},
-		{"as much as no line", []malloc.Kept{kept(300, 10, python(8))}, 0},
-		{"beside one of which more is freed", []malloc.Kept{kept(95, 5, python(5)), kept(-90, 5, python(8))}, 5},
-		{"no place", []malloc.Kept{kept(95, 5, libc)}, 0},
-		{"nothing", nil, 0},
+		{"a line", []malloc.Kept{kept(95, 5, native, python(5))}, 5, nil},
+		{"two stacks of a line", []malloc.Kept{kept(30, 9, native, python(5)), kept(40, 9, python(5)), kept(35, 5, python(6))}, 5, nil},
+		{"no Python", []malloc.Kept{kept(95, 5, native, libc)}, -1, nil},
+		{"a little", []malloc.Kept{kept(40, 2, native, python(5))}, 0, nil},
+		{"too few samples", []malloc.Kept{kept(95, 40, native, python(5))}, 0, nil},
+		{"beside a cache that replaces what was there", []malloc.Kept{kept(300, 10, python(8)), kept(95, 5, python(5))}, 5, nil},
+		{"as much as no line", []malloc.Kept{kept(300, 10, python(8))}, 0, nil},
+		{"beside one of which more is freed", []malloc.Kept{kept(95, 5, python(5)), kept(-90, 5, python(8))}, 5, nil},
+		{"a line by malloc's account, too", []malloc.Kept{kept(95, 5, python(5))}, 5, all},
+		{"a cache beside what malloc does not make", []malloc.Kept{kept(95, 5, python(5))}, 0, nothing},
+		{"beside what is not touched", []malloc.Kept{kept(900, 5, python(8)), kept(95, 5, python(5))}, 5, finding.Int(500 * mib)},
+		{"no place", []malloc.Kept{kept(95, 5, libc)}, 0, nil},
+		{"nothing", nil, 0, nil},
 	} {
 		began := time.Unix(1000, 0)
 		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
@@ -50,7 +55,7 @@ func TestLinesByMalloc(t *testing.T) {
 			if pid != 7 || until != at(19) {
 				t.Errorf("%s: of %d until %v", c.name, pid, until)
 			}
-			return c.kept, []malloc.Span{{From: at(2), To: at(8)}, {From: at(10), To: at(14)}}
+			return c.kept, []malloc.Span{{From: at(2), To: at(8), InUse: c.inUse}, {From: at(10), To: at(14), InUse: c.inUse}}
 		}
 		f := leaking()
 		f.Evidence = &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second, LowBytes: 9 * mib, HighBytes: 11 * mib}

@@ -9,6 +9,7 @@
 package malloc
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -24,7 +25,12 @@ type Kept struct {
 }
 
 // A Span is a time in which calls were sampled.
-type Span struct{ From, To time.Time }
+type Span struct {
+	From, To time.Time
+	// InUse is by how much that grew at most which malloc has in use by its own account; nil if that
+	// is not known. What was allocated before and is freed is not in it, unlike in a [Kept].
+	InUse *int64
+}
 
 // sum is what the samples of one stack stand for.
 type sum struct{ bytes, count, variance float64 }
@@ -49,6 +55,7 @@ type look struct {
 	at    time.Time
 	first bool // of a time in which calls were sampled
 	kept  map[process]map[int]sum
+	inUse map[process]uint64
 }
 
 // maxLooks bounds the looks that are kept; every second one goes when there are more. The
@@ -107,7 +114,13 @@ func kept(looks []look, p process, until time.Time) (out map[int]sum, spans []Sp
 		if first == last {
 			continue
 		}
-		spans = append(spans, Span{first.at, last.at})
+		var inUse []float64
+		for _, l := range span {
+			if n := l.inUse[p]; n > 0 && !l.at.Before(first.at) {
+				inUse = append(inUse, float64(n))
+			}
+		}
+		spans = append(spans, Span{first.at, last.at, growth(inUse)})
 		for stack, s := range last.kept[p] {
 			out[stack] = out[stack].plus(s)
 		}
@@ -116,4 +129,27 @@ func kept(looks []look, p process, until time.Time) (out map[int]sum, spans []Sp
 		}
 	}
 	return out, spans
+}
+
+// growth returns by how much a series grows at most, but for what is there for a short time; nil if
+// it is too short to tell. It is twice as much as between the middles of its halves.
+func growth(series []float64) *int64 {
+	const least = 6
+	if len(series) < least {
+		return nil
+	}
+	middle := func(all []float64) (median, deviation float64) {
+		sorted := slices.Sorted(slices.Values(all))
+		median = sorted[len(all)/2]
+		for i, x := range sorted {
+			sorted[i] = math.Abs(x - median)
+		}
+		slices.Sort(sorted)
+		// That of a median of as many, if they spread normally.
+		return median, 1.25 * 1.48 * sorted[len(all)/2] / math.Sqrt(float64(len(all)))
+	}
+	was, off := middle(series[:len(series)/2])
+	is, alsoOff := middle(series[len(series)/2:])
+	most := int64(2 * (is - was + 2*math.Hypot(off, alsoOff)))
+	return &most
 }

@@ -34,9 +34,9 @@ func TestKeptOfSpans(t *testing.T) {
 		bytes float64
 		spans []Span
 	}{
-		{"without the first quarter", series(p, 0, 100, 200, 300, 400), 9, 300, []Span{{moment(1), moment(4)}}},
-		{"until a time", series(p, 0, 100, 200, 300, 400), 2.5, 100, []Span{{moment(1), moment(2)}}},
-		{"two spans", series(p, 0, 100, 200, -1000, 1100, 1200), 9, 200, []Span{{moment(1), moment(2)}, {moment(4), moment(5)}}},
+		{"without the first quarter", series(p, 0, 100, 200, 300, 400), 9, 300, []Span{{moment(1), moment(4), nil}}},
+		{"until a time", series(p, 0, 100, 200, 300, 400), 2.5, 100, []Span{{moment(1), moment(2), nil}}},
+		{"two spans", series(p, 0, 100, 200, -1000, 1100, 1200), 9, 200, []Span{{moment(1), moment(2), nil}, {moment(4), moment(5), nil}}},
 		{"one look", series(p, 5), 9, 0, nil},
 		{"none", nil, 9, 0, nil},
 		{"another program", series(process{7, 2}, 0, 100, 200), 9, 0, nil},
@@ -48,6 +48,28 @@ func TestKeptOfSpans(t *testing.T) {
 		if c.spans != nil && sums[1].variance != 4*float64(len(c.spans)) {
 			t.Errorf("%s: a variance of %v", c.name, sums[1].variance)
 		}
+	}
+}
+
+// TestGrowth shows that what is there for a short time hides no growth, and that none is seen where
+// all stays.
+func TestGrowth(t *testing.T) {
+	var rises, flat, varies []float64
+	for i := range 40 {
+		short := float64(i * 7 % 10)
+		rises, flat, varies = append(rises, 1000+100*float64(i)), append(flat, 1000+short), append(varies, 1000+100*float64(i)+1000*short)
+	}
+	if g := *growth(rises); g < 4000 || g > 6000 {
+		t.Errorf("%d of 4000", g)
+	}
+	if g := *growth(varies); g < 4000 {
+		t.Errorf("%d of 4000, beside what varies", g)
+	}
+	if g := *growth(flat); g < 0 || g > 20 {
+		t.Errorf("%d of what stays", g)
+	}
+	if growth(rises[:5]) != nil {
+		t.Error("5 looks tell")
 	}
 }
 

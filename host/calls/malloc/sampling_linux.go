@@ -76,6 +76,7 @@ type Sampling struct {
 // A program is one that was seen to ask.
 type program struct {
 	shared uint64 // where it has what is shared; its samples can be read
+	inUse  uint64 // bytes that malloc has in use by its own account; 0 if that is not known
 	python *event.PythonLayout
 }
 
@@ -365,7 +366,7 @@ func (s *Sampling) halve() {
 // look notes what is allocated.
 func (s *Sampling) look() {
 	s.sweep()
-	now := look{at: time.Now(), first: s.first, kept: map[process]map[int]sum{}}
+	now := look{at: time.Now(), first: s.first, kept: map[process]map[int]sum{}, inUse: map[process]uint64{}}
 	s.first = false
 	for i := range s.shared.entries {
 		if s.shared.addresses[i].Load() <= reserved {
@@ -377,7 +378,7 @@ func (s *Sampling) look() {
 			continue
 		}
 		if now.kept[p] == nil {
-			now.kept[p] = map[int]sum{}
+			now.kept[p], now.inUse[p] = map[int]sum{}, s.programs[p].inUse
 		}
 		one := of(float64(e.bytes), float64(e.interval))
 		switch {
@@ -445,6 +446,11 @@ func (s *Sampling) take(r *request) bool {
 	if python != nil {
 		out.Python, out.PythonState = pyframes.Walk(&paged{memory: memory}, python, pyframes.Thread{Native: int(tid), Pthread: r.pthread})
 	}
+	s.mu.Lock()
+	if known := s.programs[out.process]; known != nil {
+		known.inUse = r.inUse
+	}
+	s.mu.Unlock()
 	s.tickets++
 	out.ticket = ticket | s.tickets
 	s.shared.entries[out.entry].stack.Store(out.ticket)

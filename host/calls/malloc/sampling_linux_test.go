@@ -351,6 +351,26 @@ func TestSampling(t *testing.T) {
 	}
 }
 
+// TestInUse shows that what is kept is about what malloc has in use more by its own account.
+func TestInUse(t *testing.T) {
+	live.Traces(t)
+	s := begun(t)
+	sampled(t, s, live.Build(t, keeps, nil, "-fno-builtin"), "now")
+	for p := range s.known() {
+		kept, spans := s.Kept(int(p.pid), time.Now())
+		var sum float64
+		for _, k := range kept {
+			sum += k.Bytes
+		}
+		if len(spans) != 1 || spans[0].InUse == nil {
+			live.Missing(t, "mallinfo2", "the C library is older than 2.33")
+		}
+		if in := float64(*spans[0].InUse); sum < 2<<20 || in < 0.7*sum || in > 2*sum {
+			t.Errorf("%.0f bytes in use, %.0f kept", in, sum)
+		}
+	}
+}
+
 // TestSamplingOfPython shows that the line of Python is known that called a library.
 func TestSamplingOfPython(t *testing.T) {
 	live.Traces(t)

@@ -33,7 +33,8 @@ type request struct {
 	pthread  uint64
 	ip       uint64
 	sp, bp   uint64
-	_        [8]uint64
+	inUse    uint64
+	_        [7]uint64
 }
 
 type entry struct {

@@ -46,6 +46,8 @@ extern WEAK void *dlsym(void *, const char *);
 extern WEAK void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 extern WEAK void *__libc_memalign(size_t, size_t), *__libc_valloc(size_t), *__libc_pvalloc(size_t), __libc_free(void *);
 extern WEAK unsigned long pthread_self(void);
+struct account { size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost; };
+extern WEAK struct account mallinfo2(void);
 extern WEAK char **environ;
 
 static struct {
@@ -225,6 +227,23 @@ static void wait_for(uint32_t *futex, uint32_t value, long ns)
 	call(SYS_futex, (long)futex, FUTEX_WAIT, value, (long)&most, 0, 0);
 }
 
+/* in_use returns how many bytes malloc has in use by its own account, of a moment ago. It walks all
+ * that is free, so it is asked seldom. */
+static uint64_t in_use(uint64_t at)
+{
+	enum { PAUSE = 250000000 /* ns */, SHARE = 100 };
+	static uint64_t bytes, again;
+	uint64_t due = LOAD(again);
+	if (!mallinfo2 || next.malloc != __libc_malloc)
+		return 0;
+	if (at >= due && __atomic_compare_exchange_n(&again, &due, UINT64_MAX, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		struct account a = mallinfo2();
+		__atomic_store_n(&bytes, a.uordblks + a.hblkhd, __ATOMIC_RELAXED);
+		__atomic_store_n(&again, at + PAUSE + SHARE * (now() - at), __ATOMIC_RELAXED);
+	}
+	return LOAD(bytes);
+}
+
 /* ask has the stack of this thread read, and reports whether it was. The more calls were not
  * answered, the fewer ask: whoever samples may have ended. */
 static bool ask(struct shared *s, uint32_t pid, uint32_t entry, const uint64_t *frame, uint64_t sp)
@@ -246,6 +265,7 @@ static bool ask(struct shared *s, uint32_t pid, uint32_t entry, const uint64_t *
 	r->born = born;
 	r->self = (uint64_t)(uintptr_t)r;
 	r->pthread = pthread_self ? pthread_self() : 0;
+	r->in_use = in_use(now());
 	r->bp = frame[0];
 	r->ip = frame[1];
 	r->sp = sp;

@@ -26,7 +26,8 @@ struct request {
 	uint64_t self;     /* where the request is in the memory of the program */
 	uint64_t pthread;  /* what pthread_self returns */
 	uint64_t ip, sp, bp; /* of who called malloc */
-	uint64_t unused[8];
+	uint64_t in_use; /* bytes that malloc has in use, by its own account; 0 if it keeps none */
+	uint64_t unused[7];
 };
 
 /* An entry is an allocation that was sampled and is not freed. Its address stands apart, so
