@@ -132,7 +132,8 @@ func kept(looks []look, p process, until time.Time) (out map[int]sum, spans []Sp
 }
 
 // growth returns by how much a series grows at most, but for what is there for a short time; nil if
-// it is too short to tell. It is twice as much as between the middles of its halves.
+// it is too short to tell. It is twice as much as between the middles of its halves, or, if all came
+// at once, as between those of its first and last quarter.
 func growth(series []float64) *int64 {
 	const least = 6
 	if len(series) < least {
@@ -148,8 +149,12 @@ func growth(series []float64) *int64 {
 		// That of a median of as many, if they spread normally.
 		return median, 1.25 * 1.48 * sorted[len(all)/2] / math.Sqrt(float64(len(all)))
 	}
-	was, off := middle(series[:len(series)/2])
-	is, alsoOff := middle(series[len(series)/2:])
-	most := int64(2 * (is - was + 2*math.Hypot(off, alsoOff)))
+	rise := func(from, to []float64) float64 {
+		was, off := middle(from)
+		is, alsoOff := middle(to)
+		return is - was + 2*math.Hypot(off, alsoOff)
+	}
+	n := len(series)
+	most := int64(max(2*rise(series[:n/2], series[n/2:]), rise(series[:n/4], series[n-n/4:])))
 	return &most
 }

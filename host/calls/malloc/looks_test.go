@@ -54,7 +54,7 @@ func TestKeptOfSpans(t *testing.T) {
 // TestGrowth shows that what is there for a short time hides no growth, and that none is seen where
 // all stays.
 func TestGrowth(t *testing.T) {
-	var rises, flat, varies []float64
+	var rises, flat, varies, once []float64
 	for i := range 40 {
 		short := float64(i * 7 % 10)
 		rises, flat, varies = append(rises, 1000+100*float64(i)), append(flat, 1000+short), append(varies, 1000+100*float64(i)+1000*short)
@@ -64,6 +64,12 @@ func TestGrowth(t *testing.T) {
 	}
 	if g := *growth(varies); g < 4000 {
 		t.Errorf("%d of 4000, beside what varies", g)
+	}
+	for i := range 40 {
+		once = append(once, 1000+4000*float64(min(i/12, 1)))
+	}
+	if g := *growth(once); g < 4000 {
+		t.Errorf("%d of 4000 at once", g)
 	}
 	if g := *growth(flat); g < 0 || g > 20 {
 		t.Errorf("%d of what stays", g)
