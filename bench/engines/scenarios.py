@@ -102,7 +102,7 @@ SCENARIOS = [
     clean("jax", "arrays.py clean", devices=("cpu",), python="jax", steps=150),
     Scenario("jax-list", "arrays.py list", devices=("cpu",), python="jax", steps=600, says="`kept in main\\(\\)`, a list"),
     clean("jax-compiled", "arrays.py compiled", devices=("cpu",), python="jax", steps=150),
-    Scenario("jax-programs", "arrays.py programs", devices=("cpu",), python="jax", steps=600, says="`kept in main\\(\\)`, a list"),
+    Scenario("jax-programs", "arrays.py programs", devices=("cpu",), python="jax", steps=600, says="`kept in main\\(\\)`, a list|arrays.py:29"),
     clean("jax-profile", "arrays.py clean", more="profile", devices=("cpu",), python="jax", files=True),
     Scenario("jax-profile-list", "arrays.py list", more="profile", devices=("cpu",), python="jax", files=True),
     ucx("1.18.1", True),

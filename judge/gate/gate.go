@@ -103,21 +103,28 @@ const (
 	Grain   = 4 << 20
 	maxKept = 32 << 20
 	small   = 16 << 10
+	// minFloor is the least rise of the low levels as a share of the growth, of which a leak
+	// has two thirds: memory that falls to where it was, like garbage that is collected at
+	// longer and longer intervals, does not leak.
+	minFloor = 1. / 3
 )
 
 // A course is what a series does, and how much it grew overall, in bytes: by its slope,
-// and from the middle level to the end.
+// from the middle level to the end, and from the low levels of its first third to those of
+// its last.
 type course struct {
 	trend.Course
 	Growth
-	grown, rose float64
+	grown, rose, floor float64
 }
 
 func follow(unit string, at, bytes []float64) *course {
 	rate, low, high := trend.Slope(at, bytes)
+	third := len(bytes) / 3
 	return &course{
 		trend.JudgeLevels(at, bytes), Growth{unit, rate, low, high}, rate * (at[len(at)-1] - at[0]),
 		quantile(bytes[len(bytes)-max(len(bytes)/20, 3):], 0.5) - quantile(bytes, 0.5),
+		quantile(bytes[len(bytes)-third:], 0.05) - quantile(bytes[:third], 0.05),
 	}
 }
 
@@ -157,7 +164,8 @@ func (c *course) grows(minBytes, own float64) (yes, undecided bool) {
 	case c.Leaks() && c.grown < minBytes:
 		return false, c.Low > small
 	case c.Leaks():
-		return c.Low > 0, c.Low <= 0
+		yes = c.Low > 0 && c.floor >= minFloor*c.grown
+		return yes, !yes
 	case c.Shape == trend.Unknown:
 		return false, true
 	}

@@ -52,6 +52,8 @@ func TestJudge(t *testing.T) {
 		{"a tooth and a half", steps(60, func(i float64) float64 { return math.Mod(i, 39) * mib / 3 }), Limits{}, finding.Unknown, "level off"},
 		{"cache", steps(200, func(i float64) float64 { return min(i, 60) * mib }), Limits{}, finding.OK, "levels off"},
 		{"sawtooth", steps(200, func(i float64) float64 { return math.Mod(i, 17) * mib }), Limits{}, finding.OK, ""},
+		{"garbage that is collected more and more rarely", steps(200, func(i float64) float64 { return math.Mod(i-math.Pow(2, math.Floor(math.Log2(i+1)))+1, 200) * mib / 2 }), Limits{}, finding.Unknown, "level off"},
+		{"a leak behind it", steps(200, func(i float64) float64 { return i*mib + (i-math.Pow(2, math.Floor(math.Log2(i+1)))+1)*mib/2 }), Limits{}, finding.Leaking, ""},
 		{"a page a step", steps(200, func(i float64) float64 { return 4096 * i }), Limits{}, finding.OK, "without a leak"},
 		{"a late leak", steps(200, func(i float64) float64 { return max(i-150, 0) * mib }), Limits{}, finding.Unknown, "began to grow near the end, and grew by 4"},
 		{"a late leak that is in use", with(steps(200, func(i float64) float64 { return max(i-180, 0) * mib }), func(i float64) float64 { return max(i-180, 0) * mib }), Limits{}, finding.Unknown, "near the end"},

@@ -29,7 +29,15 @@ const maxError = 0.3
 // byMalloc names the line of a leak whose allocations malloc made, and reports whether there is one.
 func (j *judging) byMalloc(f *finding.Finding) bool {
 	pid := cmp.Or(j.run.grower(f), j.run.alike(f, func(pid int) bool { return len(j.run.sampled(pid).places) > 0 }))
-	return pid > 0 && byKept(f, j.run.sampled(pid), "sampled", j.seriesOf(f))
+	if pid == 0 {
+		return false
+	}
+	g := j.run.sampled(pid)
+	if j.run.containers != nil && len(j.run.containers(pid)) > 0 {
+		// A thread of a library that works for Python says less than who keeps what it makes.
+		g.places = slices.DeleteFunc(g.places, func(p finding.Place) bool { return p.Line == 0 })
+	}
+	return byKept(f, g, "sampled", j.seriesOf(f))
 }
 
 // sampled is what a process kept according to the samples of malloc's calls.
