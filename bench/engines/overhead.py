@@ -93,8 +93,8 @@ def record(o):
             print(f"record {device}, of a published step of {REAL_STEP:.2f} s, if the device waits for all of it: {100 * (r - a) / REAL_STEP:.2f}%", flush=True)
         for kernel in KERNELS if device == "cuda" else (round(1e9 * REAL_STEP / launches),):
             got = runs(o, device, ["alone", "record"], kernel, KERNEL_STEPS[device])
-            a, r = best(got["alone"], "walls"), best(got["record"], "walls")
-            print(f"record {device}, a step of {launches:,} kernels of {kernel / 1000:.0f} µs: {1000 * a:.0f} ms, with it {100 * (r / a - 1):+.2f}%", flush=True)
+            (a, r), (b, s) = ([best(got[name], "walls", of) for name in got] for of in (statistics.median, sum))
+            print(f"record {device}, a step of {launches:,} kernels of {kernel / 1000:.0f} µs: {1000 * a:.0f} ms, with it {100 * (r / a - 1):+.2f}%; {KERNEL_STEPS[device]} steps {100 * (s / b - 1):+.1f}%", flush=True)
 
 
 def watch(o):
