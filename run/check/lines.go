@@ -109,7 +109,7 @@ func (j *judging) lines(findings []finding.Finding) {
 // tracedFor is what a trace found that can be the cause of a finding: where the memory in use
 // grows, what an allocator keeps of freed memory is not. It is nil if nothing was traced.
 func (j *judging) tracedFor(f *finding.Finding) *report.Trace {
-	inUse := slices.ContainsFunc(j.all, func(k gate.Judgment) bool {
+	inUse := j.mallocKeeps(f) || slices.ContainsFunc(j.all, func(k gate.Judgment) bool {
 		return k.InUse && k.Series.Metric == gate.Host && k.Series.Process == f.Process
 	})
 	if j.run.traced == nil || !inUse {
@@ -157,8 +157,10 @@ func (j *judging) heap(pid int) string {
 
 // minLeakShare is the least share of a leak that is named by a line or a few, and near how much
 // the growth at a line may differ from that of the process to be all of it. underWay is how many
-// times as fast as the leak a process may grow for a short time.
+// times as fast as the leak a process may grow for a short time. maxReused is how many times as
+// much as a process grows its allocator may have in use more: what lies in memory that was free.
 const (
+	maxReused    = 1.6
 	minLeakShare = 0.5
 	tolerance    = 0.25
 	underWay     = 2
@@ -240,8 +242,13 @@ type grown struct {
 // The word says how that was seen.
 func byKept(f *finding.Finding, g grown, seen string, levels *gate.Series) bool {
 	grew, places := float64(g.bytes), g.places
+	whole := grew // of which the places are a part
 	if g.most != nil {
-		grew = min(grew, float64(*g.most))
+		if most := float64(*g.most); most < grew {
+			grew, whole = most, most
+		} else if most <= maxReused*grew {
+			whole = most
+		}
 	}
 	if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Unit == gate.Second && g.seconds > 0 {
 		if grew < tolerance*float64(e.LowBytes)*g.seconds {
@@ -263,7 +270,7 @@ func byKept(f *finding.Finding, g grown, seen string, levels *gate.Series) bool 
 		return false
 	}
 	others := ""
-	if float64(sum) > (1+tolerance)*grew {
+	if float64(sum) > (1+tolerance)*whole {
 		off := func(p finding.Place) float64 { return math.Abs(float64(p.Bytes) - grew) }
 		places = slices.DeleteFunc(slices.Clone(places), func(p finding.Place) bool { return off(p) > minLeakShare*grew })
 		if len(places) != 1 || off(places[0]) > tolerance*grew {

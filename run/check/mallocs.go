@@ -40,6 +40,12 @@ func (j *judging) byMalloc(f *finding.Finding) bool {
 	return byKept(f, g, "sampled", j.seriesOf(f))
 }
 
+// mallocKeeps reports whether malloc's own account shows that most of a process's growth is in use.
+func (j *judging) mallocKeeps(f *finding.Finding) bool {
+	g := j.run.sampled(j.run.grower(f))
+	return g.most != nil && g.bytes > 0 && float64(*g.most) >= minLeakShare*float64(g.bytes)
+}
+
 // sampled is what a process kept according to the samples of malloc's calls.
 func (r *Run) sampled(pid int) (g grown) {
 	levels := r.levelsOf(pid)
