@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"strandline/face/report"
 	"strandline/finding"
 	"strandline/host/calls/malloc"
 	"strandline/host/code/symbolize"
 	"strandline/host/sampling/levels"
+	"strandline/host/store/recording"
 	"strandline/judge/gate"
 	"strandline/judge/processes"
 	"strandline/stack"
@@ -42,6 +44,8 @@ func TestLinesByMalloc(t *testing.T) {
 		{"a line by malloc's account, too", []malloc.Kept{kept(95, 5, python(5))}, 5, all},
 		{"a cache beside what malloc does not make", []malloc.Kept{kept(95, 5, python(5))}, 0, nothing},
 		{"beside what is not touched", []malloc.Kept{kept(900, 5, python(8)), kept(95, 5, python(5))}, 5, finding.Int(500 * mib)},
+		{"what lies in memory that was free", []malloc.Kept{kept(140, 5, python(5))}, 5, finding.Int(70 * mib)},
+		{"more than malloc has in use", []malloc.Kept{kept(170, 5, python(5))}, 0, finding.Int(60 * mib)},
 		{"no place", []malloc.Kept{kept(95, 5, libc)}, 0, nil},
 		{"nothing", nil, 0, nil},
 	} {
@@ -74,6 +78,42 @@ func TestLinesByMalloc(t *testing.T) {
 			t.Errorf("%s: %v, %q", c.name, got, f.Detail)
 		case c.want > 0 && f.Site.Line != c.want, c.want < 0 && f.Site.Function != "keep":
 			t.Errorf("%s: %+v", c.name, f.Site)
+		}
+	}
+}
+
+// TestUseIsNoRetention judges a process of which a trace says that malloc keeps freed memory, where
+// malloc's own account shows that it is in use, and where that is not known.
+func TestUseIsNoRetention(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		inUse *int64
+		want  finding.Kind
+	}{
+		{finding.Int(90 * mib), finding.Leak},
+		{finding.Int(10 * mib), finding.ArenaRetention},
+		{nil, finding.ArenaRetention},
+	} {
+		began := time.Unix(1000, 0)
+		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+		r := &Run{}
+		r.Samples.Processes = []levels.Process{{PID: 7}}
+		for i := range 21 {
+			r.Samples.Samples = append(r.Samples.Samples, levels.Sample{At: at(i), Bytes: map[int]int64{0: int64(i) * 10 * mib}})
+		}
+		r.kept = func(int, time.Time) ([]malloc.Kept, []malloc.Span) {
+			return nil, []malloc.Span{{From: at(2), To: at(12), InUse: c.inUse}}
+		}
+		r.traced = &report.Trace{Document: recording.Document{Findings: []finding.Finding{{
+			Kind: finding.ArenaRetention, Severity: finding.Warning, Process: "pid 7 (train)",
+			Evidence: &finding.SampledGrowthEvidence{GrownBytes: 100 * mib, RSSGrowthBytes: 100 * mib},
+		}}}}
+		f := leaking()
+		f.Kind = finding.Leak
+		all := []finding.Finding{*f}
+		(&judging{run: r}).lines(all)
+		if all[0].Kind != c.want {
+			t.Errorf("%v in use: %s, %q", c.inUse, all[0].Kind, all[0].Detail)
 		}
 	}
 }

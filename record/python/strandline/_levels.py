@@ -35,12 +35,14 @@ class Levels:
         self.growing: Any = None
         self.looking = False  # a period has ended
         self.forget()
+        atexit.register(self.end)
 
     def forget(self) -> None:
         """Start over, as in a child that was forked."""
         self.pid = os.getpid()
         self.file: Optional[_descriptors.Held] = None
         self.n = 0
+        self.last: Dict[str, Any] = {}  # that was noted
         self.before = 0  # how often lines had been asked for at the first step: what grew then need not be what leaks
         self.own = False
         self.every = 1
@@ -86,6 +88,12 @@ class Levels:
             self.spent += time.thread_time() - now
         except Exception as e:
             self.tell("its steps are not noted", e)
+
+    def end(self) -> None:
+        """The process ends: note how many steps there were, if the last were not noted. Never raises."""
+        with contextlib.suppress(Exception):
+            if os.getpid() == self.pid and self.file is not None and self.file.there() and self.last["step"] < self.n:
+                self.file.write((json.dumps({**self.last, "step": self.n, "time": round(time.time(), 6), "host": None, "heap": None}) + "\n").encode())
 
     def tell(self, what: str, e: Exception) -> None:
         """Note once what is not known of this process, and why. Never raises."""
@@ -152,6 +160,7 @@ class Levels:
         if on:
             line["devices"] = on
         self.file.write((json.dumps(line) + "\n").encode())
+        self.last = line
         self.lines += 1
         if self.lines % _LINES == 0:
             self.every *= 2
