@@ -2,10 +2,8 @@ package pausable
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"debug/dwarf"
 	"debug/elf"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,28 +20,7 @@ import (
 // library. test.sh builds it where the same compilers are.
 func TestLibraryIsOfSources(t *testing.T) {
 	t.Parallel()
-	h := sha256.New()
-	for _, pattern := range []string{"c/*.h", "c/*.c"} {
-		names, err := filepath.Glob(pattern)
-		if err != nil || len(names) == 0 {
-			t.Fatalf("no %s: %v", pattern, err)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h.Write(text)
-		}
-	}
-	noted, err := os.ReadFile("object/library.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum, _, _ := strings.Cut(string(noted), "\n"); sum != hex.EncodeToString(h.Sum(nil)) {
-		t.Error("the sources changed since the library was built: run pausable/build.sh")
-	}
+	live.BuiltOf(t, "pausable/build.sh", "object/library.txt", "c/*.h", "c/*.c")
 }
 
 // TestLibraryNeedsNothing shows that the library works with any C library of GNU: it names

@@ -37,7 +37,7 @@ func TestModule(t *testing.T) {
 			t.Fatal("module.gz cannot be written")
 		}
 	}
-	if !slices.Equal(moduleFiles(), want) {
+	if !slices.Equal(packed.OwnTexts(packedModule), want) { // another test may have unpacked what was there before
 		t.Fatal("module.gz is not of these files: go test ./record -run TestModule -update writes it")
 	}
 }

@@ -15,6 +15,18 @@ import (
 	"strandline/stack"
 )
 
+func moment(second int) time.Time { return time.Unix(1000+int64(second), 0) }
+
+// growing is a run of a process that grows by 10 MiB a second for 20 seconds.
+func growing() *Run {
+	r := &Run{}
+	r.Samples.Processes = []levels.Process{{PID: 7}}
+	for i := range 21 {
+		r.Samples.Samples = append(r.Samples.Samples, levels.Sample{At: moment(i), Bytes: map[int]int64{0: int64(i) * 10 << 20}})
+	}
+	return r
+}
+
 // TestLinesByMalloc judges samples of a process that grows by 100 MiB in ten seconds.
 func TestLinesByMalloc(t *testing.T) {
 	const mib = 1 << 20
@@ -49,18 +61,12 @@ func TestLinesByMalloc(t *testing.T) {
 		{"no place", []malloc.Kept{kept(95, 5, libc)}, 0, nil},
 		{"nothing", nil, 0, nil},
 	} {
-		began := time.Unix(1000, 0)
-		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
-		r := &Run{}
-		r.Samples.Processes = []levels.Process{{PID: 7}}
-		for i := range 21 {
-			r.Samples.Samples = append(r.Samples.Samples, levels.Sample{At: at(i), Bytes: map[int]int64{0: int64(i) * 10 * mib}})
-		}
+		r := growing()
 		r.kept = func(pid int, until time.Time) ([]malloc.Kept, []malloc.Span) {
-			if pid != 7 || until != at(19) {
+			if pid != 7 || until != moment(19) {
 				t.Errorf("%s: of %d until %v", c.name, pid, until)
 			}
-			return c.kept, []malloc.Span{{From: at(2), To: at(8), InUse: c.inUse}, {From: at(10), To: at(14), InUse: c.inUse}}
+			return c.kept, []malloc.Span{{From: moment(2), To: moment(8), InUse: c.inUse}, {From: moment(10), To: moment(14), InUse: c.inUse}}
 		}
 		f := leaking()
 		f.Evidence = &finding.StepGrowthEvidence{Metric: gate.Host, Unit: gate.Second, LowBytes: 9 * mib, HighBytes: 11 * mib}
@@ -94,15 +100,9 @@ func TestUseIsNoRetention(t *testing.T) {
 		{finding.Int(10 * mib), finding.ArenaRetention},
 		{nil, finding.ArenaRetention},
 	} {
-		began := time.Unix(1000, 0)
-		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
-		r := &Run{}
-		r.Samples.Processes = []levels.Process{{PID: 7}}
-		for i := range 21 {
-			r.Samples.Samples = append(r.Samples.Samples, levels.Sample{At: at(i), Bytes: map[int]int64{0: int64(i) * 10 * mib}})
-		}
+		r := growing()
 		r.kept = func(int, time.Time) ([]malloc.Kept, []malloc.Span) {
-			return nil, []malloc.Span{{From: at(2), To: at(12), InUse: c.inUse}}
+			return nil, []malloc.Span{{From: moment(2), To: moment(12), InUse: c.inUse}}
 		}
 		r.traced = &report.Trace{Document: recording.Document{Findings: []finding.Finding{{
 			Kind: finding.ArenaRetention, Severity: finding.Warning, Process: "pid 7 (train)",

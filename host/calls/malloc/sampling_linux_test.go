@@ -3,10 +3,9 @@
 package malloc
 
 import (
-	"crypto/sha256"
 	"debug/elf"
-	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -26,21 +25,7 @@ import (
 // library. test.sh builds it where the same compilers are.
 func TestLibraryIsOfSources(t *testing.T) {
 	live.Sequential(t)
-	h := sha256.New()
-	for _, name := range []string{"c/shared.h", "c/malloc.c"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Write(text)
-	}
-	noted, err := os.ReadFile("object/library.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum, _, _ := strings.Cut(string(noted), "\n"); sum != hex.EncodeToString(h.Sum(nil)) {
-		t.Error("the sources changed since the library was built: run host/calls/malloc/build.sh")
-	}
+	live.BuiltOf(t, "host/calls/malloc/build.sh", "object/library.txt", "c/*.h", "c/*.c")
 }
 
 // TestLibraryNeedsNothing shows that every program can load the library: it needs no other
@@ -322,11 +307,7 @@ func sampled(t *testing.T, s *Sampling, args ...string) map[string]sum {
 func (s *Sampling) known() map[process]*program {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := map[process]*program{}
-	for p, q := range s.programs {
-		out[p] = q
-	}
-	return out
+	return maps.Clone(s.programs)
 }
 
 // TestSampling shows that what functions keep is estimated: of each in proportion to the

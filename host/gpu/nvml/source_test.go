@@ -4,8 +4,6 @@ package nvml
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -22,21 +20,7 @@ import (
 // TestReaderIsOfSources shows that the sources were not changed without rebuilding the
 // reader. test.sh builds it where the same compilers are.
 func TestReaderIsOfSources(t *testing.T) {
-	h := sha256.New()
-	for _, name := range []string{"c/reader.c", "c/libc.c"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Write(text)
-	}
-	noted, err := os.ReadFile("object/reader.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum, _, _ := strings.Cut(string(noted), "\n"); sum != hex.EncodeToString(h.Sum(nil)) {
-		t.Error("the sources changed since the reader was built: run host/gpu/nvml/build.sh")
-	}
+	live.BuiltOf(t, "host/gpu/nvml/build.sh", "object/reader.txt", "c/reader.c", "c/libc.c")
 }
 
 // A fake is a library in place of the driver's, in a folder.
