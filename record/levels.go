@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,11 +100,7 @@ func (s *Session) Growing() (out []Growing) {
 // Tracing returns since when a process without steps has been tracing its allocations, which
 // takes memory that is not the program's own; the zero time if none is.
 func (s *Session) Tracing() (since time.Time) {
-	for _, name := range s.levelFiles(".lines~") {
-		pid, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(name), ".lines~"))
-		if err != nil || !alive(pid) {
-			continue
-		}
+	for _, name := range s.tracing(".lines~") {
 		if info, err := os.Lstat(name); err == nil && (since.IsZero() || info.ModTime().Before(since)) {
 			since = info.ModTime()
 		}
@@ -113,12 +110,15 @@ func (s *Session) Tracing() (since time.Time) {
 
 // TracesObjects reports whether a process traces its allocations now, in steps or in periods.
 func (s *Session) TracesObjects() bool {
-	for _, name := range append(s.levelFiles(".lines+"), s.levelFiles(".lines~")...) {
-		if pid, err := strconv.Atoi(strings.TrimRight(filepath.Base(name), ".lines+~")); err == nil && alive(pid) {
-			return true
-		}
-	}
-	return false
+	return len(s.tracing(".lines+")) > 0 || len(s.tracing(".lines~")) > 0
+}
+
+// tracing are the files whose names end so, by which processes that run state that they trace.
+func (s *Session) tracing(ending string) []string {
+	return slices.DeleteFunc(s.levelFiles(ending), func(name string) bool {
+		pid, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(name), ending))
+		return err != nil || !alive(pid)
+	})
 }
 
 // levelFiles are the files of levels whose names end so, in order.

@@ -33,14 +33,7 @@ const page = 4096
 type memory uint32
 
 // Read fills b with what is at an address.
-func (m memory) Read(b []byte, addr uint64) error {
-	local := []unix.Iovec{{Base: &b[0], Len: uint64(len(b))}}
-	n, err := unix.ProcessVMReadv(int(m), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
-	if err == nil && n < len(b) {
-		err = syscall.EFAULT
-	}
-	return err
-}
+func (m memory) Read(b []byte, addr uint64) error { return procfs.Process(m).Peek(b, addr) }
 
 // pages returns the pages of a stack from an address on, up to 64 KiB.
 func (m memory) pages(at uint64) []byte {

@@ -59,7 +59,7 @@ type Sampling struct {
 	on       bool
 	first    bool // the next look is the first after a pause
 	interval uint64
-	least    uint64 // interval
+	least    uint64 // that the interval may be
 	looks    []look
 	programs map[process]*program
 	stacks   stacks
@@ -291,12 +291,13 @@ func (s *Sampling) serve() {
 		}
 		asked := s.shared.asked.Load()
 		s.answer()
-		if passed := time.Since(looked); passed >= pace {
+		if time.Since(looked) >= pace {
 			s.mu.Lock()
 			if s.on {
-				s.sweep()
 				if isDue(s.looks, time.Now()) {
 					s.look()
+				} else {
+					s.sweep()
 				}
 				s.adapt()
 			}
